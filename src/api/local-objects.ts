@@ -1,0 +1,52 @@
+/** What all objects that pods refer to have in common. */
+export interface LocalObjectMeta {
+  readonly name: string
+  readonly namespace: string
+  readonly labels?: Readonly<Record<string, string>>
+  /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/**
+ * A ConfigMap or Secret. Its values are what they are where they were asked for (`?values=true`), else only
+ * how long they are (`<7 bytes>`).
+ */
+export interface ConfigObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'ConfigMap' | 'Secret'
+  readonly metadata: LocalObjectMeta
+  /** Of Secrets. */
+  readonly type?: string
+  readonly immutable?: boolean
+  /** Text in a ConfigMap, base64 in a Secret. */
+  readonly data: Readonly<Record<string, string>>
+  /** Of ConfigMaps: base64. */
+  readonly binaryData?: Readonly<Record<string, string>>
+}
+
+/** A claim: wanted by a document, or known by the directory that it left. */
+export interface ClaimObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'PersistentVolumeClaim'
+  readonly metadata: LocalObjectMeta
+  readonly spec?: {
+    readonly accessModes: readonly string[]
+    readonly resources: { readonly requests: Readonly<Record<string, string>> }
+    readonly storageClassName: 'podd-local'
+  }
+  readonly status: {
+    /** Pending: no pod has needed it yet. Released: it has data, and no document any more. */
+    readonly phase: 'Pending' | 'Bound' | 'Released'
+    readonly accessModes?: readonly string[]
+    readonly capacity?: { readonly storage: string }
+    /** podd's own: the directory, and what is in it. */
+    readonly path: string
+    readonly usedBytes: number
+  }
+}
+
+export interface LocalObjectList<Item> {
+  readonly apiVersion: 'v1'
+  readonly kind: string
+  readonly items: readonly Item[]
+}

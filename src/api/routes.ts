@@ -1,0 +1,90 @@
+/**
+ * What client and server say to each other on the unix socket: HTTP/1.1, JSON.
+ * Paths that Kubernetes has bear its names and give its objects; podd's own stand under /podd/v1.
+ *
+ * GET  /api/v1/pods                                       PodList; ?watch=true: one WatchEvent a line
+ * GET  /api/v1/namespaces/{ns}/pods                       the same, of one namespace
+ * GET  /api/v1/namespaces/{ns}/pods/{name}                Pod
+ * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes
+ * POST /api/v1/namespaces/{ns}/pods/{name}/exec           upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word) ?stdin ?tty ?columns ?rows
+ * POST /api/v1/namespaces/{ns}/pods/{name}/portforward    upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
+ * GET  /api/v1/events                                     EventList; ?watch=true as above
+ * GET  /api/v1/namespaces/{ns}/events                     the same, of one namespace
+ * GET  /api/v1/configmaps, …/secrets                     lists of ConfigObject (local-objects.ts); ?values=true: with what they hold
+ * GET  /api/v1/persistentvolumeclaims                     list of ClaimObject; all three under /api/v1/namespaces/{ns}/ too
+ * GET  /healthz                                           `ok`
+ * GET  /podd/v1/status                                    DaemonStatus
+ * GET  /podd/v1/images                                    ImageEntry[]
+ * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }
+ * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
+ * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
+ * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList (pod-metrics.ts); takes a second where none was asked for in the last minute
+ * GET  /apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods  the same, of one namespace; …/{name}: PodMetrics
+ *
+ * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).
+ */
+import type { Problem } from '../pod/document.ts'
+
+/** The protocol of a connection to a pod's port, once it is upgraded: bytes, nothing else. */
+export const forwardProtocol = 'podd-port-forward/1'
+
+/** What an error is answered with: meta/v1 Status. */
+export interface StatusObject {
+  readonly apiVersion: 'v1'
+  readonly kind: 'Status'
+  readonly status: 'Failure'
+  readonly message: string
+  readonly reason: string
+  /** The HTTP status code. */
+  readonly code: number
+  /** The PoddError behind it: its code as `reason`, its hint as `message`. */
+  readonly details?: { readonly causes: readonly { readonly reason: string; readonly message: string }[] }
+}
+
+/** One line of a watch; a watch begins with one ADDED line for each object that is there. */
+export interface WatchEvent<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: T
+}
+
+export interface SourceStatus {
+  readonly source: string
+  /** The directory, or the URL without its credentials. */
+  readonly path: string
+  /** Read at least once, or stood in for by its last good copy. */
+  readonly ready: boolean
+  readonly pods: number
+}
+
+/** GET /podd/v1/status. */
+export interface DaemonStatus {
+  readonly version: string
+  readonly pid: number
+  readonly startedAt: string
+  readonly runtime: {
+    readonly endpoint: string
+    readonly healthy: boolean
+    readonly name?: string
+    readonly version?: string
+    /** Why it isn't healthy. */
+    readonly message?: string
+    /** How many calls of each RPC were sent since podd started. */
+    readonly calls: Readonly<Record<string, number>>
+  }
+  readonly sources: readonly SourceStatus[]
+  readonly problems: readonly Problem[]
+}
+
+/** The containers that are being restarted. */
+export interface RestartReply {
+  readonly containers: readonly string[]
+}
+
+/** One image of GET /podd/v1/images. */
+export interface ImageEntry {
+  readonly id: string
+  readonly tags: readonly string[]
+  readonly digests: readonly string[]
+  readonly sizeBytes: number
+  readonly pinned: boolean
+}

@@ -1,0 +1,54 @@
+/** A timer that can be called off; calling it off twice, or after it fired, is harmless. */
+export interface Timer {
+  cancel(): void
+}
+
+/** All of podd's time. Wall time is for what people and records see, monotonic time for measuring and waiting. */
+export interface Clock {
+  /** Wall time in milliseconds since the epoch; it may jump. */
+  wallMs(): number
+  /** Milliseconds since some fixed moment; it never jumps. */
+  monotonicMs(): number
+  /** Calls `fire` once after `delayMs` (at least 0). */
+  startTimer(delayMs: number, fire: () => void): Timer
+  /** Resolves after `delayMs`; rejects with the signal's reason as soon as it is aborted. */
+  sleep(delayMs: number, signal?: AbortSignal): Promise<void>
+}
+
+/** setTimeout fires at once beyond this, about 24.8 days. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** The real clock. `sleep` keeps the process alive; a timer doesn't. */
+export const systemClock: Clock = {
+  wallMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  startTimer(delayMs, fire) {
+    const handle = setTimeout(fire, Math.min(Math.max(delayMs, 0), longestTimerMs))
+    handle.unref()
+    return { cancel: () => clearTimeout(handle) }
+  },
+  sleep: (delayMs, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted === true) {
+        reject(signal.reason)
+        return
+      }
+      const onAbort = (): void => {
+        clearTimeout(handle)
+        reject(signal?.reason)
+      }
+      const handle = setTimeout(
+        () => {
+          signal?.removeEventListener('abort', onAbort)
+          resolve()
+        },
+        Math.min(Math.max(delayMs, 0), longestTimerMs),
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+    }),
+}
+
+/** RFC 3339 in UTC with whole seconds, as Kubernetes writes times; undefined stays undefined. */
+export function formatTime(wallMs: number): string {
+  return `${new Date(wallMs).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,105 @@
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { canonicalQuantity } from '../pod/quantity.ts'
+import type { Decoded, OptionType } from './option-type.ts'
+
+type Check = (item: string) => string | undefined
+
+/** Texts: separated by commas in a flag, a list in the file. `check` says what is wrong with one (`must be …`). */
+export function textList(label: string, check: Check): OptionType<readonly string[]> {
+  const decode = (items: readonly string[]): Decoded<readonly string[]> => {
+    for (const item of items) {
+      const wrong = check(item)
+      if (wrong !== undefined) return { kind: 'bad', message: `${JSON.stringify(item)} ${wrong}` }
+    }
+    return { kind: 'ok', value: items }
+  }
+  return {
+    label: `${label}[,...]`,
+    fromText: (text) => decode(text.split(',').filter((item) => item !== '')),
+    fromFile(json) {
+      const items = textsOf(json)
+      return items === undefined ? { kind: 'bad', message: 'must be a list of texts' } : decode(items)
+    },
+    format: (items) => items.join(','),
+  }
+}
+
+/** Numbers stand for their text: ports, say. */
+function textsOf(json: Json): readonly string[] | undefined {
+  if (!Array.isArray(json)) return undefined
+  const texts = json.flatMap((item) =>
+    typeof item === 'string' || typeof item === 'number' ? [String(item)] : [],
+  )
+  return texts.length === json.length ? texts : undefined
+}
+
+export type Resources = Readonly<Record<string, string>>
+
+/** Quantities by resource: `cpu=200m,memory=500Mi` in a flag, a mapping in the file. */
+export const resources: OptionType<Resources> = {
+  label: 'RESOURCE=QUANTITY[,...]',
+  fromText(text) {
+    const pairs = text.split(',').filter((item) => item !== '')
+    return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))))
+  },
+  fromFile: (json) =>
+    isJsonObject(json) ? readResources(json) : { kind: 'bad', message: 'must be a mapping of quantities' },
+  format: (value) =>
+    Object.entries(value)
+      .map(([name, quantity]) => `${name}=${quantity}`)
+      .join(','),
+}
+
+function splitPair(pair: string): readonly [string, string] {
+  const equals = pair.indexOf('=')
+  return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
+}
+
+function readResources(mapping: Readonly<Record<string, Json>>): Decoded<Resources> {
+  const result: Record<string, string> = {}
+  for (const [name, amount] of Object.entries(mapping)) {
+    const quantity =
+      typeof amount === 'string' || typeof amount === 'number' ? canonicalQuantity(String(amount)) : undefined
+    if (quantity === undefined || quantity.startsWith('-'))
+      return { kind: 'bad', message: `${name} must be a quantity such as 200m or 500Mi` }
+    result[name] = quantity
+  }
+  return { kind: 'ok', value: result }
+}
+
+/** A RuntimeClass in the config. */
+export interface RuntimeClassSetting {
+  readonly handler: string
+  readonly overhead?: Resources | undefined
+}
+
+export type RuntimeClassSettings = Readonly<Record<string, RuntimeClassSetting>>
+
+/** By name: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`; only the file has it. */
+export const runtimeClasses: OptionType<RuntimeClassSettings> = {
+  label: 'MAPPING',
+  fromText: () => ({ kind: 'bad', message: 'has to stand in the config file' }),
+  fromFile(json) {
+    if (!isJsonObject(json)) return { kind: 'bad', message: 'must be a mapping of names' }
+    const result: Record<string, RuntimeClassSetting> = {}
+    for (const [name, entry] of Object.entries(json)) {
+      const read = readRuntimeClass(entry)
+      if (read.kind === 'bad') return { kind: 'bad', message: `${name} ${read.message}` }
+      result[name] = read.value
+    }
+    return { kind: 'ok', value: result }
+  },
+  format: (value) => Object.keys(value).join(', '),
+}
+
+function readRuntimeClass(entry: Json): Decoded<RuntimeClassSetting> {
+  const { handler, overhead = {}, ...unknown } = isJsonObject(entry) ? entry : {}
+  if (typeof handler !== 'string' || handler === '') return { kind: 'bad', message: 'must have a handler' }
+  const [stranger] = Object.keys(unknown)
+  if (stranger !== undefined) return { kind: 'bad', message: `has the unknown field ${stranger}` }
+  const amounts = resources.fromFile(overhead)
+  if (amounts.kind === 'bad') return { kind: 'bad', message: `has an overhead that ${amounts.message}` }
+  const isNone = Object.keys(amounts.value).length === 0
+  return { kind: 'ok', value: isNone ? { handler } : { handler, overhead: amounts.value } }
+}

@@ -1,0 +1,247 @@
+import { isIP } from 'node:net'
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { formatDuration, parseDuration } from './duration.ts'
+
+/** What a value turned out to be, or what is wrong with it (a clause: `must be …`). */
+export type Decoded<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'bad'; readonly message: string }
+
+/** How values of an option are written, in a flag and in the file. */
+export interface OptionType<T> {
+  /** What stands for a value in `--help` and in docs/OPTIONS.md. */
+  readonly label: string
+  /** A flag without a value means true. */
+  readonly isSwitch?: boolean
+  /** The only words allowed, if there is such a list. */
+  readonly words?: readonly string[]
+  fromText(text: string): Decoded<T>
+  fromFile(json: Json): Decoded<T>
+  /** How the value is shown; undefined is shown as nothing at all. */
+  format(value: T): string
+  /** Repeated flags: what comes of the earlier value and the later one. The later one wins by default. */
+  merge?(earlier: T, later: T): T
+}
+
+function ok<T>(value: T): Decoded<T> {
+  return { kind: 'ok', value }
+}
+
+function bad(message: string): Decoded<never> {
+  return { kind: 'bad', message }
+}
+
+/** A type whose file form is text too. */
+function textual<T>(
+  label: string,
+  fromText: (text: string) => Decoded<T>,
+  format: (value: T) => string,
+): OptionType<T> {
+  const fromFile = (json: Json): Decoded<T> =>
+    typeof json === 'string' ? fromText(json) : bad(`must be text, not ${describe(json)}`)
+  return { label, fromText, fromFile, format }
+}
+
+function describe(json: Json): string {
+  if (json === null) return 'null'
+  if (Array.isArray(json)) return 'a list'
+  if (typeof json === 'object') return 'a mapping'
+  return `${typeof json} ${JSON.stringify(json)}`
+}
+
+/** An absolute path, or nothing at all, which switches off what the path is for. */
+export const optionalPath: OptionType<string | undefined> = textual(
+  'PATH',
+  (value) => {
+    if (value === '') return ok(undefined)
+    return value.startsWith('/') ? ok(cleanPath(value)) : bad('must be an absolute path')
+  },
+  (value) => value ?? '',
+)
+
+export const path: OptionType<string> = textual(
+  'PATH',
+  (value) => (value.startsWith('/') ? ok(cleanPath(value)) : bad('must be an absolute path')),
+  (value) => value,
+)
+
+function cleanPath(value: string): string {
+  const cleaned = value.replaceAll(/\/+/gu, '/')
+  return cleaned.length > 1 && cleaned.endsWith('/') ? cleaned.slice(0, -1) : cleaned
+}
+
+/** Text where the empty one means that nothing was said. */
+export function optionalText(
+  label: string,
+  check: (value: string) => string | undefined,
+): OptionType<string | undefined> {
+  return textual<string | undefined>(
+    label,
+    (value) => {
+      if (value === '') return ok(undefined)
+      const wrong = check(value)
+      return wrong === undefined ? ok(value) : bad(wrong)
+    },
+    (value) => value ?? '',
+  )
+}
+
+export const optionalUrl: OptionType<string | undefined> = optionalText('URL', (value) => {
+  const protocol = URL.canParse(value) ? new URL(value).protocol : ''
+  return protocol === 'http:' || protocol === 'https:' ? undefined : 'must be an http:// or https:// URL'
+})
+
+/** `unix:///path`, or a plain absolute path, which means the same. */
+export function endpoint(...words: readonly string[]): OptionType<string> {
+  const wanted = [...words, 'unix:///PATH'].join(' or ')
+  const type = textual<string>(
+    'ENDPOINT',
+    (value) => {
+      if (words.includes(value)) return ok(value)
+      if (value.startsWith('/')) return ok(`unix://${value}`)
+      return /^unix:\/\/\/./u.test(value) ? ok(value) : bad(`must be ${wanted}`)
+    },
+    (value) => value,
+  )
+  return { ...type, words: [...words] }
+}
+
+/** One address, or one of each family separated by a comma. */
+export const addresses: OptionType<readonly string[]> = textual(
+  'IP[,IP]',
+  (value) => {
+    const list = value.split(',').filter((item) => item !== '')
+    if (list.some((item) => isIP(item) === 0))
+      return bad('must be an IP address, or two of different families')
+    if (list.length > 2 || (list.length === 2 && isIP(list[0] ?? '') === isIP(list[1] ?? '')))
+      return bad('must be one address, or two of different families')
+    return ok(list)
+  },
+  (value) => value.join(','),
+)
+
+/** One network in CIDR notation, or one of each family separated by a comma; empty lets podd choose. */
+export const networks: OptionType<readonly string[]> = textual(
+  'CIDR[,CIDR]',
+  (value) => {
+    const list = value.split(',').filter((item) => item !== '')
+    if (list.length > 2 || !list.every((item) => isNetwork(item)))
+      return bad('must be a network such as 10.88.0.0/16, or two of different families')
+    return ok(list)
+  },
+  (value) => value.join(','),
+)
+
+function isNetwork(item: string): boolean {
+  const [address = '', bits = '', ...rest] = item.split('/')
+  const family = isIP(address)
+  if (family === 0 || rest.length > 0 || !/^\d{1,3}$/u.test(bits)) return false
+  return Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+export function word<const Words extends readonly string[]>(...words: Words): OptionType<Words[number]> {
+  const isWord = (value: string): value is Words[number] => words.includes(value)
+  const type = textual<Words[number]>(
+    words.join('|'),
+    (value) => (isWord(value) ? ok(value) : bad(`must be one of ${words.join(', ')}`)),
+    (value) => value,
+  )
+  return { ...type, words }
+}
+
+export const flag: OptionType<boolean> = {
+  label: 'true|false',
+  isSwitch: true,
+  fromText(value) {
+    if (value === 'true' || value === '') return ok(true)
+    return value === 'false' ? ok(false) : bad('must be true or false')
+  },
+  fromFile: (json) =>
+    typeof json === 'boolean' ? ok(json) : bad(`must be true or false, not ${describe(json)}`),
+  format: String,
+}
+
+/** A whole number from `least` to `most`, both included. */
+export function integer(least: number, most: number): OptionType<number> {
+  const check = (value: number): Decoded<number> => {
+    if (!Number.isInteger(value)) return bad('must be a whole number')
+    return value >= least && value <= most ? ok(value) : bad(`must be from ${least} to ${most}`)
+  }
+  return {
+    label: 'NUMBER',
+    fromText: (value) => (/^-?\d+$/u.test(value) ? check(Number(value)) : bad('must be a whole number')),
+    fromFile: (json) =>
+      typeof json === 'number' ? check(json) : bad(`must be a whole number, not ${describe(json)}`),
+    format: String,
+  }
+}
+
+/** Milliseconds from `leastMs` to `mostMs`, written as Go writes durations. */
+export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFINITY): OptionType<number> {
+  return textual(
+    'DURATION',
+    (value) => {
+      let valueMs: number
+      try {
+        valueMs = parseDuration(value)
+      } catch {
+        return bad('must be a duration such as 500ms, 20s or 1m30s')
+      }
+      if (valueMs >= leastMs && valueMs <= mostMs) return ok(valueMs)
+      return bad(
+        mostMs === Number.POSITIVE_INFINITY
+          ? `must be at least ${formatDuration(leastMs)}`
+          : `must be from ${formatDuration(leastMs)} to ${formatDuration(mostMs)}`,
+      )
+    },
+    formatDuration,
+  )
+}
+
+export type Headers = Readonly<Record<string, readonly string[]>>
+
+/** HTTP headers: `NAME:VALUE[,NAME:VALUE]` in a flag, a mapping of lists in the file, as the kubelet takes them. */
+export const headers: OptionType<Headers> = {
+  label: 'NAME:VALUE[,...]',
+  fromText(value) {
+    const result: Record<string, string[]> = {}
+    for (const pair of value.split(',')) {
+      const colon = pair.indexOf(':')
+      if (colon < 1) return bad('must be NAME:VALUE pairs separated by commas')
+      const name = pair.slice(0, colon).trim()
+      const list = (result[name] ??= [])
+      list.push(pair.slice(colon + 1).trim())
+    }
+    return checkHeaders(result)
+  },
+  fromFile(json) {
+    if (!isJsonObject(json)) return bad(`must be a mapping of lists, not ${describe(json)}`)
+    const result: Record<string, readonly string[]> = {}
+    for (const [name, list] of Object.entries(json)) {
+      if (!isTextList(list)) return bad(`${name} must be a list of texts`)
+      result[name] = list
+    }
+    return checkHeaders(result)
+  },
+  /** Values may be credentials: they are never shown. */
+  format: (value) => Object.keys(value).join(', '),
+  merge(earlier, later) {
+    const result: Record<string, readonly string[]> = { ...earlier }
+    for (const [name, list] of Object.entries(later)) result[name] = [...(result[name] ?? []), ...list]
+    return result
+  },
+}
+
+function isTextList(json: Json | undefined): json is readonly string[] {
+  return Array.isArray(json) && json.every((item) => typeof item === 'string')
+}
+
+function checkHeaders(value: Headers): Decoded<Headers> {
+  for (const [name, list] of Object.entries(value)) {
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name))
+      return bad(`${JSON.stringify(name)} is not a header name`)
+    if (list.some((item) => /[\r\n\0]/u.test(item))) return bad(`${name} has a line break in its value`)
+  }
+  return ok(value)
+}

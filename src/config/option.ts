@@ -1,0 +1,27 @@
+import type { OptionType } from './option-type.ts'
+
+/** One setting: the single place for its names, type, default and words about it. */
+export interface Option<T> {
+  /** The name in the file; dots lead into mappings. */
+  readonly field: string
+  /** The flag of `podd run`, without its dashes; none for what only the file sets. */
+  readonly flag?: string
+  readonly type: OptionType<T>
+  readonly default: NoInfer<T>
+  /** What the default is where `default` can't show it. */
+  readonly defaultText?: string
+  /** Whose field name it is: a `kubelet` field may stand in a KubeletConfiguration too. */
+  readonly owner: 'kubelet' | 'podd'
+  /**
+   * A Go zero value (`0s`, `""`, `0`) in a KubeletConfiguration means that nothing was said, for the kubelet's
+   * optional fields are no pointers (pkg/kubelet/apis/config/v1beta1/defaults.go, 1.36).
+   */
+  readonly zeroIsDefault?: boolean
+  /** One or two sentences; the unit is told by the type. */
+  readonly doc: string
+}
+
+/** Infers the type of the option's values. */
+export function option<T>(described: Option<T>): Option<T> {
+  return described
+}

@@ -1,0 +1,290 @@
+import { PoddError } from '../base/errors.ts'
+import type { OptionType } from './option-type.ts'
+import { option } from './option.ts'
+import type { Option } from './option.ts'
+import { podOptions } from './pod-options.ts'
+import {
+  addresses,
+  duration,
+  endpoint,
+  flag,
+  headers,
+  integer,
+  networks,
+  optionalPath,
+  optionalText,
+  optionalUrl,
+  path,
+  word,
+} from './option-type.ts'
+
+import { defaultRunDir } from './places.ts'
+
+/**
+ * All of podd's settings. The config file's reader, the flags, `podd run --help`, docs/OPTIONS.md and the
+ * type PoddConfig come from this table alone. Keys name the settings in the code and carry their units.
+ */
+export const options = {
+  staticPodPath: option({
+    field: 'staticPodPath',
+    flag: 'pod-manifest-path',
+    type: optionalPath,
+    default: '/etc/pods',
+    owner: 'kubelet',
+    doc: 'The directory of manifests to run, or a single manifest file. An empty value switches it off.',
+  }),
+  staticPodUrl: option({
+    field: 'staticPodURL',
+    flag: 'manifest-url',
+    type: optionalUrl,
+    default: undefined,
+    owner: 'kubelet',
+    doc: 'A URL to read manifests from.',
+  }),
+  staticPodUrlHeader: option({
+    field: 'staticPodURLHeader',
+    flag: 'manifest-url-header',
+    type: headers,
+    default: {},
+    owner: 'kubelet',
+    doc: 'Headers to send with each request to the URL. The flag may be repeated; values with a comma have to stand in the file.',
+  }),
+  containerRuntimeEndpoint: option({
+    field: 'containerRuntimeEndpoint',
+    flag: 'container-runtime-endpoint',
+    type: endpoint('embedded'),
+    default: 'embedded',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: "Which container runtime to use: `embedded` for a containerd of podd's own, or the socket of one that speaks CRI v1.",
+  }),
+  imageServiceEndpoint: option({
+    field: 'imageServiceEndpoint',
+    flag: 'image-service-endpoint',
+    type: optionalText('ENDPOINT', (value) =>
+      /^unix:\/\/\/./u.test(value) ? undefined : 'must be unix:///PATH',
+    ),
+    default: undefined,
+    defaultText: "the runtime's",
+    owner: 'kubelet',
+    doc: "The socket of the image service, where it is not the runtime's.",
+  }),
+  rootDir: option({
+    field: 'rootDir',
+    flag: 'root-dir',
+    type: path,
+    default: '/var/lib/podd',
+    owner: 'podd',
+    doc: "Where podd keeps its state: pod records, volumes, the embedded containerd's images.",
+  }),
+  runDir: option({
+    field: 'runDir',
+    flag: 'run-dir',
+    type: path,
+    default: defaultRunDir,
+    owner: 'podd',
+    doc: 'Where sockets and other files live that need not outlast a reboot. The API socket is `podd.sock` in it.',
+  }),
+  podLogsDir: option({
+    field: 'podLogsDir',
+    flag: 'pod-logs-dir',
+    type: path,
+    default: '/var/log/pods',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: "Where the containers' logs are written.",
+  }),
+  containerLogsDir: option({
+    field: 'containerLogsDir',
+    flag: 'container-logs-dir',
+    type: path,
+    default: '/var/log/containers',
+    owner: 'podd',
+    doc: "Where a symbolic link to each container's log is put, for log shippers.",
+  }),
+  hostnameOverride: option({
+    field: 'hostnameOverride',
+    flag: 'hostname-override',
+    type: optionalText('NAME', (value) =>
+      /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/u.test(value)
+        ? undefined
+        : 'must be a lowercase host name of letters, digits, dots and dashes',
+    ),
+    default: undefined,
+    defaultText: "the host's name",
+    owner: 'podd',
+    doc: "The node's name, as pods and events show it.",
+  }),
+  nodeIps: option({
+    field: 'nodeIP',
+    flag: 'node-ip',
+    type: addresses,
+    default: [],
+    defaultText: 'the address of the default route',
+    owner: 'podd',
+    doc: "The node's address; two separated by a comma for dual stack.",
+  }),
+  cgroupRoot: option({
+    field: 'cgroupRoot',
+    flag: 'cgroup-root',
+    type: optionalPath,
+    default: undefined,
+    defaultText: "the host's root cgroup",
+    owner: 'kubelet',
+    doc: 'The cgroup under which `kubepods` is made. Another one is taken when no pod is left in the old one.',
+  }),
+  cgroupDriver: option({
+    field: 'cgroupDriver',
+    flag: 'cgroup-driver',
+    type: word('auto', 'cgroupfs', 'systemd'),
+    default: 'auto',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'Who makes the cgroups. `auto` takes what the runtime says, or else `systemd` where systemd runs and `cgroupfs` elsewhere. Never switched while pods live.',
+  }),
+  podCidrs: option({
+    field: 'podCIDR',
+    flag: 'pod-cidr',
+    type: networks,
+    default: [],
+    defaultText: 'a free private network, chosen once',
+    owner: 'kubelet',
+    doc: "The network of the pods' addresses; two separated by a comma for dual stack.",
+  }),
+  fileCheckFrequencyMs: option({
+    field: 'fileCheckFrequency',
+    flag: 'file-check-frequency',
+    type: duration(100),
+    default: 20_000,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How often the manifest directory is read through again, in case a change went unnoticed.',
+  }),
+  httpCheckFrequencyMs: option({
+    field: 'httpCheckFrequency',
+    flag: 'http-check-frequency',
+    type: duration(100),
+    default: 20_000,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How often the URL is asked.',
+  }),
+  syncFrequencyMs: option({
+    field: 'syncFrequency',
+    flag: 'sync-frequency',
+    type: duration(1000),
+    default: 60_000,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How often each pod is compared with the runtime again, although nothing happened.',
+  }),
+  maxContainerRestartPeriodMs: option({
+    field: 'crashLoopBackOff.maxContainerRestartPeriod',
+    type: duration(1000, 300_000),
+    default: 300_000,
+    owner: 'kubelet',
+    doc: 'The longest a crashing container waits before its next start.',
+  }),
+  maxPods: option({
+    field: 'maxPods',
+    flag: 'max-pods',
+    type: integer(0, 100_000),
+    default: 110,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How many pods may run at once; more are refused with `OutOfpods`.',
+  }),
+  serializeImagePulls: option({
+    field: 'serializeImagePulls',
+    flag: 'serialize-image-pulls',
+    type: flag,
+    default: true,
+    owner: 'kubelet',
+    doc: 'Pull one image at a time.',
+  }),
+  registryPullQps: option({
+    field: 'registryPullQPS',
+    flag: 'registry-qps',
+    type: integer(0, 10_000),
+    default: 5,
+    owner: 'kubelet',
+    doc: 'How many image pulls a second may start; 0 for any number.',
+  }),
+  registryBurst: option({
+    field: 'registryBurst',
+    flag: 'registry-burst',
+    type: integer(0, 10_000),
+    default: 10,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How many image pulls may start at once before `registryPullQPS` holds them back.',
+  }),
+  fieldValidation: option({
+    field: 'fieldValidation',
+    flag: 'field-validation',
+    type: word('Strict', 'Warn'),
+    default: 'Strict',
+    owner: 'podd',
+    doc: "Whether a field that podd doesn't know fails its manifest, or only warns, so that an older podd takes newer manifests. In a securityContext it always fails.",
+  }),
+  persistSecrets: option({
+    field: 'persistSecrets',
+    flag: 'persist-secrets',
+    type: flag,
+    default: true,
+    owner: 'podd',
+    doc: "Whether Secrets are in the last good copy of a source (a file of root's, mode 0600). Without them, pods that need a Secret wait after a boot until the source that gives it can be read.",
+  }),
+  podNameSuffix: option({
+    field: 'podNameSuffix',
+    flag: 'pod-name-suffix',
+    type: word('none', 'node'),
+    default: 'none',
+    owner: 'podd',
+    doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
+  }),
+  ...podOptions,
+  logLevel: option({
+    field: 'logLevel',
+    flag: 'log-level',
+    type: word('debug', 'info', 'warn', 'error'),
+    default: 'info',
+    owner: 'podd',
+    doc: 'How much podd writes to its own log, on standard error.',
+  }),
+} as const
+
+export type OptionKey = keyof typeof options
+
+type ValueOf<O> = O extends { readonly type: OptionType<infer T> } ? T : never
+
+/** podd's settings, complete and checked. Durations are in milliseconds, sizes in bytes, paths absolute. */
+export type PoddConfig = { readonly [K in OptionKey]: ValueOf<(typeof options)[K]> }
+
+/** Every option with its key, in the order of the table. */
+export function listOptions(): readonly (readonly [OptionKey, Option<unknown>])[] {
+  return Object.entries(options).flatMap(([key, described]) =>
+    isOptionKey(key) ? [[key, described] as const] : [],
+  )
+}
+
+function isOptionKey(key: string): key is OptionKey {
+  return Object.hasOwn(options, key)
+}
+
+/** What applies where nobody says anything. */
+export function defaultConfig(): PoddConfig {
+  return completeConfig({})
+}
+
+/** The config that has `values` (each of its option's type) where they are, and the defaults elsewhere. */
+export function completeConfig(values: Readonly<Partial<Record<OptionKey, unknown>>>): PoddConfig {
+  const config: Record<string, unknown> = {}
+  for (const [key, described] of listOptions()) config[key] = key in values ? values[key] : described.default
+  if (!isComplete(config)) throw new PoddError('INTERNAL', 'an option is missing from the table')
+  return config
+}
+
+function isComplete(config: Readonly<Record<string, unknown>>): config is PoddConfig {
+  return listOptions().every(([key]) => key in config)
+}

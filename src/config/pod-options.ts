@@ -1,0 +1,174 @@
+import type { SecurityLevel } from '../pod/security-policy.ts'
+import { resources, runtimeClasses, textList } from './list-types.ts'
+import { duration, flag, integer, optionalPath, word } from './option-type.ts'
+import { option } from './option.ts'
+
+const sysctls = textList('SYSCTL', (item) =>
+  /^(?:net\.|kernel\.(?:shm|msg|sem)|fs\.mqueue\.)/u.test(item)
+    ? undefined
+    : 'must be of a namespace that pods have: kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, net.*',
+)
+
+const paths = textList('PATH', (item) => (item.startsWith('/') ? undefined : 'must be an absolute path'))
+
+const capabilities = textList('CAPABILITY', (item) =>
+  /^(?:\*|[A-Z][A-Z_]*)$/u.test(item) ? undefined : 'must be a capability such as NET_ADMIN',
+)
+
+const ports = textList('PORT', (item) =>
+  /^(?:\*|\d{1,5}(?:-\d{1,5})?)$/u.test(item) ? undefined : 'must be a port or a range such as 8000-8099',
+)
+
+const registries = textList('REGISTRY', (item) =>
+  /^[^\s,]+$/u.test(item)
+    ? undefined
+    : 'must be a registry such as registry.example or registry.example/team',
+)
+
+/** The Pod Security Standards for the pods of one source. */
+function security(where: string, whose: string, level: SecurityLevel) {
+  return {
+    level: option({
+      field: `podSecurity.${where}.level`,
+      type: word('privileged', 'baseline', 'restricted'),
+      default: level,
+      owner: 'podd',
+      doc: `The Pod Security Standard that the pods of ${whose} have to keep. Pods that run already stay.`,
+    }),
+    hostPaths: option({
+      field: `podSecurity.${where}.allowedHostPaths`,
+      type: paths,
+      default: [],
+      owner: 'podd',
+      doc: `Folders of the host that the pods of ${whose} may mount all the same, with all that is in them; podd follows symbolic links there.`,
+    }),
+    capabilities: option({
+      field: `podSecurity.${where}.allowedCapabilities`,
+      type: capabilities,
+      default: [],
+      owner: 'podd',
+      doc: `Capabilities that the containers of ${whose} may add all the same; \`*\` for any.`,
+    }),
+    ports: option({
+      field: `podSecurity.${where}.allowedHostPorts`,
+      type: ports,
+      default: [],
+      owner: 'podd',
+      doc: `Ports of the host that the pods of ${whose} may open all the same, ranges too; \`*\` for any.`,
+    }),
+    registries: option({
+      field: `podSecurity.${where}.allowedRegistries`,
+      type: registries,
+      default: [],
+      defaultText: 'any',
+      owner: 'podd',
+      doc: `Where the images of ${whose} may come from, whatever the level: registries, or folders in them.`,
+    }),
+  }
+}
+
+const directory = security('file', 'the manifest directory', 'privileged')
+const url = security('url', 'the URL', 'baseline')
+
+/** What pods may do and get; a part of the table in options.ts. */
+export const podOptions = {
+  seccompDefault: option({
+    field: 'seccompDefault',
+    flag: 'seccomp-default',
+    type: flag,
+    default: false,
+    owner: 'kubelet',
+    doc: 'Confine containers that name no seccomp profile with `RuntimeDefault` instead of not at all.',
+  }),
+  allowedUnsafeSysctls: option({
+    field: 'allowedUnsafeSysctls',
+    flag: 'allowed-unsafe-sysctls',
+    type: sysctls,
+    default: [],
+    owner: 'kubelet',
+    doc: 'Sysctls beyond the safe ones that pods may set, by name or by a start and `*`.',
+  }),
+  podPidsLimit: option({
+    field: 'podPidsLimit',
+    flag: 'pod-max-pids',
+    type: integer(-1, 4_194_304),
+    default: -1,
+    defaultText: 'no limit',
+    owner: 'kubelet',
+    doc: 'How many processes and threads one pod may have; -1 for any number.',
+  }),
+  cpuCfsQuota: option({
+    field: 'cpuCFSQuota',
+    flag: 'cpu-cfs-quota',
+    type: flag,
+    default: true,
+    owner: 'kubelet',
+    doc: 'Enforce CPU limits.',
+  }),
+  cpuCfsQuotaPeriodMs: option({
+    field: 'cpuCFSQuotaPeriod',
+    flag: 'cpu-cfs-quota-period',
+    type: duration(1, 1000),
+    default: 100,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'The period over which CPU limits are enforced.',
+  }),
+  swapBehavior: option({
+    field: 'memorySwap.swapBehavior',
+    type: word('NoSwap', 'LimitedSwap'),
+    default: 'NoSwap',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'Whether burstable pods may swap, each in proportion to its memory request (cgroup version 2 only).',
+  }),
+  singleProcessOomKill: option({
+    field: 'singleProcessOOMKill',
+    type: flag,
+    default: false,
+    owner: 'kubelet',
+    doc: 'On cgroup version 2, let the kernel kill a single process of a container that is out of memory, and not all of them.',
+  }),
+  systemReserved: option({
+    field: 'systemReserved',
+    flag: 'system-reserved',
+    type: resources,
+    default: {},
+    owner: 'kubelet',
+    doc: 'CPU and memory that pods may not request, kept for the system.',
+  }),
+  kubeReserved: option({
+    field: 'kubeReserved',
+    flag: 'kube-reserved',
+    type: resources,
+    default: {},
+    owner: 'kubelet',
+    doc: 'CPU and memory that pods may not request, kept for podd and the container runtime.',
+  }),
+  resolvConf: option({
+    field: 'resolvConf',
+    flag: 'resolv-conf',
+    type: optionalPath,
+    default: '/etc/resolv.conf',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: "The resolver configuration that pods get, followed when it changes. Where it names only servers on the loopback, systemd-resolved's own servers stand in. An empty value in podd's config gives them none.",
+  }),
+  runtimeClasses: option({
+    field: 'runtimeClasses',
+    type: runtimeClasses,
+    default: {},
+    owner: 'podd',
+    doc: 'RuntimeClasses by name, each with the `handler` of the container runtime and an `overhead`, beside those of RuntimeClass documents: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`.',
+  }),
+  directorySecurityLevel: directory.level,
+  directoryAllowedHostPaths: directory.hostPaths,
+  directoryAllowedCapabilities: directory.capabilities,
+  directoryAllowedHostPorts: directory.ports,
+  directoryAllowedRegistries: directory.registries,
+  urlSecurityLevel: url.level,
+  urlAllowedHostPaths: url.hostPaths,
+  urlAllowedCapabilities: url.capabilities,
+  urlAllowedHostPorts: url.ports,
+  urlAllowedRegistries: url.registries,
+} as const

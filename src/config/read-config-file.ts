@@ -1,0 +1,145 @@
+import type { Json, JsonObject } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Problem } from '../pod/document.ts'
+import { nearestName } from '../pod/nearest-name.ts'
+import type { RawDocument } from '../pod/read-documents.ts'
+import { readYamlDocuments } from '../pod/read-documents.ts'
+import { ignoredKubeletFields } from './kubelet-fields.ts'
+import type { Option } from './option.ts'
+import type { OptionKey } from './options.ts'
+import { listOptions } from './options.ts'
+
+/** What a config file says: values that are right, and all that is not. */
+export interface ConfigFile {
+  readonly values: Readonly<Partial<Record<OptionKey, unknown>>>
+  readonly problems: readonly Problem[]
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  PoddConfiguration: 'podd.dev/v1',
+  KubeletConfiguration: 'kubelet.config.k8s.io/v1beta1',
+}
+
+const kindsHint = Object.entries(kinds)
+  .map(([kind, apiVersion]) => `apiVersion: ${apiVersion}, kind: ${kind}`)
+  .join('; or ')
+
+/**
+ * Reads a config file: a PoddConfiguration, a KubeletConfiguration as it is, or one of each as two YAML
+ * documents. Never throws for what the text says. Fields of the kubelet that podd ignores are warnings;
+ * unknown fields, wrong types and a field that is set twice are errors, with their places.
+ */
+export async function readConfigFile(text: string, path: string): Promise<ConfigFile> {
+  const reader = new ConfigReader(path)
+  for (const document of await readYamlDocuments(text)) reader.take(document)
+  return { values: reader.values, problems: reader.problems }
+}
+
+type Read = Extract<RawDocument, { kind: 'read' }>
+type FieldPath = readonly string[]
+
+class ConfigReader {
+  readonly values: Partial<Record<OptionKey, unknown>> = {}
+  readonly problems: Problem[] = []
+  readonly #path: string
+  readonly #seenKinds = new Set<string>()
+  #locate: Read['locate'] = () => undefined
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  take(document: RawDocument): void {
+    if (document.kind === 'broken') {
+      const place = { path: this.#path, ...document.position }
+      this.problems.push({ severity: 'error', place, message: document.message })
+      return
+    }
+    this.#locate = document.locate
+    if (!isJsonObject(document.value)) {
+      this.#report('error', [], 'must be a mapping with apiVersion and kind', kindsHint)
+      return
+    }
+    const { apiVersion, kind, ...fields } = document.value
+    const isKubelet = kind === 'KubeletConfiguration'
+    if (typeof kind !== 'string' || kinds[kind] === undefined) {
+      const what = kind === undefined ? 'Required value' : `unknown kind ${JSON.stringify(kind)}`
+      this.#report('error', ['kind'], what, `Write ${kindsHint}.`)
+      return
+    }
+    if (apiVersion !== kinds[kind]) {
+      this.#report('error', ['apiVersion'], `must be ${kinds[kind]} for a ${kind}`)
+      return
+    }
+    if (this.#seenKinds.has(kind)) this.#report('error', ['kind'], `there is another ${kind} in this file`)
+    this.#seenKinds.add(kind)
+    this.#mapping(fields, [], isKubelet)
+  }
+
+  #mapping(mapping: JsonObject, at: FieldPath, isKubelet: boolean): void {
+    for (const [name, json] of Object.entries(mapping)) {
+      const path = [...at, name]
+      const field = path.join('.')
+      const found = listOptions().find(([, option]) => option.field === field)
+      const ignored = at.length === 0 ? ignoredKubeletFields[name] : undefined
+      // Kubernetes reads an explicit null as if the field weren't there.
+      if (json === null && (found !== undefined || ignored !== undefined)) continue
+      if (found !== undefined) this.#option(found, json, path, isKubelet)
+      else if (ignored !== undefined) this.#report('warning', path, `ignored: ${ignored}`)
+      else if (listOptions().some(([, option]) => option.field.startsWith(`${field}.`)))
+        this.#group(json, path, isKubelet)
+      else this.#unknown(path)
+    }
+  }
+
+  #group(json: Json, path: FieldPath, isKubelet: boolean): void {
+    if (isJsonObject(json)) this.#mapping(json, path, isKubelet)
+    else if (json !== null) this.#report('error', path, 'must be a mapping')
+  }
+
+  #option(
+    [key, option]: readonly [OptionKey, Option<unknown>],
+    json: Json,
+    path: FieldPath,
+    isKubelet: boolean,
+  ): void {
+    if (isKubelet && option.owner === 'podd') {
+      const hint = 'Put it into a second YAML document with apiVersion: podd.dev/v1, kind: PoddConfiguration.'
+      this.#report('error', path, 'is no field of KubeletConfiguration', hint)
+      return
+    }
+    if (isKubelet && option.zeroIsDefault === true && isGoZero(json)) return
+    const decoded = option.type.fromFile(json)
+    if (decoded.kind === 'bad') this.#report('error', path, decoded.message)
+    else if (key in this.values) this.#report('error', path, 'is set twice in this file')
+    else this.values[key] = decoded.value
+  }
+
+  #unknown(path: FieldPath): void {
+    const prefix = path.slice(0, -1).join('.')
+    const siblings = knownFields().flatMap((field) => {
+      if (prefix === '') return [field.split('.')[0] ?? field]
+      return field.startsWith(`${prefix}.`) ? [field.slice(prefix.length + 1)] : []
+    })
+    const near = nearestName(path.at(-1) ?? '', [...new Set(siblings)])
+    this.#report('error', path, 'unknown field', near === undefined ? undefined : `Did you mean ${near}?`)
+  }
+
+  #report(severity: Problem['severity'], path: FieldPath, message: string, hint?: string): void {
+    this.problems.push({
+      severity,
+      place: { path: this.#path, ...this.#locate(path) },
+      ...(path.length > 0 && { field: path.join('.') }),
+      message,
+      ...(hint !== undefined && { hint }),
+    })
+  }
+}
+
+function knownFields(): readonly string[] {
+  return [...listOptions().map(([, option]) => option.field), ...Object.keys(ignoredKubeletFields)]
+}
+
+function isGoZero(json: Json): boolean {
+  return json === '' || json === 0 || json === '0s' || json === '0'
+}

@@ -1,0 +1,62 @@
+/** An image reference taken apart and completed as containerd's CRI does. */
+export interface ImageName {
+  /** `docker.io`, `registry.example:5000`, … */
+  readonly registry: string
+  /** Without the registry: `library/busybox`. */
+  readonly repository: string
+  readonly tag: string | undefined
+  /** `sha256:…` */
+  readonly digest: string | undefined
+  /** The complete reference; a tag beside a digest is left out, as the digest alone decides. */
+  readonly normalized: string
+}
+
+const pathPart = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*'
+const repositoryPattern = new RegExp(`^${pathPart}(?:/${pathPart})*$`)
+const domainPart = '(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])'
+const registryPattern = new RegExp(`^(?:${domainPart}(?:\\.${domainPart})*|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?$`)
+const tagPattern = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
+const digestPattern = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[0-9a-f]{32,}$/
+const bareIdPattern = /^[0-9a-f]{64}$/
+
+/**
+ * Reads an image reference; undefined where it isn't one (`InvalidImageName`). No tag and no digest
+ * mean `:latest`. Source: github.com/distribution/reference (ParseDockerRef).
+ */
+export function parseImageName(text: string): ImageName | undefined {
+  if (bareIdPattern.test(text)) return undefined
+  const [rest, digest] = splitAt(text, text.indexOf('@'))
+  if (digest !== undefined && !digestPattern.test(digest)) return undefined
+  const colon = rest.lastIndexOf(':')
+  const [name, tag] = splitAt(rest, colon > rest.lastIndexOf('/') ? colon : -1)
+  if (tag !== undefined && !tagPattern.test(tag)) return undefined
+  const { registry, repository } = splitRegistry(name)
+  if (!registryPattern.test(registry) || !repositoryPattern.test(repository)) return undefined
+  if (`${registry}/${repository}`.length > 255) return undefined
+  const base = `${registry}/${repository}`
+  const normalized = digest === undefined ? `${base}:${tag ?? 'latest'}` : `${base}@${digest}`
+  return { registry, repository, tag, digest, normalized }
+}
+
+/** The complete form of a reference, for comparing two of them; what can't be read is left as it is. */
+export function normalizeImageName(text: string): string {
+  return parseImageName(text)?.normalized ?? text
+}
+
+function splitAt(text: string, index: number): readonly [string, string | undefined] {
+  return index < 0 ? [text, undefined] : [text.slice(0, index), text.slice(index + 1)]
+}
+
+/** The first part is a registry only if it looks like a host: it has a dot or a port, or is `localhost`. */
+function splitRegistry(name: string): { readonly registry: string; readonly repository: string } {
+  const slash = name.indexOf('/')
+  const first = slash < 0 ? '' : name.slice(0, slash)
+  const isHost = first.includes('.') || first.includes(':') || first === 'localhost' || /[A-Z]/.test(first)
+  const registry = isHost ? first : 'docker.io'
+  const rest = isHost ? name.slice(slash + 1) : name
+  const isIndex = registry === 'docker.io' || registry === 'index.docker.io'
+  return {
+    registry: isIndex ? 'docker.io' : registry,
+    repository: isIndex && !rest.includes('/') ? `library/${rest}` : rest,
+  }
+}

@@ -1,0 +1,89 @@
+import type { JsonObject } from '../base/json.ts'
+import type { SourceName } from './document.ts'
+import type { ContainerId, PodUid } from './ids.ts'
+import type { PodClasses } from './pod-classes.ts'
+import type { ResourceLists } from './pod-resources.ts'
+import type { ConditionStatus } from './status.ts'
+
+/** How one container ended: kept when the runtime's own memory of it is removed. Times are wall milliseconds. */
+export interface EndedContainer {
+  readonly containerId: ContainerId
+  readonly restartCount: number
+  readonly exitCode: number
+  readonly reason: string
+  readonly message: string
+  readonly startedAtMs: number | undefined
+  readonly finishedAtMs: number
+  readonly image: string
+  readonly imageId: string
+}
+
+/** Where a container's crash backoff stands (see decide/restart-policy.ts). */
+export interface BackoffEntry {
+  /** What the delay was earned by; another image or other resources start anew. */
+  readonly key: string
+  readonly delayMs: number
+  readonly updatedAtMs: number
+}
+
+/** What podd remembers of one container name of a pod. */
+export interface ContainerHistory {
+  /** The newest container that is known to have ended. */
+  readonly ended?: EndedContainer | undefined
+  /** The one that ended before it. */
+  readonly endedBefore?: EndedContainer | undefined
+  readonly backoff?: BackoffEntry | undefined
+  /** The cpu and memory that a container was given after it was made. */
+  readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
+}
+
+/** Why a pod is being ended, and by when. */
+export interface PodEnding {
+  /** `removed` and `replaced` pods go away; the others stay, Failed, until their manifest goes. */
+  readonly cause: 'removed' | 'replaced' | 'deadline' | 'evicted' | 'orphaned'
+  readonly reason: string
+  readonly message: string
+  readonly requestedAtMs: number
+  readonly graceSeconds: number
+}
+
+export interface ConditionRecord {
+  readonly status: ConditionStatus
+  readonly atMs: number
+}
+
+/**
+ * A pod as podd remembers it on disk: what was asked and what happened. What runs is the runtime's
+ * to say. Written before the act it tells of, replaced atomically, versioned.
+ */
+export interface PodRecord {
+  readonly version: 1
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly name: string
+  readonly source: SourceName
+  readonly path: string
+  /** The applied manifest, without defaults: they are filled in anew on every reading. */
+  readonly manifest: JsonObject
+  readonly acceptedAtMs: number
+  /** When podd began to start it (status.startTime). */
+  readonly startedAtMs?: number | undefined
+  /** What its classes came to when it was admitted. */
+  readonly classes?: PodClasses | undefined
+  readonly conditions: Readonly<Record<string, ConditionRecord>>
+  readonly containers: Readonly<Record<string, ContainerHistory>>
+  readonly ending?: PodEnding | undefined
+  /** Containers whose preStop hook has been begun: it is run once, whatever happens to podd. */
+  readonly preStopBegun?: readonly ContainerId[] | undefined
+  /** Containers that somebody asked to be restarted and that have no successor yet. */
+  readonly restartRequested?: readonly ContainerId[] | undefined
+  /** Set when an ending for `deadline` or `evicted`, or a hard refusal, has made the pod Failed for good. */
+  readonly failed?:
+    | {
+        readonly reason: string
+        readonly message: string
+        /** It was never let in: the next podd decides anew. */
+        readonly admission?: boolean | undefined
+      }
+    | undefined
+}

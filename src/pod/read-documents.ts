@@ -1,0 +1,197 @@
+import type { Document } from 'yaml'
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { FieldPath } from './field-path.ts'
+import type { YamlLibrary } from './yaml-value.ts'
+import { YamlValueError, yamlToJson } from './yaml-value.ts'
+
+/** Counted from 1. */
+export interface Position {
+  readonly line: number
+  readonly column: number
+}
+
+/** One document of a text, as JSON, or why it can't be read. Empty documents are left out. */
+export type RawDocument =
+  | {
+      readonly kind: 'read'
+      readonly value: Json
+      /** Where the field at `path` stands; the nearest thing above it where there is no such field. */
+      readonly locate: (path: FieldPath) => Position | undefined
+    }
+  | { readonly kind: 'broken'; readonly message: string; readonly position: Position }
+
+/**
+ * Reads JSON when the text is that and no key stands twice in an object; undefined where YAML must be
+ * tried. It is many times faster than the YAML library but can't say where a field stands.
+ */
+export function readJsonDocument(text: string): RawDocument | undefined {
+  if (!/^\s*\{/.test(text)) return undefined
+  try {
+    const value: Json = JSON.parse(text)
+    if (countKeys(value) !== countKeyTokens(text)) return undefined
+    return { kind: 'read', value, locate: () => undefined }
+  } catch {
+    // Not JSON, or nested so deeply that the stack ends; the YAML reader says which, and where.
+    return undefined
+  }
+}
+
+function countKeys(value: Json): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countKeys(item), 0)
+  if (!isJsonObject(value)) return 0
+  return Object.values(value).reduce<number>((sum, item) => sum + 1 + countKeys(item), 0)
+}
+
+/** Strings followed by a colon, in a text that is known to be JSON. */
+function countKeyTokens(text: string): number {
+  let count = 0
+  let at = text.indexOf('"')
+  while (at >= 0) {
+    let end = text.indexOf('"', at + 1)
+    while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+    let next = end + 1
+    while (/\s/.test(text.charAt(next))) next += 1
+    if (text[next] === ':') count += 1
+    at = text.indexOf('"', next)
+  }
+  return count
+}
+
+/** Whether an odd number of backslashes stands before `index`. */
+function isEscaped(text: string, index: number): boolean {
+  let start = index
+  while (text[start - 1] === '\\') start -= 1
+  return (index - start) % 2 === 1
+}
+
+/** Splits a text at its `---` lines and reads each document on its own, so that none spoils another. */
+export async function readYamlDocuments(text: string): Promise<readonly RawDocument[]> {
+  const yaml = await import('yaml')
+  const lines = new LineIndex(text)
+  return splitDocuments(text).flatMap(({ start, end }) => {
+    const read = readOne(yaml, text.slice(start, end), (offset) => lines.positionOf(start + offset))
+    return read === undefined ? [] : [read]
+  })
+}
+
+function readOne(
+  yaml: YamlLibrary,
+  text: string,
+  positionOf: (offset: number) => Position,
+): RawDocument | undefined {
+  try {
+    const document = yaml.parseDocument(text, {
+      schema: 'failsafe',
+      uniqueKeys: false,
+      prettyErrors: false,
+      logLevel: 'silent',
+    })
+    const [error] = document.errors
+    if (error !== undefined) {
+      const message = error.code === 'RESOURCE_EXHAUSTION' ? 'nested too deeply' : error.message
+      return { kind: 'broken', message, position: positionOf(error.pos[0]) }
+    }
+    const value = yamlToJson(yaml, document)
+    if (value === null) return undefined
+    return { kind: 'read', value, locate: (path) => locate(yaml, document, path, positionOf) }
+  } catch (error) {
+    if (error instanceof YamlValueError) {
+      return { kind: 'broken', message: error.message, position: positionOf(error.offset) }
+    }
+    // The parser recurses, so text that nests without end exhausts the stack.
+    if (error instanceof RangeError) {
+      return { kind: 'broken', message: 'nested too deeply', position: positionOf(0) }
+    }
+    throw error
+  }
+}
+
+/** Walks down to the field at `path`: to its key where it has one, else to the last thing on the way. */
+function locate(
+  yaml: YamlLibrary,
+  document: Document,
+  path: FieldPath,
+  positionOf: (offset: number) => Position,
+): Position {
+  let node: unknown = document.contents
+  let offset = startOf(yaml, node) ?? 0
+  for (const step of path) {
+    if (yaml.isAlias(node)) node = node.resolve(document)
+    const found = descend(yaml, document, node, step)
+    if (found === undefined) break
+    offset = startOf(yaml, found.mark) ?? offset
+    node = found.value
+  }
+  return positionOf(offset)
+}
+
+function descend(
+  yaml: YamlLibrary,
+  document: Document,
+  node: unknown,
+  step: string | number,
+): { readonly mark: unknown; readonly value: unknown } | undefined {
+  if (yaml.isSeq(node)) {
+    const item = typeof step === 'number' ? node.items[step] : undefined
+    return item === undefined ? undefined : { mark: item, value: item }
+  }
+  if (!yaml.isMap(node)) return undefined
+  const pair = node.items.find((candidate) => yaml.isScalar(candidate.key) && candidate.key.value === step)
+  if (pair !== undefined) return { mark: pair.key, value: pair.value }
+  for (const merge of node.items) {
+    if (!yaml.isScalar(merge.key) || merge.key.value !== '<<') continue
+    const source = yaml.isAlias(merge.value) ? merge.value.resolve(document) : merge.value
+    const inside = descend(yaml, document, source, step)
+    if (inside !== undefined) return inside
+  }
+  return undefined
+}
+
+function startOf(yaml: YamlLibrary, node: unknown): number | undefined {
+  return yaml.isNode(node) ? node.range?.[0] : undefined
+}
+
+interface Slice {
+  readonly start: number
+  readonly end: number
+}
+
+/** At column 0 `---` and `...` always end a document, whatever stands around them. */
+function splitDocuments(text: string): readonly Slice[] {
+  const slices: Slice[] = []
+  let start = 0
+  for (const marker of text.matchAll(/^(?:---(?=\s|$)|\.\.\.(?=\s|$)).*$/gm)) {
+    slices.push({ start, end: marker.index })
+    const isStart = marker[0].startsWith('---')
+    // What follows `---` on its line belongs to the document.
+    start = marker.index + (isStart ? 3 : marker[0].length)
+  }
+  slices.push({ start, end: text.length })
+  return slices.filter((slice) => hasContent(text.slice(slice.start, slice.end)))
+}
+
+/** False for what is blank, comments or directives alone. */
+function hasContent(text: string): boolean {
+  return /^[^\S\n]*[^\s#%]/m.test(text)
+}
+
+/** Offsets to lines and columns; a tab is one column. */
+class LineIndex {
+  readonly #starts: number[] = [0]
+
+  constructor(text: string) {
+    for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) this.#starts.push(at + 1)
+  }
+
+  positionOf(offset: number): Position {
+    let low = 0
+    let high = this.#starts.length - 1
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((this.#starts[middle] ?? 0) <= offset) low = middle
+      else high = middle - 1
+    }
+    return { line: low + 1, column: offset - (this.#starts[low] ?? 0) + 1 }
+  }
+}

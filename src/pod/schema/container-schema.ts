@@ -1,0 +1,257 @@
+import {
+  any,
+  bool,
+  defaulted,
+  int32,
+  int64,
+  intOrString,
+  list,
+  map,
+  object,
+  oneOf,
+  optional,
+  quantity,
+  refused,
+  required,
+  string,
+} from './types.ts'
+import type { Infer } from './types.ts'
+
+/** Refusals of what later versions of podd will take. */
+export const notYet = 'not supported by this version of podd'
+
+export const resourceListSchema = map(quantity)
+
+export const resourceRequirementsSchema = object('ResourceRequirements', {
+  limits: defaulted(resourceListSchema, {}),
+  requests: defaulted(resourceListSchema, {}),
+  claims: refused(list(any), 'dynamic resource allocation needs a control plane'),
+})
+
+export const keyToPathSchema = object('KeyToPath', {
+  key: required(string),
+  path: required(string),
+  mode: optional(int32),
+})
+
+const objectFieldSelectorSchema = object('ObjectFieldSelector', {
+  apiVersion: defaulted(string, 'v1'),
+  fieldPath: required(string),
+})
+
+const resourceFieldSelectorSchema = object('ResourceFieldSelector', {
+  containerName: optional(string),
+  resource: required(string),
+  divisor: optional(quantity),
+})
+
+const configMapKeySelectorSchema = object('ConfigMapKeySelector', {
+  name: defaulted(string, ''),
+  key: required(string),
+  optional: defaulted(bool, false),
+})
+
+const secretKeySelectorSchema = object('SecretKeySelector', {
+  name: defaulted(string, ''),
+  key: required(string),
+  optional: defaulted(bool, false),
+})
+
+const fileKeySelectorSchema = object('FileKeySelector', {
+  volumeName: required(string),
+  path: required(string),
+  key: required(string),
+  optional: defaulted(bool, false),
+})
+
+export const envVarSourceSchema = object('EnvVarSource', {
+  fieldRef: optional(objectFieldSelectorSchema),
+  resourceFieldRef: optional(resourceFieldSelectorSchema),
+  configMapKeyRef: optional(configMapKeySelectorSchema),
+  secretKeyRef: optional(secretKeySelectorSchema),
+  fileKeyRef: optional(fileKeySelectorSchema),
+})
+
+export const envVarSchema = object('EnvVar', {
+  name: required(string),
+  value: defaulted(string, ''),
+  valueFrom: optional(envVarSourceSchema),
+})
+
+export const envFromSourceSchema = object('EnvFromSource', {
+  prefix: defaulted(string, ''),
+  configMapRef: optional(
+    object('ConfigMapEnvSource', { name: defaulted(string, ''), optional: defaulted(bool, false) }),
+  ),
+  secretRef: optional(
+    object('SecretEnvSource', { name: defaulted(string, ''), optional: defaulted(bool, false) }),
+  ),
+})
+
+export const containerPortSchema = object('ContainerPort', {
+  name: optional(string),
+  hostPort: optional(int32),
+  containerPort: required(int32),
+  protocol: defaulted(oneOf('TCP', 'UDP', 'SCTP'), 'TCP'),
+  hostIP: optional(string),
+})
+
+const execActionSchema = object('ExecAction', { command: defaulted(list(string), []) })
+
+const httpGetActionSchema = object('HTTPGetAction', {
+  path: defaulted(string, '/'),
+  port: required(intOrString),
+  host: optional(string),
+  scheme: defaulted(oneOf('HTTP', 'HTTPS'), 'HTTP'),
+  httpHeaders: defaulted(list(object('HTTPHeader', { name: required(string), value: required(string) })), []),
+})
+
+const tcpSocketActionSchema = object('TCPSocketAction', {
+  port: required(intOrString),
+  host: optional(string),
+})
+
+export const probeSchema = object('Probe', {
+  exec: optional(execActionSchema),
+  httpGet: optional(httpGetActionSchema),
+  tcpSocket: optional(tcpSocketActionSchema),
+  grpc: optional(object('GRPCAction', { port: required(int32), service: defaulted(string, '') })),
+  initialDelaySeconds: defaulted(int32, 0),
+  timeoutSeconds: defaulted(int32, 1),
+  periodSeconds: defaulted(int32, 10),
+  successThreshold: defaulted(int32, 1),
+  failureThreshold: defaulted(int32, 3),
+  terminationGracePeriodSeconds: optional(int64),
+})
+
+export const lifecycleHandlerSchema = object('LifecycleHandler', {
+  exec: optional(execActionSchema),
+  httpGet: optional(httpGetActionSchema),
+  tcpSocket: refused(
+    tcpSocketActionSchema,
+    'Kubernetes never implemented tcpSocket hooks: they always fail there',
+  ),
+  sleep: optional(object('SleepAction', { seconds: required(int64) })),
+})
+
+export const lifecycleSchema = object('Lifecycle', {
+  postStart: optional(lifecycleHandlerSchema),
+  preStop: optional(lifecycleHandlerSchema),
+  stopSignal: refused(string, 'needs containerd 2.3; the STOPSIGNAL of the image works everywhere'),
+})
+
+export const seLinuxNote = 'passed on to the runtime; it has no effect where SELinux is off'
+export const appArmorNote = 'a pod that asks for a profile on a host without AppArmor fails, as in Kubernetes'
+
+export const seLinuxOptionsSchema = object('SELinuxOptions', {
+  user: optional(string),
+  role: optional(string),
+  type: optional(string),
+  level: optional(string),
+})
+
+export const seccompProfileSchema = object('SeccompProfile', {
+  type: required(oneOf('Unconfined', 'RuntimeDefault', 'Localhost')),
+  localhostProfile: optional(string),
+})
+
+export const appArmorProfileSchema = object('AppArmorProfile', {
+  type: required(oneOf('Unconfined', 'RuntimeDefault', 'Localhost')),
+  localhostProfile: optional(string),
+})
+
+export const securityContextSchema = object('SecurityContext', {
+  capabilities: optional(
+    object('Capabilities', { add: defaulted(list(string), []), drop: defaulted(list(string), []) }),
+  ),
+  privileged: optional(bool),
+  seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
+  windowsOptions: refused(any, 'podd runs Linux pods only', [{}]),
+  runAsUser: optional(int64),
+  runAsGroup: optional(int64),
+  runAsNonRoot: optional(bool),
+  readOnlyRootFilesystem: optional(bool),
+  allowPrivilegeEscalation: optional(bool),
+  procMount: optional(oneOf('Default', 'Unmasked'), {
+    kind: 'supported',
+    note: '`Unmasked` needs `hostUsers: false`, in Kubernetes too',
+  }),
+  seccompProfile: optional(seccompProfileSchema),
+  appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
+})
+
+export const volumeMountSchema = object('VolumeMount', {
+  name: required(string),
+  readOnly: defaulted(bool, false),
+  recursiveReadOnly: optional(oneOf('Disabled', 'IfPossible', 'Enabled'), {
+    kind: 'supported',
+    note: '`Enabled` needs containerd 2.0',
+  }),
+  mountPath: required(string),
+  subPath: optional(string),
+  mountPropagation: optional(oneOf('None', 'HostToContainer', 'Bidirectional')),
+  subPathExpr: optional(string),
+})
+
+const restartRuleSchema = object('ContainerRestartRule', {
+  action: required(oneOf('Restart', 'RestartAllContainers')),
+  exitCodes: optional(
+    object('ContainerRestartRuleOnExitCodes', {
+      operator: required(oneOf('In', 'NotIn')),
+      values: defaulted(list(int32), []),
+    }),
+  ),
+})
+
+const containerFields = {
+  name: required(string),
+  image: required(string),
+  command: defaulted(list(string), []),
+  args: defaulted(list(string), []),
+  workingDir: optional(string),
+  ports: defaulted(list(containerPortSchema), []),
+  envFrom: defaulted(list(envFromSourceSchema), []),
+  env: defaulted(list(envVarSchema), []),
+  resources: defaulted(resourceRequirementsSchema, { limits: {}, requests: {} }),
+  resizePolicy: defaulted(
+    list(
+      object('ContainerResizePolicy', {
+        resourceName: required(oneOf('cpu', 'memory')),
+        restartPolicy: required(oneOf('NotRequired', 'RestartContainer')),
+      }),
+    ),
+    [],
+  ),
+  restartPolicy: optional(oneOf('Always', 'Never', 'OnFailure')),
+  restartPolicyRules: defaulted(list(restartRuleSchema), []),
+  volumeMounts: defaulted(list(volumeMountSchema), []),
+  volumeDevices: refused(list(any), 'raw block volumes need a storage driver, which podd has none of'),
+  livenessProbe: optional(probeSchema),
+  readinessProbe: optional(probeSchema),
+  startupProbe: optional(probeSchema),
+  lifecycle: optional(lifecycleSchema),
+  terminationMessagePath: defaulted(string, '/dev/termination-log'),
+  terminationMessagePolicy: defaulted(oneOf('File', 'FallbackToLogsOnError'), 'File'),
+  /** Default depends on the image's tag; see ../default-pod.ts. */
+  imagePullPolicy: optional(oneOf('Always', 'Never', 'IfNotPresent')),
+  securityContext: optional(securityContextSchema),
+  stdin: defaulted(bool, false),
+  stdinOnce: defaulted(bool, false),
+  tty: defaulted(bool, false),
+} as const
+
+export const containerSchema = object('Container', containerFields)
+
+export const ephemeralContainerSchema = object('EphemeralContainer', {
+  ...containerFields,
+  targetContainerName: optional(string),
+})
+
+export type ContainerSpec = Infer<typeof containerSchema>
+export type ContainerPort = Infer<typeof containerPortSchema>
+export type EnvVar = Infer<typeof envVarSchema>
+export type VolumeMount = Infer<typeof volumeMountSchema>
+export type Probe = Infer<typeof probeSchema>
+export type ResourceRequirements = Infer<typeof resourceRequirementsSchema>
+export type LifecycleHandler = Infer<typeof lifecycleHandlerSchema>
+export type SecurityContext = Infer<typeof securityContextSchema>

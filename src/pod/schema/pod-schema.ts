@@ -1,0 +1,167 @@
+import {
+  any,
+  bool,
+  defaulted,
+  ignored,
+  int32,
+  int64,
+  list,
+  map,
+  object,
+  oneOf,
+  optional,
+  refused,
+  required,
+  string,
+} from './types.ts'
+import type { Infer } from './types.ts'
+import {
+  appArmorNote,
+  appArmorProfileSchema,
+  containerSchema,
+  ephemeralContainerSchema,
+  notYet,
+  resourceListSchema,
+  resourceRequirementsSchema,
+  seccompProfileSchema,
+  seLinuxNote,
+  seLinuxOptionsSchema,
+} from './container-schema.ts'
+import { volumeSchema } from './volume-schema.ts'
+
+const scheduler = 'there is one host and no scheduler'
+const fromDump = 'written by a control plane; a dump of a live cluster carries it'
+
+export const podSecurityContextSchema = object('PodSecurityContext', {
+  seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
+  windowsOptions: refused(any, 'podd runs Linux pods only', [{}]),
+  runAsUser: optional(int64),
+  runAsGroup: optional(int64),
+  runAsNonRoot: optional(bool),
+  supplementalGroups: defaulted(list(int64), []),
+  supplementalGroupsPolicy: optional(oneOf('Merge', 'Strict'), {
+    kind: 'supported',
+    note: '`Strict` needs containerd 2.0: elsewhere the pod waits and says so',
+  }),
+  fsGroup: optional(int64),
+  sysctls: defaulted(list(object('Sysctl', { name: required(string), value: required(string) })), [], {
+    kind: 'supported',
+    note: 'the safe ones, and those that `allowedUnsafeSysctls` names',
+  }),
+  fsGroupChangePolicy: optional(oneOf('OnRootMismatch', 'Always')),
+  seccompProfile: optional(seccompProfileSchema),
+  appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
+  seLinuxChangePolicy: ignored(oneOf('Recursive', 'MountOption'), 'volumes are labelled by the runtime'),
+})
+
+export const hostAliasSchema = object('HostAlias', {
+  ip: required(string),
+  hostnames: defaulted(list(string), []),
+})
+
+export const podDNSConfigSchema = object('PodDNSConfig', {
+  nameservers: defaulted(list(string), []),
+  searches: defaulted(list(string), []),
+  options: defaulted(
+    list(object('PodDNSConfigOption', { name: required(string), value: optional(string) })),
+    [],
+  ),
+})
+
+export const podSpecSchema = object('PodSpec', {
+  volumes: defaulted(list(volumeSchema), []),
+  initContainers: defaulted(list(containerSchema), []),
+  containers: required(list(containerSchema)),
+  ephemeralContainers: defaulted(list(ephemeralContainerSchema), []),
+  restartPolicy: defaulted(oneOf('Always', 'OnFailure', 'Never'), 'Always'),
+  terminationGracePeriodSeconds: defaulted(int64, 30),
+  activeDeadlineSeconds: optional(int64),
+  dnsPolicy: defaulted(oneOf('ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'), 'ClusterFirst', {
+    kind: 'supported',
+    note: 'ClusterFirst and Default give the resolv.conf of the host: there is no cluster DNS',
+  }),
+  nodeSelector: ignored(map(string), scheduler),
+  serviceAccountName: ignored(string, 'there is no API server to issue tokens'),
+  serviceAccount: ignored(string, 'there is no API server to issue tokens'),
+  automountServiceAccountToken: ignored(bool, 'there is no API server to issue tokens'),
+  nodeName: ignored(string, scheduler),
+  hostNetwork: defaulted(bool, false),
+  hostPID: defaulted(bool, false),
+  hostIPC: defaulted(bool, false),
+  shareProcessNamespace: defaulted(bool, false),
+  securityContext: optional(podSecurityContextSchema),
+  imagePullSecrets: refused(list(object('LocalObjectReference', { name: defaulted(string, '') })), notYet),
+  hostname: optional(string),
+  subdomain: optional(string),
+  affinity: ignored(any, scheduler),
+  schedulerName: ignored(string, scheduler),
+  tolerations: ignored(list(any), scheduler),
+  hostAliases: defaulted(list(hostAliasSchema), []),
+  priorityClassName: optional(string, {
+    kind: 'supported',
+    note: 'a PriorityClass document, `system-node-critical` or `system-cluster-critical`',
+  }),
+  priority: optional(int32),
+  dnsConfig: optional(podDNSConfigSchema),
+  readinessGates: refused(
+    list(object('PodReadinessGate', { conditionType: required(string) })),
+    'nothing on this host could ever set the condition, so the pod would never be ready',
+  ),
+  runtimeClassName: optional(string, {
+    kind: 'supported',
+    note: 'a RuntimeClass document, or one of `runtimeClasses` in the config',
+  }),
+  enableServiceLinks: ignored(bool, 'there are no Services'),
+  preemptionPolicy: ignored(string, scheduler),
+  overhead: optional(resourceListSchema, {
+    kind: 'supported',
+    note: 'has to be that of the RuntimeClass, which is taken where it is left out',
+  }),
+  topologySpreadConstraints: ignored(list(any), scheduler),
+  setHostnameAsFQDN: defaulted(bool, false),
+  os: optional(object('PodOS', { name: required(oneOf('linux', 'windows')) })),
+  hostUsers: refused(bool, 'user namespaces are not supported by this version of podd', [true]),
+  schedulingGates: refused(list(any), 'nothing on this host would ever lift the gate'),
+  resourceClaims: refused(list(any), 'dynamic resource allocation needs a control plane'),
+  resources: optional(resourceRequirementsSchema),
+  hostnameOverride: optional(string),
+  schedulingGroup: ignored(any, scheduler),
+})
+
+export const objectMetaSchema = object('ObjectMeta', {
+  name: required(string),
+  namespace: defaulted(string, 'default'),
+  labels: defaulted(map(string), {}),
+  annotations: defaulted(map(string), {}),
+  generateName: refused(string, 'give the pod a name: its identity is its namespace and name'),
+  uid: ignored(any, fromDump),
+  resourceVersion: ignored(any, fromDump),
+  generation: ignored(any, fromDump),
+  creationTimestamp: ignored(any, fromDump),
+  deletionTimestamp: ignored(any, fromDump),
+  deletionGracePeriodSeconds: ignored(any, fromDump),
+  ownerReferences: ignored(any, fromDump),
+  finalizers: ignored(any, fromDump),
+  managedFields: ignored(any, fromDump),
+  selfLink: ignored(any, fromDump),
+})
+
+export const podSchema = object('Pod', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('Pod')),
+  metadata: required(objectMetaSchema),
+  spec: required(podSpecSchema),
+  status: ignored(any, fromDump),
+})
+
+/** A Pod as podd works with it: decoded strictly, with the API's defaults filled in. */
+export type Pod = Infer<typeof podSchema>
+export type PodSpec = Infer<typeof podSpecSchema>
+export type ObjectMeta = Infer<typeof objectMetaSchema>
+
+/** PodList and List, without their items: each of those is decoded on its own. */
+export const podListSchema = object('PodList', {
+  apiVersion: required(oneOf('v1')),
+  kind: required(oneOf('PodList', 'List')),
+  metadata: ignored(any, fromDump),
+})

@@ -1,0 +1,149 @@
+/**
+ * The combinators of which the Pod API's schema is made. One schema is the single place for a
+ * field's name, type, default and support; the static types (`Infer`), the strict decoder
+ * (../decode.ts) and docs/SUPPORT.md all come from it.
+ */
+
+/** What podd does with a field. */
+export type Support =
+  /** Works as Kubernetes says; `test` names the e2e test that proves it, once there is one. */
+  | { readonly kind: 'supported'; readonly note?: string }
+  /** Accepted with no effect here, for the stated reason; dropped while decoding. */
+  | { readonly kind: 'ignored'; readonly reason: string }
+  /** An error when it is present with a value that asks for something; `harmless` lists those that don't. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly harmless?: readonly unknown[] }
+
+export interface ScalarType<T> {
+  readonly kind: 'string' | 'int32' | 'int64' | 'bool' | 'quantity' | 'intOrString' | 'any'
+  /** The only values allowed, if there is such a list. */
+  readonly values?: readonly string[]
+  /** Never set; carries the static type. */
+  readonly _type?: T
+}
+
+export interface ListType<T> {
+  readonly kind: 'list'
+  readonly item: AnyType
+  readonly _type?: readonly T[]
+}
+
+export interface MapType<T> {
+  readonly kind: 'map'
+  readonly value: AnyType
+  readonly _type?: Readonly<Record<string, T>>
+}
+
+export interface ObjectType<F extends Fields> {
+  readonly kind: 'object'
+  /** The API type's name (`PodSpec`, `Container`, …). */
+  readonly name: string
+  readonly fields: F
+  readonly _type?: InferFields<F>
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- erased: stands for any static type
+export type AnyType = ScalarType<any> | ListType<any> | MapType<any> | ObjectType<any>
+
+export interface Field<
+  T = unknown,
+  Presence extends 'required' | 'optional' | 'defaulted' | 'absent' =
+    | 'required'
+    | 'optional'
+    | 'defaulted'
+    | 'absent',
+> {
+  readonly type: AnyType
+  readonly presence: Presence
+  /** The value where the manifest gives none (presence `defaulted`). */
+  readonly value?: unknown
+  readonly support: Support
+  readonly _type?: T
+}
+
+export type Fields = Readonly<Record<string, Field>>
+
+type Static<T extends AnyType> = NonNullable<T['_type']>
+
+type Keys<F extends Fields, P extends string> = {
+  [K in keyof F]: F[K]['presence'] extends P ? K : never
+}[keyof F]
+
+type InferFields<F extends Fields> = {
+  readonly [K in Keys<F, 'required' | 'defaulted'>]: NonNullable<F[K]['_type']>
+} & {
+  readonly [K in Keys<F, 'optional'>]?: NonNullable<F[K]['_type']>
+}
+
+/** The static type of a decoded, defaulted value of the schema type `T`. */
+export type Infer<T extends AnyType> = Static<T>
+
+export const string: ScalarType<string> = { kind: 'string' }
+export const int32: ScalarType<number> = { kind: 'int32' }
+export const int64: ScalarType<number> = { kind: 'int64' }
+export const bool: ScalarType<boolean> = { kind: 'bool' }
+/** Kept as its canonical text; see ../quantity.ts. */
+export const quantity: ScalarType<string> = { kind: 'quantity' }
+export const intOrString: ScalarType<number | string> = { kind: 'intOrString' }
+/** Not looked into: only for what is refused or ignored as a whole. */
+export const any: ScalarType<unknown> = { kind: 'any' }
+
+/** One of the given words. */
+export function oneOf<const V extends readonly string[]>(...values: V): ScalarType<V[number]> {
+  return { kind: 'string', values }
+}
+
+export function list<T extends AnyType>(item: T): ListType<Static<T>> {
+  return { kind: 'list', item }
+}
+
+export function map<T extends AnyType>(value: T): MapType<Static<T>> {
+  return { kind: 'map', value }
+}
+
+export function object<const F extends Fields>(name: string, fields: F): ObjectType<F> {
+  return { kind: 'object', name, fields }
+}
+
+const supported: Support = { kind: 'supported' }
+
+/** A field that must be there. */
+export function required<T extends AnyType>(
+  type: T,
+  support: Support = supported,
+): Field<Static<T>, 'required'> {
+  return { type, presence: 'required', support }
+}
+
+/** A field that may be absent, and then is. */
+export function optional<T extends AnyType>(
+  type: T,
+  support: Support = supported,
+): Field<Static<T>, 'optional'> {
+  return { type, presence: 'optional', support }
+}
+
+/** A field that may be absent, and then has the API's default. */
+export function defaulted<T extends AnyType>(
+  type: T,
+  value: Static<T>,
+  support: Support = supported,
+): Field<Static<T>, 'defaulted'> {
+  return { type, presence: 'defaulted', value, support }
+}
+
+/** A field with no effect on a host of its own; the reason is told in docs/SUPPORT.md. */
+export function ignored(type: AnyType, reason: string): Field<never, 'absent'> {
+  return { type, presence: 'absent', support: { kind: 'ignored', reason } }
+}
+
+/**
+ * A field that podd can't honour, and therefore refuses. Values that are the same as leaving it out
+ * (`false`, `{}`) may be named as `harmless`; an empty list always is.
+ */
+export function refused(
+  type: AnyType,
+  reason: string,
+  harmless: readonly unknown[] = [],
+): Field<never, 'absent'> {
+  return { type, presence: 'absent', support: { kind: 'refused', reason, harmless } }
+}

@@ -1,0 +1,123 @@
+import type { FieldPath, FieldProblem } from './field-path.ts'
+import type { ContainerSpec } from './schema/container-schema.ts'
+import type { Pod, PodSpec } from './schema/pod-schema.ts'
+import { podSecurityContextSchema } from './schema/pod-schema.ts'
+import { fieldOf, Issues } from './validation/issues.ts'
+import { dnsLabel } from './validation/name-rules.ts'
+import { validateContainer } from './validation/validate-container.ts'
+import { validateMetadata } from './validation/validate-metadata.ts'
+import { validateNetwork } from './validation/validate-network.ts'
+import { validatePodSecurityContext } from './validation/validate-security-context.ts'
+import { validatePodResources } from './validation/validate-resources.ts'
+import { validateVolumeFiles } from './validation/validate-volume-files.ts'
+import { validateVolumes } from './validation/validate-volumes.ts'
+
+const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
+
+/**
+ * What Kubernetes' validation refuses in a defaulted Pod, in its words and with its paths. (Types,
+ * names and allowed words of fields were checked before, against the schema.)
+ * Source: pkg/apis/core/validation/validation.go, 1.36.
+ */
+export function validatePod(pod: Pod): readonly FieldProblem[] {
+  const issues = new Issues()
+  const path = ['spec']
+  validateMetadata(pod.metadata, ['metadata'], issues)
+  validateSpec(pod.spec, path, issues)
+  validateVolumes(pod.spec.volumes, [...path, 'volumes'], issues)
+  for (const [index, volume] of pod.spec.volumes.entries()) {
+    validateVolumeFiles(volume, [...path, 'volumes', index], issues)
+  }
+  validateNames(pod.spec, path, issues)
+  for (const list of lists) {
+    for (const [index, container] of pod.spec[list].entries()) {
+      validateContainer(container, pod.spec, [...path, list, index], issues)
+    }
+  }
+  pod.spec.initContainers.forEach((container, index) => {
+    validateInitContainer(container, [...path, 'initContainers', index], issues)
+  })
+  validateEphemeralContainers(pod.spec, [...path, 'ephemeralContainers'], issues)
+  validateHostPorts(pod.spec, path, issues)
+  return issues.problems
+}
+
+function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  if (spec.containers.length === 0) issues.required([...path, 'containers'])
+  issues.range([...path, 'terminationGracePeriodSeconds'], spec.terminationGracePeriodSeconds, 0)
+  issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
+  for (const field of ['hostname', 'subdomain'] as const) {
+    const value = spec[field]
+    if (value !== undefined && value !== '') issues.name([...path, field], value, dnsLabel)
+  }
+  if (spec.os?.name === 'windows') issues.unsupported([...path, 'os', 'name'], 'windows', ['linux'])
+  if (spec.hostPID && spec.shareProcessNamespace) {
+    issues.invalid(
+      [...path, 'shareProcessNamespace'],
+      true,
+      'ShareProcessNamespace and HostPID cannot both be enabled',
+    )
+  }
+  validateNetwork(spec, path, issues)
+  validatePodResources(spec, [...path, 'resources'], issues)
+  const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
+  if (securityContext !== undefined) {
+    validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)
+  }
+}
+
+/** No two containers share a name, whichever lists they stand in. */
+function validateNames(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  // In this order, so that the complaint falls on the init container as it does in Kubernetes.
+  const all = (['containers', 'initContainers', 'ephemeralContainers'] as const).flatMap((list) =>
+    spec[list].map(({ name }, index) => ({ name, path: [...path, list, index, 'name'] })),
+  )
+  issues.unique(
+    all,
+    ({ name }) => name,
+    (index) => all[index]?.path ?? path,
+  )
+}
+
+function validateInitContainer(container: ContainerSpec, path: FieldPath, issues: Issues): void {
+  if (container.restartPolicy === 'Always') return
+  const detail = 'may not be set for init containers without restartPolicy=Always'
+  for (const field of ['lifecycle', ...probeKinds] as const) {
+    if (container[field] !== undefined) issues.forbidden([...path, field], detail)
+  }
+}
+
+function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const names = [...spec.containers, ...spec.initContainers].map(({ name }) => name)
+  for (const [index, container] of spec.ephemeralContainers.entries()) {
+    const at = [...path, index]
+    const detail = 'must not be specified for ephemeral containers'
+    for (const field of ['lifecycle', ...probeKinds, 'restartPolicy'] as const) {
+      if (container[field] !== undefined) issues.forbidden([...at, field], detail)
+    }
+    if (container.ports.length > 0) issues.forbidden([...at, 'ports'], detail)
+    const { limits, requests } = container.resources
+    if (Object.keys({ ...limits, ...requests }).length > 0) issues.forbidden([...at, 'resources'], detail)
+    const target = container.targetContainerName
+    if (target !== undefined && target !== '' && !names.includes(target)) {
+      issues.notFound([...at, 'targetContainerName'], target)
+    }
+  }
+}
+
+/** No two containers that run at the same time ask for the same port of the host. */
+function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const taken = new Set<string>()
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [index, container] of spec[list].entries()) {
+      if (list === 'initContainers' && container.restartPolicy !== 'Always') continue
+      for (const [at, { protocol, hostIP, hostPort }] of container.ports.entries()) {
+        if (hostPort === undefined || hostPort === 0) continue
+        const key = `${protocol}/${hostIP ?? ''}/${hostPort}`
+        if (taken.has(key)) issues.duplicate([...path, list, index, 'ports', at, 'hostPort'], key)
+        taken.add(key)
+      }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { FieldPath, FieldProblem } from '../field-path.ts'
+import { conforms } from '../fill-defaults.ts'
+import type { AnyType, Infer } from '../schema/types.ts'
+
+/** Collects what is wrong, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
+export class Issues {
+  readonly problems: FieldProblem[] = []
+
+  required(path: FieldPath, detail?: string): void {
+    this.#add(path, detail === undefined ? 'Required value' : `Required value: ${detail}`)
+  }
+
+  invalid(path: FieldPath, value: unknown, detail: string): void {
+    this.#add(path, `Invalid value: ${JSON.stringify(value)}: ${detail}`)
+  }
+
+  duplicate(path: FieldPath, value: unknown): void {
+    this.#add(path, `Duplicate value: ${JSON.stringify(value)}`)
+  }
+
+  notFound(path: FieldPath, value: unknown): void {
+    this.#add(path, `Not found: ${JSON.stringify(value)}`)
+  }
+
+  forbidden(path: FieldPath, detail: string): void {
+    this.#add(path, `Forbidden: ${detail}`)
+  }
+
+  unsupported(path: FieldPath, value: unknown, supported: readonly string[]): void {
+    const words = supported.map((word) => JSON.stringify(word)).join(', ')
+    this.#add(path, `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`)
+  }
+
+  tooLong(path: FieldPath, maxBytes: number): void {
+    this.#add(path, `Too long: may not be more than ${maxBytes} bytes`)
+  }
+
+  /** What podd can't do although Kubernetes can. */
+  refused(path: FieldPath, reason: string): void {
+    this.#add(path, reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
+  }
+
+  warn(path: FieldPath, message: string): void {
+    this.problems.push({ severity: 'warning', path, message })
+  }
+
+  /** Each complaint that a rule for a kind of name has of `value`. */
+  name(path: FieldPath, value: string, rule: (value: string) => readonly string[]): void {
+    for (const detail of rule(value)) this.invalid(path, value, detail)
+  }
+
+  /** An integer between the bounds, both included. */
+  range(path: FieldPath, value: number | undefined, min: number, max = Number.POSITIVE_INFINITY): void {
+    if (value === undefined || (value >= min && value <= max)) return
+    const detail =
+      max === Number.POSITIVE_INFINITY
+        ? `must be greater than or equal to ${min}`
+        : `must be between ${min} and ${max}, inclusive`
+    this.invalid(path, value, detail)
+  }
+
+  /** Marks the second and later of equal values. */
+  unique<T>(
+    items: readonly T[],
+    keyOf: (item: T) => string | undefined,
+    pathOf: (index: number) => FieldPath,
+  ): void {
+    const seen = new Set<string>()
+    for (const [index, item] of items.entries()) {
+      const key = keyOf(item)
+      if (key === undefined || key === '') continue
+      if (seen.has(key)) this.duplicate(pathOf(index), key)
+      seen.add(key)
+    }
+  }
+
+  #add(path: FieldPath, message: string): void {
+    this.problems.push({ severity: 'error', path, message })
+  }
+}
+
+/**
+ * A field that the static type has only once it is supported: the rules for it stand ready, and apply
+ * from the moment the schema takes it.
+ */
+export function fieldOf<T extends AnyType>(owner: object, key: string, type: T): Infer<T> | undefined {
+  const value: unknown = new Map<string, unknown>(Object.entries(owner)).get(key)
+  return value !== undefined && conforms(type, value) ? value : undefined
+}

@@ -1,0 +1,130 @@
+/**
+ * Rules for names, each giving its complaints in Kubernetes' words.
+ * Source: k8s.io/apimachinery/pkg/util/validation/validation.go, 1.36.
+ */
+
+const labelPattern = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+const subdomainPattern = `${labelPattern}(\\.${labelPattern})*`
+const qualifiedPattern = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
+
+const isLabel = new RegExp(`^${labelPattern}$`)
+const isSubdomain = new RegExp(`^${subdomainPattern}$`)
+const isQualified = new RegExp(`^${qualifiedPattern}$`)
+
+function tooLong(value: string, maxBytes: number): readonly string[] {
+  return Buffer.byteLength(value) > maxBytes ? [`must be no more than ${maxBytes} bytes`] : []
+}
+
+/** Names of containers, volumes, namespaces. */
+export function dnsLabel(value: string): readonly string[] {
+  return [
+    ...tooLong(value, 63),
+    ...(isLabel.test(value)
+      ? []
+      : [
+          `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start ` +
+            `and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is ` +
+            `'${labelPattern}')`,
+        ]),
+  ]
+}
+
+/** Names of pods and of most other objects. */
+export function dnsSubdomain(value: string): readonly string[] {
+  return [
+    ...tooLong(value, 253),
+    ...(isSubdomain.test(value)
+      ? []
+      : [
+          `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and ` +
+            `must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +
+            `'${subdomainPattern}')`,
+        ]),
+  ]
+}
+
+/** Keys of labels and annotations: a name, with a DNS name and a slash before it if one likes. */
+export function qualifiedName(value: string): readonly string[] {
+  const parts = value.split('/')
+  const [first = '', second] = parts
+  if (parts.length > 2) {
+    return [
+      `a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
+        `alphanumeric character with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+    ]
+  }
+  const name = second ?? first
+  const prefixProblems =
+    second === undefined
+      ? []
+      : first === ''
+        ? ['prefix part must be non-empty']
+        : dnsSubdomain(first).map((complaint) => `prefix part ${complaint}`)
+  if (name === '') return [...prefixProblems, 'name part must be non-empty']
+  return [
+    ...prefixProblems,
+    ...tooLong(name, 63).map((complaint) => `name part ${complaint}`),
+    ...(isQualified.test(name)
+      ? []
+      : [
+          `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an ` +
+            `alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is ` +
+            `'${qualifiedPattern}')`,
+        ]),
+  ]
+}
+
+export function labelValue(value: string): readonly string[] {
+  return [
+    ...tooLong(value, 63),
+    ...(value === '' || isQualified.test(value)
+      ? []
+      : [
+          `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must ` +
+            `start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used ` +
+            `for validation is '(${qualifiedPattern})?')`,
+        ]),
+  ]
+}
+
+/** Names of ports (IANA service names). */
+export function portName(value: string): readonly string[] {
+  const complaints = value.length > 15 ? ['must be no more than 15 characters'] : []
+  if (!/^[-a-z0-9]+$/.test(value)) {
+    complaints.push(`must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)`)
+  }
+  if (!/[a-z]/.test(value)) complaints.push('must contain at least one letter (a-z)')
+  if (value.includes('--')) complaints.push('must not contain consecutive hyphens')
+  if (value.startsWith('-') || value.endsWith('-')) {
+    complaints.push('must not begin or end with a hyphen')
+  }
+  return complaints
+}
+
+/** Names of environment variables, as relaxed since 1.34. */
+export function envVarName(value: string): readonly string[] {
+  if (/^[\x20-\x3c\x3e-\x7e]+$/.test(value)) return []
+  return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+}
+
+export function httpHeaderName(value: string): readonly string[] {
+  if (/^[-A-Za-z0-9]+$/.test(value)) return []
+  return [
+    `a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for ` +
+      `validation is '[-A-Za-z0-9]+')`,
+  ]
+}
+
+/** Keys of ConfigMaps and Secrets. */
+export function configMapKey(value: string): readonly string[] {
+  const complaints = [...tooLong(value, 253)]
+  if (!/^[-._a-zA-Z0-9]+$/.test(value)) {
+    complaints.push(
+      `a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or ` +
+        `'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')`,
+    )
+  }
+  if (value === '.' || value === '..') complaints.push(`must not be '${value}'`)
+  else if (value.startsWith('..')) complaints.push(`must not start with '..'`)
+  return complaints
+}

@@ -1,0 +1,169 @@
+import { isIP } from 'node:net'
+import type { FieldPath } from '../field-path.ts'
+import type { ContainerPort, ContainerSpec, VolumeMount } from '../schema/container-schema.ts'
+import { securityContextSchema } from '../schema/container-schema.ts'
+import { string } from '../schema/types.ts'
+import type { PodSpec } from '../schema/pod-schema.ts'
+import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { dnsLabel, portName } from './name-rules.ts'
+import { validateEnv } from './validate-env.ts'
+import { validateLifecycleHandler, validateProbe } from './validate-handlers.ts'
+import { validateResources } from './validate-resources.ts'
+import { validateRestartRules } from './validate-restart-rules.ts'
+import { validateSecurityContext } from './validate-security-context.ts'
+import { localPath } from './validate-volumes.ts'
+
+const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+
+/** What holds for every container, of whichever list. Source: pkg/apis/core/validation (validateContainerCommon). */
+export function validateContainer(
+  container: ContainerSpec,
+  spec: PodSpec,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const { name, image, terminationMessagePath } = container
+  if (name === '') issues.required([...path, 'name'])
+  else issues.name([...path, 'name'], name, dnsLabel)
+  if (image === '') issues.required([...path, 'image'])
+  else if (image.trim() !== image) {
+    issues.invalid([...path, 'image'], image, 'must not have leading or trailing whitespace')
+  }
+  if (terminationMessagePath === '') issues.required([...path, 'terminationMessagePath'])
+  validatePorts(container.ports, spec.hostNetwork, [...path, 'ports'], issues)
+  validateEnv(container, path, issues)
+  validateMounts(container, spec, [...path, 'volumeMounts'], issues)
+  validateResources(container.resources, [...path, 'resources'], issues)
+  validateResizePolicy(container, spec, [...path, 'resizePolicy'], issues)
+  validateRestartRules(container, path, issues)
+  for (const kind of probeKinds) {
+    const probe = container[kind]
+    if (probe !== undefined) validateProbe(kind, probe, [...path, kind], issues)
+  }
+  for (const hook of ['postStart', 'preStop'] as const) {
+    const handler = container.lifecycle?.[hook]
+    if (handler === undefined) continue
+    validateLifecycleHandler(
+      handler,
+      spec.terminationGracePeriodSeconds,
+      [...path, 'lifecycle', hook],
+      issues,
+    )
+  }
+  const securityContext = fieldOf(container, 'securityContext', securityContextSchema)
+  if (securityContext !== undefined) {
+    validateSecurityContext(securityContext, [...path, 'securityContext'], issues)
+  }
+}
+
+function validatePorts(
+  ports: readonly ContainerPort[],
+  hostNetwork: boolean,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  issues.unique(
+    ports,
+    (port) => port.name,
+    (index) => [...path, index, 'name'],
+  )
+  for (const [index, port] of ports.entries()) {
+    const at = [...path, index]
+    if (port.name !== undefined && port.name !== '') issues.name([...at, 'name'], port.name, portName)
+    if (port.containerPort === 0) issues.required([...at, 'containerPort'])
+    else issues.range([...at, 'containerPort'], port.containerPort, 1, 65_535)
+    if (port.hostPort !== undefined && port.hostPort !== 0) {
+      issues.range([...at, 'hostPort'], port.hostPort, 1, 65_535)
+      if (hostNetwork && port.hostPort !== port.containerPort) {
+        issues.invalid(
+          [...at, 'hostPort'],
+          port.hostPort,
+          'must match `containerPort` when `hostNetwork` is true',
+        )
+      }
+    }
+    if (port.hostIP !== undefined && port.hostIP !== '' && isIP(port.hostIP) === 0) {
+      issues.invalid(
+        [...at, 'hostIP'],
+        port.hostIP,
+        'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      )
+    }
+  }
+}
+
+function validateMounts(
+  { volumeMounts, securityContext }: ContainerSpec,
+  spec: PodSpec,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const mountPaths = new Set<string>()
+  for (const [index, mount] of volumeMounts.entries()) {
+    const at = [...path, index]
+    if (mount.name === '') issues.required([...at, 'name'])
+    else if (!spec.volumes.some((volume) => volume.name === mount.name)) {
+      issues.notFound([...at, 'name'], mount.name)
+    }
+    if (mount.mountPath === '') issues.required([...at, 'mountPath'])
+    else if (mountPaths.has(mount.mountPath)) {
+      issues.invalid([...at, 'mountPath'], mount.mountPath, 'must be unique')
+    } else if (mount.mountPath.includes(':')) {
+      issues.invalid([...at, 'mountPath'], mount.mountPath, "must not contain ':'")
+    }
+    mountPaths.add(mount.mountPath)
+    const subPath = fieldOf(mount, 'subPath', string)
+    if (subPath !== undefined) localPath(subPath, [...at, 'subPath'], issues)
+    refuseImageParts(mount, spec, at, issues)
+    validatePropagation(mount, securityContext?.privileged === true, at, issues)
+    const subPathExpr = fieldOf(mount, 'subPathExpr', string)
+    if (subPathExpr === undefined || subPathExpr === '') continue
+    if (subPath !== undefined && subPath !== '') {
+      issues.invalid([...at, 'subPathExpr'], subPathExpr, 'subPathExpr and subPath are mutually exclusive')
+    }
+    localPath(subPathExpr, [...at, 'subPathExpr'], issues)
+  }
+}
+
+function validateResizePolicy(
+  { resizePolicy }: ContainerSpec,
+  spec: PodSpec,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  issues.unique(
+    resizePolicy,
+    (policy) => policy.resourceName,
+    (index) => [...path, index],
+  )
+  for (const [index, { restartPolicy }] of resizePolicy.entries()) {
+    if (spec.restartPolicy !== 'Never' || restartPolicy === 'NotRequired') continue
+    const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+    issues.invalid([...path, index, 'restartPolicy'], restartPolicy, detail)
+  }
+}
+
+/** Source: pkg/apis/core/validation (validateMountPropagation, validateMountRecursiveReadOnly), 1.36. */
+function validatePropagation(mount: VolumeMount, privileged: boolean, path: FieldPath, issues: Issues): void {
+  const { mountPropagation = 'None', recursiveReadOnly = 'Disabled' } = mount
+  if (mountPropagation === 'Bidirectional' && !privileged) {
+    const detail = 'Bidirectional mount propagation is available only to privileged containers'
+    issues.forbidden([...path, 'mountPropagation'], detail)
+  }
+  if (recursiveReadOnly === 'Disabled') return
+  const at = [...path, 'recursiveReadOnly']
+  if (!mount.readOnly) issues.forbidden(at, 'may only be specified when readOnly is true')
+  if (mountPropagation !== 'None') {
+    issues.forbidden(at, 'may only be specified when mountPropagation is None or not specified')
+  }
+}
+
+/** containerd 2.1 takes the path and shows the whole image all the same. */
+function refuseImageParts(mount: VolumeMount, { volumes }: PodSpec, path: FieldPath, issues: Issues): void {
+  if (!volumes.some(({ name, image }) => name === mount.name && image !== undefined)) return
+  for (const field of ['subPath', 'subPathExpr'] as const) {
+    if ((mount[field] ?? '') === '') continue
+    issues.refused([...path, field], 'the container runtime mounts images as a whole')
+  }
+}

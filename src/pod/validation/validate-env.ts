@@ -1,0 +1,113 @@
+import type { FieldPath } from '../field-path.ts'
+import type { ContainerSpec, EnvVar } from '../schema/container-schema.ts'
+import { envFromSourceSchema, envVarSourceSchema } from '../schema/container-schema.ts'
+import type { Infer } from '../schema/types.ts'
+import { list } from '../schema/types.ts'
+import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { configMapKey, dnsSubdomain, envVarName } from './name-rules.ts'
+
+const resourceFields = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [
+  `limits.${name}`,
+  `requests.${name}`,
+])
+const podFields = ['metadata.name', 'metadata.namespace', 'metadata.uid']
+const envFields = [
+  ...podFields,
+  'spec.nodeName',
+  'spec.serviceAccountName',
+  'status.hostIP',
+  'status.hostIPs',
+  'status.podIP',
+  'status.podIPs',
+]
+
+/** Source: pkg/apis/core/validation (ValidateEnv, ValidateEnvFrom), 1.36. */
+export function validateEnv(container: ContainerSpec, path: FieldPath, issues: Issues): void {
+  for (const [index, variable] of container.env.entries()) {
+    validateVariable(variable, [...path, 'env', index], issues)
+  }
+  const envFrom = fieldOf(container, 'envFrom', list(envFromSourceSchema)) ?? []
+  for (const [index, { prefix, configMapRef, secretRef }] of envFrom.entries()) {
+    const at = [...path, 'envFrom', index]
+    if (prefix !== '') issues.name([...at, 'prefix'], prefix, envVarName)
+    const refs = { configMapRef, secretRef }
+    oneSource(refs, at, issues)
+    for (const [kind, ref] of Object.entries(refs)) {
+      if (ref !== undefined) validateObjectName(ref.name, [...at, kind, 'name'], issues)
+    }
+  }
+}
+
+function validateVariable(variable: EnvVar, path: FieldPath, issues: Issues): void {
+  if (variable.name === '') issues.required([...path, 'name'])
+  else issues.name([...path, 'name'], variable.name, envVarName)
+  const source = fieldOf(variable, 'valueFrom', envVarSourceSchema)
+  if (source === undefined) return
+  const at = [...path, 'valueFrom']
+  if (variable.value !== '') {
+    issues.invalid(at, '', 'may not be specified when `value` is not empty')
+  }
+  oneSource(source, at, issues)
+  validateSource(source, at, issues)
+}
+
+function validateSource(
+  { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef }: Infer<typeof envVarSourceSchema>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (fieldRef !== undefined) {
+    validateFieldPath(fieldRef.fieldPath, envFields, [...path, 'fieldRef', 'fieldPath'], issues)
+  }
+  if (resourceFieldRef !== undefined) {
+    validateResourceField(resourceFieldRef.resource, [...path, 'resourceFieldRef', 'resource'], issues)
+  }
+  for (const [kind, ref] of Object.entries({ configMapKeyRef, secretKeyRef })) {
+    if (ref === undefined) continue
+    validateObjectName(ref.name, [...path, kind, 'name'], issues)
+    if (ref.key === '') issues.required([...path, kind, 'key'])
+    else issues.name([...path, kind, 'key'], ref.key, configMapKey)
+  }
+}
+
+/** Fields of the pod that a file of a downward volume can show. */
+export function validateVolumeFieldPath(fieldPath: string, path: FieldPath, issues: Issues): void {
+  validateFieldPath(fieldPath, ['metadata.labels', 'metadata.annotations', ...podFields], path, issues)
+}
+
+function validateFieldPath(
+  fieldPath: string,
+  supported: readonly string[],
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (fieldPath === '') issues.required(path)
+  else if (!supported.includes(fieldPath) && !/^metadata\.(?:labels|annotations)\['.+'\]$/.test(fieldPath)) {
+    issues.unsupported(path, fieldPath, supported)
+  }
+}
+
+export function validateResourceField(resource: string, path: FieldPath, issues: Issues): void {
+  if (resource === '') issues.required(path)
+  else if (!resourceFields.includes(resource) && !/^(?:limits|requests)\.hugepages-/.test(resource)) {
+    issues.unsupported(path, resource, resourceFields)
+  }
+}
+
+/** The name of a ConfigMap, Secret or claim. */
+export function validateObjectName(name: string, path: FieldPath, issues: Issues): void {
+  if (name === '') issues.required(path)
+  else issues.name(path, name, dnsSubdomain)
+}
+
+/** Exactly one of the fields is set. */
+function oneSource(sources: object, path: FieldPath, issues: Issues): void {
+  const given = Object.values(sources).filter((source) => source !== undefined)
+  if (given.length === 1) return
+  const detail =
+    given.length === 0
+      ? 'must specify one of the sources'
+      : 'may not have more than one field specified at a time'
+  issues.invalid(path, '', detail)
+}

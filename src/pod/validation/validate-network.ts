@@ -1,0 +1,79 @@
+import { isIP } from 'node:net'
+import type { FieldPath } from '../field-path.ts'
+import type { PodSpec } from '../schema/pod-schema.ts'
+import { hostAliasSchema, podDNSConfigSchema } from '../schema/pod-schema.ts'
+import type { Infer } from '../schema/types.ts'
+import { list } from '../schema/types.ts'
+import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { dnsSubdomain } from './name-rules.ts'
+
+const maxNameservers = 3
+const maxSearches = 32
+const maxSearchCharacters = 2048
+/** What the kernel takes. */
+const longestHostname = 64
+const badAddress = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
+
+/** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
+export function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const dnsConfig = fieldOf(spec, 'dnsConfig', podDNSConfigSchema)
+  if (spec.dnsPolicy === 'None' && (dnsConfig === undefined || dnsConfig.nameservers.length === 0)) {
+    const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None'
+    issues.required([...path, 'dnsConfig', 'nameservers'], detail)
+  }
+  if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, [...path, 'dnsConfig'], issues)
+  const aliases = fieldOf(spec, 'hostAliases', list(hostAliasSchema)) ?? []
+  validateHostnameOverride(spec, path, issues)
+  for (const [index, { ip, hostnames }] of aliases.entries()) {
+    const at = [...path, 'hostAliases', index]
+    if (isIP(ip) === 0) issues.invalid([...at, 'ip'], ip, badAddress)
+    for (const [position, name] of hostnames.entries()) {
+      issues.name([...at, 'hostnames', position], name, dnsSubdomain)
+    }
+  }
+}
+
+/** Source: pkg/apis/core/validation (ValidatePodSpec, hostnameOverride), 1.36. */
+function validateHostnameOverride(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const { hostnameOverride, hostNetwork, setHostnameAsFQDN } = spec
+  if (hostnameOverride === undefined || hostnameOverride === '') return
+  const at = [...path, 'hostnameOverride']
+  if (hostNetwork) issues.forbidden(at, 'may not be set when `hostNetwork` is true')
+  if (setHostnameAsFQDN) issues.forbidden(at, 'may not be set when `setHostnameAsFQDN` is true')
+  if (hostnameOverride.length > longestHostname) issues.tooLong(at, longestHostname)
+  issues.name(at, hostnameOverride, dnsSubdomain)
+}
+
+function validateDnsConfig(
+  { nameservers, searches, options }: Infer<typeof podDNSConfigSchema>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (nameservers.length > maxNameservers) {
+    const detail = `must not have more than ${maxNameservers} nameservers`
+    issues.invalid([...path, 'nameservers'], nameservers, detail)
+  }
+  for (const [index, server] of nameservers.entries()) {
+    if (isIP(server) === 0) issues.invalid([...path, 'nameservers', index], server, badAddress)
+  }
+  if (searches.length > maxSearches) {
+    const detail = `must not have more than ${maxSearches} search paths`
+    issues.invalid([...path, 'searches'], searches, detail)
+  }
+  if (searches.join(' ').length > maxSearchCharacters) {
+    const detail = `must not have more than ${maxSearchCharacters} characters (including spaces) in the search list`
+    issues.invalid([...path, 'searches'], searches, detail)
+  }
+  for (const [index, search] of searches.entries()) {
+    // A trailing dot makes it absolute, `.` alone is the root, and names may start their parts with _.
+    const name = search
+      .replace(/\.$/, '')
+      .replaceAll('_', '-')
+      .replaceAll(/(^|\.)-/g, '$1x')
+    if (search !== '.') issues.name([...path, 'searches', index], name, dnsSubdomain)
+  }
+  for (const [index, option] of options.entries()) {
+    if (option.name === '') issues.required([...path, 'options', index, 'name'], 'must not be empty')
+  }
+}

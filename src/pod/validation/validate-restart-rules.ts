@@ -1,0 +1,37 @@
+import type { FieldPath } from '../field-path.ts'
+import type { ContainerSpec } from '../schema/container-schema.ts'
+import type { Issues } from './issues.ts'
+
+const maxRules = 20
+const maxExitCodes = 255
+
+/** Source: pkg/apis/core/validation (validateContainerRestartPolicy), 1.36. */
+export function validateRestartRules(
+  { restartPolicy, restartPolicyRules }: ContainerSpec,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (restartPolicyRules.length === 0) return
+  const at = [...path, 'restartPolicyRules']
+  if (restartPolicy === undefined) {
+    issues.required([...path, 'restartPolicy'], 'must specify restartPolicy when restart rules are used')
+  }
+  if (restartPolicyRules.length > maxRules) {
+    issues.invalid(at, restartPolicyRules.length, `must have at most ${maxRules} items`)
+  }
+  for (const [index, { action, exitCodes }] of restartPolicyRules.entries()) {
+    if (action === 'RestartAllContainers') {
+      issues.refused([...at, index, 'action'], 'podd restarts single containers only; use the action Restart')
+    }
+    const rulePath = [...at, index, 'exitCodes']
+    if (exitCodes === undefined) {
+      issues.required(rulePath, 'must be specified')
+      continue
+    }
+    const { values } = exitCodes
+    if (values.length === 0 || values.length > maxExitCodes) {
+      issues.invalid([...rulePath, 'values'], values.length, `must have between 1 and ${maxExitCodes} items`)
+    }
+    for (const [at, value] of values.entries()) issues.range([...rulePath, 'values', at], value, 0, 255)
+  }
+}

@@ -1,0 +1,93 @@
+import type { FieldPath } from '../field-path.ts'
+import type {
+  appArmorProfileSchema,
+  seccompProfileSchema,
+  SecurityContext,
+} from '../schema/container-schema.ts'
+import type { podSecurityContextSchema } from '../schema/pod-schema.ts'
+import type { Infer } from '../schema/types.ts'
+import type { Issues } from './issues.ts'
+import { localPath } from './validate-volumes.ts'
+
+const maxId = 2 ** 31 - 1
+const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
+
+type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfileSchema>
+
+/** Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36. */
+export function validateSecurityContext(context: SecurityContext, path: FieldPath, issues: Issues): void {
+  const { privileged, allowPrivilegeEscalation, capabilities } = context
+  issues.range([...path, 'runAsUser'], context.runAsUser, 0, maxId)
+  issues.range([...path, 'runAsGroup'], context.runAsGroup, 0, maxId)
+  if (context.procMount === 'Unmasked') {
+    issues.invalid([...path, 'procMount'], 'Unmasked', '`hostUsers` must be false to use `Unmasked`')
+  }
+  if (allowPrivilegeEscalation === false) {
+    const at = [...path, 'allowPrivilegeEscalation']
+    if (privileged === true) {
+      issues.invalid(at, false, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')
+    }
+    if (capabilities?.add.some((name) => ['SYS_ADMIN', 'CAP_SYS_ADMIN'].includes(name)) === true) {
+      issues.invalid(
+        at,
+        false,
+        'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN',
+      )
+    }
+  }
+  validateProfiles(context, path, issues)
+}
+
+/** Source: pkg/apis/core/validation (ValidatePodSecurityContext), 1.36. */
+export function validatePodSecurityContext(
+  context: Infer<typeof podSecurityContextSchema>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'] as const) {
+    issues.range([...path, field], context[field], 0, maxId)
+  }
+  for (const [index, id] of context.supplementalGroups.entries()) {
+    issues.range([...path, 'supplementalGroups', index], id, 0, maxId)
+  }
+  issues.unique(
+    context.sysctls,
+    (sysctl) => sysctl.name.replaceAll('/', '.'),
+    (index) => [...path, 'sysctls', index, 'name'],
+  )
+  for (const [index, { name }] of context.sysctls.entries()) {
+    const at = [...path, 'sysctls', index, 'name']
+    if (name === '') issues.required(at)
+    else if (name.length > 253 || !sysctlPattern.test(name)) {
+      issues.invalid(at, name, 'must have at most 253 characters and be the name of a sysctl')
+    }
+  }
+  validateProfiles(context, path, issues)
+}
+
+function validateProfiles(
+  context: { readonly seccompProfile?: Profile; readonly appArmorProfile?: Profile },
+  path: FieldPath,
+  issues: Issues,
+): void {
+  if (context.seccompProfile !== undefined) {
+    validateProfile('seccomp', context.seccompProfile, [...path, 'seccompProfile'], issues)
+  }
+  if (context.appArmorProfile !== undefined) {
+    validateProfile('AppArmor', context.appArmorProfile, [...path, 'appArmorProfile'], issues)
+  }
+}
+
+function validateProfile(
+  what: string,
+  { type, localhostProfile }: Profile,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const at = [...path, 'localhostProfile']
+  const isGiven = localhostProfile !== undefined && localhostProfile !== ''
+  if (type !== 'Localhost') {
+    if (isGiven) issues.invalid(at, localhostProfile, `can only be set when ${what} type is Localhost`)
+  } else if (!isGiven) issues.required(at, `must be set when ${what} type is Localhost`)
+  else if (what === 'seccomp') localPath(localhostProfile, at, issues)
+}

@@ -1,0 +1,126 @@
+import type { FieldPath } from '../field-path.ts'
+import type { keyToPathSchema } from '../schema/container-schema.ts'
+import type { downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
+import {
+  configMapVolumeSchema,
+  downwardAPIVolumeSchema,
+  projectedVolumeSchema,
+  secretVolumeSchema,
+} from '../schema/volume-schema.ts'
+import type { Infer } from '../schema/types.ts'
+import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { configMapKey } from './name-rules.ts'
+import { validateObjectName, validateResourceField, validateVolumeFieldPath } from './validate-env.ts'
+import { localPath } from './validate-volumes.ts'
+
+const maxMode = 0o777
+
+/**
+ * Volumes that podd fills with files: configMap, secret, downwardAPI, projected.
+ * Source: pkg/apis/core/validation (validateConfigMapVolumeSource and its neighbours), 1.36.
+ */
+export function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues: Issues): void {
+  const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
+  if (configMap !== undefined) validateKeys(configMap, configMap.name, [...path, 'configMap'], 'name', issues)
+  const secret = fieldOf(volume, 'secret', secretVolumeSchema)
+  if (secret !== undefined) {
+    validateKeys(secret, secret.secretName, [...path, 'secret'], 'secretName', issues)
+  }
+  const downward = fieldOf(volume, 'downwardAPI', downwardAPIVolumeSchema)
+  if (downward !== undefined) {
+    const at = [...path, 'downwardAPI']
+    validateMode(downward.defaultMode, [...at, 'defaultMode'], issues)
+    validateDownwardFiles(downward.items, [...at, 'items'], issues)
+  }
+  const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
+  if (projected !== undefined) validateProjected(projected, [...path, 'projected'], issues)
+}
+
+function validateProjected(
+  { sources, defaultMode }: Infer<typeof projectedVolumeSchema>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  validateMode(defaultMode, [...path, 'defaultMode'], issues)
+  for (const [index, source] of sources.entries()) {
+    const at = [...path, 'sources', index]
+    if (Object.keys(source).length > 1) {
+      issues.forbidden(at, 'may not specify more than 1 volume type per source')
+    }
+    for (const kind of ['configMap', 'secret'] as const) {
+      const keys = source[kind]
+      if (keys !== undefined) validateKeys(keys, keys.name, [...at, kind], 'name', issues)
+    }
+    if (source.downwardAPI !== undefined) {
+      validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI', 'items'], issues)
+    }
+  }
+}
+
+function validateKeys(
+  source: {
+    readonly items: readonly Infer<typeof keyToPathSchema>[]
+    readonly defaultMode?: number
+  },
+  name: string,
+  path: FieldPath,
+  nameField: string,
+  issues: Issues,
+): void {
+  validateObjectName(name, [...path, nameField], issues)
+  validateMode(source.defaultMode, [...path, 'defaultMode'], issues)
+  for (const [index, item] of source.items.entries()) {
+    const at = [...path, 'items', index]
+    if (item.key === '') issues.required([...at, 'key'])
+    else issues.name([...at, 'key'], item.key, configMapKey)
+    validateFilePath(item.path, [...at, 'path'], issues)
+    validateMode(item.mode, [...at, 'mode'], issues)
+  }
+}
+
+function validateDownwardFiles(
+  files: readonly Infer<typeof downwardAPIFileSchema>[],
+  path: FieldPath,
+  issues: Issues,
+): void {
+  issues.unique(
+    files,
+    (file) => file.path,
+    (index) => [...path, index, 'path'],
+  )
+  for (const [index, { path: filePath, fieldRef, resourceFieldRef, mode }] of files.entries()) {
+    const at = [...path, index]
+    validateFilePath(filePath, [...at, 'path'], issues)
+    validateMode(mode, [...at, 'mode'], issues)
+    if (fieldRef !== undefined && resourceFieldRef !== undefined) {
+      issues.invalid(
+        [...at, 'resourceFieldRef'],
+        resourceFieldRef.resource,
+        'fieldRef and resourceFieldRef can not be specified simultaneously',
+      )
+    }
+    if (fieldRef !== undefined) {
+      validateVolumeFieldPath(fieldRef.fieldPath, [...at, 'fieldRef', 'fieldPath'], issues)
+    } else if (resourceFieldRef === undefined) {
+      issues.required(at, 'one of fieldRef and resourceFieldRef is required')
+    } else {
+      if (resourceFieldRef.containerName === undefined || resourceFieldRef.containerName === '') {
+        issues.required([...at, 'resourceFieldRef', 'containerName'])
+      }
+      validateResourceField(resourceFieldRef.resource, [...at, 'resourceFieldRef', 'resource'], issues)
+    }
+  }
+}
+
+function validateFilePath(value: string, path: FieldPath, issues: Issues): void {
+  if (value === '') issues.required(path)
+  else if (value.startsWith('..')) issues.invalid(path, value, "must not start with '..'")
+  else localPath(value, path, issues)
+}
+
+function validateMode(mode: number | undefined, path: FieldPath, issues: Issues): void {
+  if (mode !== undefined && (mode < 0 || mode > maxMode)) {
+    issues.invalid(path, mode, 'must be a number between 0 and 0777 (octal), both inclusive')
+  }
+}
