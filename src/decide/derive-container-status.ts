@@ -1,0 +1,142 @@
+import { formatTime } from '../base/clock.ts'
+import type { ContainerHistory, EndedContainer } from '../pod/pod-record.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { ContainerState, ContainerStateTerminated, ContainerStatus } from '../pod/status.ts'
+import { viewContainer } from './container-view.ts'
+import type { ContainerView } from './container-view.ts'
+import type { StatusFacts } from './derive-status.ts'
+import { hasInitialized } from './has-initialized.ts'
+import { appliedResources, withResizable } from './resize.ts'
+import { isRestartableInit } from './restart-policy.ts'
+
+/** One container's status (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, Kubernetes 1.36). */
+export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, role: Role): ContainerStatus {
+  const history = facts.record.containers[spec.name]
+  const view = viewContainer({ name: spec.name, observed: facts.observed, history })
+  const state = deriveState(facts, spec, { view, role })
+  const lastEnd = lastEndOf(view, history, state)
+  const shown = view.kind === 'live' ? view.container : view.kind === 'ended' ? view.end : undefined
+  const id =
+    view.kind === 'live' ? view.container.id : view.kind === 'ended' ? view.end.containerId : undefined
+  const started = isStarted(facts, spec, view)
+  return {
+    name: spec.name,
+    state,
+    lastState: lastEnd === undefined ? {} : { terminated: terminatedState(facts, lastEnd) },
+    ready: isReady(facts, spec, { view, role, started }),
+    restartCount: shown?.restartCount ?? 0,
+    image: shown?.image ?? spec.image,
+    imageID: shown?.imageId ?? '',
+    ...(id === undefined ? {} : { containerID: `${facts.runtimeName}://${id}` }),
+    started,
+    ...statusResources(facts, spec, view),
+  }
+}
+
+/** The end before what `state` shows. */
+function lastEndOf(
+  view: ContainerView,
+  history: ContainerHistory | undefined,
+  state: ContainerState,
+): EndedContainer | undefined {
+  if (view.kind !== 'ended') return history?.ended
+  if (state.waiting !== undefined) return view.end
+  return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
+}
+
+/** For an init container whose remains and whose record are gone. */
+const unseenPass: ContainerStateTerminated = {
+  exitCode: 0,
+  reason: 'Completed',
+  message: 'nothing is left of it; that it succeeded shows in what ran after it',
+}
+
+type Role = 'init' | 'main' | 'ephemeral'
+
+/** An init container that runs once and has left no trace, while what comes after it shows that it succeeded. */
+function hasPassedUnseen(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  return role === 'init' && view.kind === 'none' && !isRestartableInit(spec) && hasInitialized(facts)
+}
+
+function deriveState(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  seen: { readonly view: ContainerView; readonly role: Role },
+): ContainerState {
+  const { view } = seen
+  if (view.kind === 'live' && view.container.state === 'running') {
+    const { startedAtMs } = view.container
+    return { running: startedAtMs === undefined ? {} : { startedAt: formatTime(startedAtMs) } }
+  }
+  const waiting = facts.waiting.get(spec.name)
+  if (waiting !== undefined) return { waiting: { reason: waiting.reason, message: waiting.message } }
+  if (view.kind === 'ended') return { terminated: terminatedState(facts, view.end) }
+  if (view.kind === 'live' && view.container.state === 'unknown') {
+    return {
+      waiting: { reason: 'ContainerStatusUnknown', message: 'the runtime lost track of the container' },
+    }
+  }
+  if (hasPassedUnseen(facts, spec, seen)) return { terminated: unseenPass }
+  // The kubelet's words for a container that hasn't been made yet: any of a pod that has init containers.
+  const initializes = facts.pod.spec.initContainers.length > 0
+  return { waiting: { reason: initializes ? 'PodInitializing' : 'ContainerCreating' } }
+}
+
+export function terminatedState(
+  facts: Pick<StatusFacts, 'runtimeName'>,
+  end: EndedContainer,
+): ContainerStateTerminated {
+  return {
+    exitCode: end.exitCode,
+    ...(end.reason === '' ? {} : { reason: end.reason }),
+    ...(end.message === '' ? {} : { message: end.message }),
+    ...(end.startedAtMs === undefined ? {} : { startedAt: formatTime(end.startedAtMs) }),
+    finishedAt: formatTime(end.finishedAtMs),
+    containerID: `${facts.runtimeName}://${end.containerId}`,
+  }
+}
+
+/** Running, and past its startup probe if it has one. */
+export function isStarted(facts: StatusFacts, spec: ContainerSpec, view: ContainerView): boolean {
+  if (view.kind !== 'live' || view.container.state !== 'running') return false
+  return spec.startupProbe === undefined || facts.probes('startup', view.container.id) === 'success'
+}
+
+/** Init containers are ready once they have succeeded, ephemeral ones never (`prober_manager.go` UpdatePodStatus). */
+function isReady(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  seen: {
+    readonly view: ContainerView
+    readonly role: Role
+    readonly started: boolean
+  },
+): boolean {
+  const { view, role, started } = seen
+  if (role === 'ephemeral') return false
+  if (role === 'init' && !isRestartableInit(spec))
+    return (view.kind === 'ended' && view.end.exitCode === 0) || hasPassedUnseen(facts, spec, seen)
+  if (!started || view.kind !== 'live') return false
+  return spec.readinessProbe === undefined || facts.probes('readiness', view.container.id) === 'success'
+}
+
+/** What a running container has; for one that doesn't run, what it will get. */
+function statusResources(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  view: ContainerView,
+): Pick<ContainerStatus, 'allocatedResources' | 'resources'> {
+  const runs = view.kind === 'live' && view.container.state === 'running'
+  const applied = runs ? appliedResources(view.container, facts.record.containers) : undefined
+  const { requests, limits } = applied === undefined ? spec.resources : withResizable(spec.resources, applied)
+  const some = (list: Readonly<Record<string, string>>): boolean => Object.keys(list).length > 0
+  if (!some(requests) && !some(limits)) return {}
+  return {
+    ...(some(requests) ? { allocatedResources: requests } : {}),
+    resources: { ...(some(limits) ? { limits } : {}), ...(some(requests) ? { requests } : {}) },
+  }
+}

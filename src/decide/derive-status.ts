@@ -1,0 +1,153 @@
+import { formatTime } from '../base/clock.ts'
+import type { ObservedPod } from '../pod/observed.ts'
+import type { PodRecord } from '../pod/pod-record.ts'
+import { computeQosClass } from '../pod/qos.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatus } from '../pod/status.ts'
+import { deriveContainerStatus } from './derive-container-status.ts'
+import { derivePhase } from './derive-phase.ts'
+import type { Waiting } from './pod-action.ts'
+import type { ProbeVerdicts } from './pod-facts.ts'
+import type { ResizeState } from './resize.ts'
+import { isRestartableInit } from './restart-policy.ts'
+
+/** All that a pod's status follows from. */
+export interface StatusFacts {
+  readonly pod: Pod
+  readonly record: PodRecord
+  readonly observed: ObservedPod
+  readonly probes: ProbeVerdicts
+  /** By container name: why it isn't running, where podd knows. */
+  readonly waiting: ReadonlyMap<string, Waiting>
+  /** Why the pod as a whole isn't started: it may not run for now. */
+  readonly blocked: Waiting | undefined
+  /** `containerd`: the scheme of container ids. */
+  readonly runtimeName: string
+  readonly hostIps: readonly string[]
+  /** Where the change of its containers' resources stands, if there is one. */
+  readonly resize?: ResizeState | undefined
+  readonly nowMs: number
+}
+
+export interface DerivedStatus {
+  readonly status: PodStatus
+  /** The transition times to record; the same object as before when none changed. */
+  readonly conditions: PodRecord['conditions']
+}
+
+/**
+ * A pod's status from its record and what the runtime says: never stored as a truth of its own
+ * (`pkg/kubelet/kubelet_pods.go` generateAPIPodStatus, `status/generate.go`, Kubernetes 1.36).
+ */
+export function deriveStatus(facts: StatusFacts): DerivedStatus {
+  const { pod, record, observed } = facts
+  const phase = record.failed === undefined ? derivePhase(facts) : 'Failed'
+  const initStatuses = pod.spec.initContainers.map((spec) => deriveContainerStatus(facts, spec, 'init'))
+  const statuses = pod.spec.containers.map((spec) => deriveContainerStatus(facts, spec, 'main'))
+  const ephemeral = pod.spec.ephemeralContainers.map((spec) =>
+    deriveContainerStatus(facts, spec, 'ephemeral'),
+  )
+  const sandbox = observed.sandboxes[0]
+  const ips = pod.spec.hostNetwork ? facts.hostIps : (sandbox?.ips ?? [])
+  const networkReady = sandbox?.ready === true && (pod.spec.hostNetwork || sandbox.ips.length > 0)
+  const { conditions, record: transitions } = stampConditions(facts, [
+    { type: 'PodReadyToStartContainers', status: networkReady ? 'True' : 'False' },
+    initializedCondition(facts, phase, initStatuses),
+    readyCondition('ContainersReady', facts, { phase, initStatuses, statuses }),
+    readyCondition('Ready', facts, { phase, initStatuses, statuses }),
+    { type: 'PodScheduled', status: 'True' },
+    ...resizeConditions(facts.resize),
+  ])
+  const why = record.failed ?? (phase === 'Pending' ? facts.blocked : undefined)
+  const status: PodStatus = {
+    phase,
+    conditions,
+    ...(why === undefined ? {} : { reason: why.reason, message: why.message }),
+    ...addresses('hostIP', facts.hostIps),
+    ...addresses('podIP', ips),
+    ...(record.startedAtMs === undefined ? {} : { startTime: formatTime(record.startedAtMs) }),
+    qosClass: computeQosClass(pod.spec),
+    ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
+    containerStatuses: statuses,
+    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+  }
+  return { status, conditions: transitions }
+}
+
+function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<PodStatus> {
+  const [first] = ips
+  if (first === undefined) return {}
+  const all = ips.map((ip) => ({ ip }))
+  return key === 'hostIP' ? { hostIP: first, hostIPs: all } : { podIP: first, podIPs: all }
+}
+
+type Condition = Omit<PodCondition, 'lastTransitionTime'>
+
+/** Kubernetes has them only while there is something to tell (`pkg/kubelet/status`, 1.36). */
+function resizeConditions(resize: ResizeState | undefined): readonly Condition[] {
+  if (resize === undefined) return []
+  if (resize.kind === 'pending')
+    return [{ type: 'PodResizePending', status: 'True', reason: resize.reason, message: resize.message }]
+  const why = resize.error === undefined ? {} : { reason: 'Error', message: resize.error }
+  return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
+}
+
+function initializedCondition(
+  facts: StatusFacts,
+  phase: PodPhase,
+  inits: readonly ContainerStatus[],
+): Condition {
+  const type = 'Initialized'
+  if (phase === 'Succeeded') return { type, status: 'True', reason: 'PodCompleted' }
+  const mainBegan = facts.pod.spec.containers.some((spec) =>
+    facts.observed.containers.some((c) => c.name === spec.name),
+  )
+  const incomplete = inits
+    .filter((status, index) => {
+      const spec = facts.pod.spec.initContainers[index]
+      return spec !== undefined && isRestartableInit(spec) ? status.started !== true : !status.ready
+    })
+    .map((status) => status.name)
+  if (incomplete.length === 0 || mainBegan) return { type, status: 'True' }
+  return {
+    type,
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: `containers with incomplete status: [${incomplete.join(' ')}]`,
+  }
+}
+
+function readyCondition(
+  type: string,
+  facts: StatusFacts,
+  seen: { phase: PodPhase; initStatuses: readonly ContainerStatus[]; statuses: readonly ContainerStatus[] },
+): Condition {
+  if (seen.phase === 'Succeeded') return { type, status: 'False', reason: 'PodCompleted' }
+  if (seen.phase === 'Failed') return { type, status: 'False', reason: 'PodFailed' }
+  const sidecars = seen.initStatuses.filter((_, index) => {
+    const spec = facts.pod.spec.initContainers[index]
+    return spec !== undefined && isRestartableInit(spec)
+  })
+  const unready = [...sidecars, ...seen.statuses]
+    .filter((status) => !status.ready)
+    .map((status) => status.name)
+  if (unready.length === 0) return { type, status: 'True' }
+  const message = `containers with unready status: [${unready.join(' ')}]`
+  return { type, status: 'False', reason: 'ContainersNotReady', message }
+}
+
+/** Gives each condition the time at which its status last changed, kept in the record. */
+function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
+  const before = facts.record.conditions
+  const record: Record<string, { status: ConditionStatus; atMs: number }> = {}
+  let changed = false
+  const conditions = fresh.map((condition): PodCondition => {
+    const known = before[condition.type]
+    const same = known !== undefined && known.status === condition.status
+    if (!same) changed = true
+    const stamp = same ? known : { status: condition.status, atMs: facts.nowMs }
+    record[condition.type] = stamp
+    return { ...condition, lastTransitionTime: formatTime(stamp.atMs) }
+  })
+  return { conditions, record: changed ? record : before }
+}

@@ -1,0 +1,52 @@
+import { canonicalJson, sameData } from '../base/json.ts'
+import { isSidecar, resizableNames } from '../pod/pod-resources.ts'
+import { computeQosClass } from '../pod/qos.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import { withResizable } from './resize.ts'
+
+/** What a new manifest means for the pod that the old one made. */
+export type PodDiff = 'same' | 'in-place' | 'replace'
+
+/**
+ * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image,
+ * its cpu and memory, labels, annotations and activeDeadlineSeconds change in place
+ * (`pkg/apis/core/validation` ValidatePodUpdate and ValidatePodResize, Kubernetes 1.36); anything else makes a new pod.
+ * imagePullPolicy goes with the image: its default follows the tag, and it acts only when a container starts.
+ */
+export function diffPod(before: Pod, after: Pod): PodDiff {
+  if (sameData(before, after)) return 'same'
+  const mayResize = isResize(before, after)
+  const frozen = (pod: Pod): string =>
+    canonicalJson({
+      ...pod.spec,
+      activeDeadlineSeconds: undefined,
+      initContainers: pod.spec.initContainers.map((c) =>
+        frozenContainer(c, mayResize && isSidecar(pod.spec, c)),
+      ),
+      containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
+    })
+  return frozen(before) === frozen(after) ? 'in-place' : 'replace'
+}
+
+function frozenContainer(container: ContainerSpec, mayResize: boolean): object {
+  const resources = mayResize
+    ? withResizable(container.resources, { limits: {}, requests: {} })
+    : container.resources
+  return { ...container, resources, image: undefined, imagePullPolicy: undefined }
+}
+
+/** Whether cpu and memory may change as they do: the QoS class stays, and nothing that was set is taken away. */
+function isResize(before: Pod, after: Pod): boolean {
+  if (computeQosClass(before.spec) !== computeQosClass(after.spec)) return false
+  const all = (pod: Pod): readonly ContainerSpec[] => [...pod.spec.initContainers, ...pod.spec.containers]
+  const successors = new Map(all(after).map((container) => [container.name, container.resources]))
+  return all(before).every(({ name, resources }) => {
+    const next = successors.get(name)
+    return (['limits', 'requests'] as const).every((list) =>
+      resizableNames.every(
+        (resource) => resources[list][resource] === undefined || next?.[list][resource] !== undefined,
+      ),
+    )
+  })
+}

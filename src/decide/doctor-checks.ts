@@ -1,0 +1,211 @@
+import { checkRuntime } from './doctor-runtime-checks.ts'
+import type { CgroupFacts, DiskFacts, DoctorFinding, FirewallFacts, HostFacts } from './host-facts.ts'
+
+/** Every check, in the order in which their findings are read. */
+export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
+  return [
+    checkRoot(facts),
+    ...checkRuntime(facts),
+    checkFirewall(facts.firewall),
+    ...checkCgroups(facts.cgroups),
+    ...checkKernel(facts),
+    ...facts.disks.map(checkDisk),
+    checkClock(facts),
+    checkInit(facts),
+    checkOomScore(facts),
+    checkSwap(facts),
+    ...checkManifests(facts),
+  ]
+}
+
+function checkRoot({ isRoot }: HostFacts): DoctorFinding {
+  if (isRoot) return { name: 'root', status: 'ok', message: 'runs as root' }
+  return {
+    name: 'root',
+    status: 'warning',
+    message: 'without root some checks see only part of the host',
+    hint: 'Run it again with sudo. `podd run` needs root too.',
+  }
+}
+
+function checkFirewall(firewall: FirewallFacts): DoctorFinding {
+  const name = 'iptables'
+  switch (firewall.kind) {
+    case 'works':
+      return {
+        name,
+        status: 'ok',
+        message: `${firewall.version}, FORWARD policy ${firewall.forwardPolicy}`,
+      }
+    case 'missing':
+      return {
+        name,
+        status: 'error',
+        message: 'iptables is not installed; pods need it to reach the network, and for host ports',
+        hint: 'Install the package iptables.',
+      }
+    case 'broken':
+      return {
+        name,
+        status: 'error',
+        message: `iptables does not work: ${firewall.message}`,
+        hint: 'The kernel needs nf_tables (or ip_tables) with NAT. If it was just updated, reboot the host.',
+      }
+    case 'unknown':
+      return { name, status: 'skipped', message: 'only root can look' }
+  }
+}
+
+/** Without these, limits can't be kept. */
+const neededControllers: readonly string[] = ['cpu', 'memory', 'pids']
+
+function checkCgroups(cgroups: CgroupFacts | undefined): readonly DoctorFinding[] {
+  if (cgroups === undefined) {
+    return [
+      {
+        name: 'cgroups',
+        status: 'error',
+        message: 'no cgroups are mounted at /sys/fs/cgroup',
+        hint: 'Mount them: mount -t cgroup2 none /sys/fs/cgroup. In a container, start it with --cgroupns=host and /sys/fs/cgroup mounted.',
+      },
+    ]
+  }
+  const missing = neededControllers.filter((name) => !cgroups.controllers.includes(name))
+  const version: DoctorFinding = {
+    name: 'cgroups',
+    status: 'ok',
+    message: `version ${cgroups.version}, driver ${cgroups.driver}`,
+  }
+  if (missing.length === 0) {
+    const message = cgroups.controllers.join(' ')
+    return [version, { name: 'cgroup-controllers', status: 'ok', message }]
+  }
+  return [
+    version,
+    {
+      name: 'cgroup-controllers',
+      status: 'error',
+      message: `the kernel offers no ${missing.join(', ')} controller, so limits can't be kept`,
+      hint: missing.includes('memory')
+        ? 'Add cgroup_enable=memory cgroup_memory=1 to the kernel command line (on a Raspberry Pi: /boot/firmware/cmdline.txt) and reboot.'
+        : 'Boot a kernel that has them.',
+    },
+  ]
+}
+
+function checkKernel({ kernel, kernelRelease }: HostFacts): readonly DoctorFinding[] {
+  const missing = kernel.filter(({ present }) => present === false)
+  if (missing.length === 0) {
+    const unknown = kernel.filter(({ present }) => present === undefined).map(({ name }) => name)
+    const rest = unknown.length === 0 ? '' : ` (nothing tells about ${unknown.join(', ')})`
+    return [{ name: 'kernel', status: 'ok', message: `${kernelRelease} has all that pods need${rest}` }]
+  }
+  return missing.map(({ name, purpose, option }) => ({
+    name: `kernel-${name}`,
+    status: optionalFeatures.includes(name) ? 'warning' : 'error',
+    message: `Linux ${kernelRelease} lacks ${name}: ${purpose}`,
+    hint: `Load the module, or boot a kernel with ${option}. If the kernel was just updated, reboot the host.`,
+  }))
+}
+
+/** Without these, only pods that ask for them suffer. */
+const optionalFeatures: readonly string[] = ['user namespaces', 'seccomp']
+
+const mebibyte = 1024 ** 2
+
+/** The kubelet evicts below 10 % of a disk and 5 % of its inodes (`eviction/defaults_linux.go`, 1.36). */
+function checkDisk(disk: DiskFacts): DoctorFinding {
+  const name = 'disk'
+  const where = `${disk.path} (${disk.purpose})`
+  if (disk.readOnly) {
+    return {
+      name,
+      status: 'error',
+      message: `${where} is read-only`,
+      hint: 'Mount it writable, or move the directory: --root-dir, --pod-logs-dir.',
+    }
+  }
+  const free = `${formatBytes(disk.freeBytes)} of ${formatBytes(disk.totalBytes)} free`
+  const inodeShare = disk.totalInodes === 0 ? 1 : disk.freeInodes / disk.totalInodes
+  if (disk.freeBytes < 64 * mebibyte || inodeShare < 0.01) {
+    return {
+      name,
+      status: 'error',
+      message: `${where} is full: ${free}${inodeShare < 0.01 ? `, ${disk.freeInodes} inodes` : ''}`,
+      hint: 'Free some space; `podd images` shows what images take.',
+    }
+  }
+  if (disk.freeBytes < disk.totalBytes * 0.1 || inodeShare < 0.05) {
+    return {
+      name,
+      status: 'warning',
+      message: `${where} is nearly full: ${free}${inodeShare < 0.05 ? `, ${disk.freeInodes} inodes` : ''}`,
+      hint: 'Free some space before images and logs need it.',
+    }
+  }
+  return { name, status: 'ok', message: `${where}: ${free}` }
+}
+
+function formatBytes(bytes: number): string {
+  const mebibytes = bytes / mebibyte
+  return mebibytes < 1024 ? `${Math.round(mebibytes)} MiB` : `${(mebibytes / 1024).toFixed(1)} GiB`
+}
+
+/** podd is younger than this. */
+const earliestWallMs = Date.UTC(2026, 0, 1)
+
+function checkClock({ clock, hasSystemd }: HostFacts): DoctorFinding {
+  const shown = new Date(clock.wallMs).toISOString()
+  if (clock.wallMs < earliestWallMs) {
+    return {
+      name: 'clock',
+      status: 'error',
+      message: `the clock shows ${shown}, before podd was made; certificates of registries won't verify`,
+      hint: 'Set it with `date -s`, and let it be kept right: systemd-timesyncd or chrony, and a battery for the RTC.',
+    }
+  }
+  if (clock.synchronized === false) {
+    return {
+      name: 'clock',
+      status: 'warning',
+      message: `the clock shows ${shown} and is not synchronized`,
+      hint: hasSystemd ? 'Switch it on: timedatectl set-ntp true.' : 'Install chrony or another NTP client.',
+    }
+  }
+  const synchronized = clock.synchronized === true ? ', synchronized' : ''
+  return { name: 'clock', status: 'ok', message: `${shown}${synchronized}` }
+}
+
+function checkInit({ hasSystemd }: HostFacts): DoctorFinding {
+  const message = hasSystemd ? 'systemd' : 'not systemd: containerd runs as a plain process beside podd'
+  return { name: 'init', status: 'ok', message }
+}
+
+function checkOomScore({ canLowerOomScore }: HostFacts): DoctorFinding {
+  if (canLowerOomScore) return { name: 'oom-score', status: 'ok', message: 'can be lowered' }
+  return {
+    name: 'oom-score',
+    status: 'warning',
+    message:
+      "oom_score_adj can't be lowered (no CAP_SYS_RESOURCE): guaranteed pods are not spared when memory ends",
+    hint: 'Run podd with CAP_SYS_RESOURCE, where the host can give it.',
+  }
+}
+
+function checkSwap({ swapBytes }: HostFacts): DoctorFinding {
+  const message = swapBytes === 0 ? 'none' : `${formatBytes(swapBytes)}; memory limits count without it`
+  return { name: 'swap', status: 'ok', message }
+}
+
+function checkManifests({ manifests }: HostFacts): readonly DoctorFinding[] {
+  if (manifests === undefined) return []
+  if (manifests.exists) return [{ name: 'manifests', status: 'ok', message: manifests.path }]
+  return [
+    {
+      name: 'manifests',
+      status: 'warning',
+      message: `${manifests.path} does not exist`,
+      hint: `Make it: mkdir -p ${manifests.path}. podd waits for it.`,
+    },
+  ]
+}

@@ -1,0 +1,184 @@
+import type {
+  DoctorFinding,
+  EmbeddedRuntimeFacts,
+  ExternalRuntimeFacts,
+  HostFacts,
+  HostPrograms,
+} from './host-facts.ts'
+
+/** The container runtime, its programs, its network and its sandbox image. */
+export function checkRuntime(facts: HostFacts): readonly DoctorFinding[] {
+  return facts.runtime.kind === 'embedded'
+    ? checkEmbedded(facts.runtime, facts.programs)
+    : checkExternal(facts.runtime, facts)
+}
+
+function checkEmbedded(runtime: EmbeddedRuntimeFacts, programs: HostPrograms): readonly DoctorFinding[] {
+  return [
+    checkContainerd(programs),
+    checkRunc(programs),
+    checkEmbeddedProcess(runtime),
+    checkCniPlugins(runtime),
+    checkSubnet(runtime),
+    checkPauseProgram(runtime),
+  ]
+}
+
+function checkContainerd({ containerd, ctr }: HostPrograms): DoctorFinding {
+  const name = 'containerd'
+  const install = 'Install the package containerd (on hosts with Docker: containerd.io).'
+  if (containerd === undefined) return { name, status: 'error', message: 'not installed', hint: install }
+  if (ctr === undefined) {
+    return {
+      name,
+      status: 'error',
+      message: 'ctr, which comes with containerd, is not installed',
+      hint: install,
+    }
+  }
+  const [major = 0, minor = 0] = containerd.version.split('.').map((part) => Number.parseInt(part, 10))
+  if (!(major > 1 || (major === 1 && minor >= 6))) {
+    return {
+      name,
+      status: 'error',
+      message: `${containerd.path} is version ${containerd.version || 'unknown'}`,
+      hint: 'podd needs containerd 1.6 or newer.',
+    }
+  }
+  return { name, status: 'ok', message: `${containerd.path} ${containerd.version}` }
+}
+
+function checkRunc({ runc }: HostPrograms): DoctorFinding {
+  if (runc === undefined) {
+    return { name: 'runc', status: 'error', message: 'not installed', hint: 'Install the package runc.' }
+  }
+  return { name: 'runc', status: 'ok', message: `${runc.path} ${runc.version}`.trim() }
+}
+
+function checkEmbeddedProcess({ pid, answers }: EmbeddedRuntimeFacts): DoctorFinding {
+  const name = 'runtime'
+  if (pid === undefined) {
+    return { name, status: 'ok', message: "podd's containerd is not running; `podd run` starts it" }
+  }
+  if (answers) return { name, status: 'ok', message: `podd's containerd runs (pid ${pid}) and answers` }
+  return {
+    name,
+    status: 'error',
+    message: `podd's containerd runs (pid ${pid}) and does not answer`,
+    hint: `End it, and podd starts a new one; the pods live on: kill ${pid}`,
+  }
+}
+
+function checkCniPlugins({ cniFolders }: EmbeddedRuntimeFacts): DoctorFinding {
+  const name = 'cni-plugins'
+  const whole = cniFolders.find(({ missing }) => missing.length === 0)
+  if (whole !== undefined) return { name, status: 'ok', message: whole.path }
+  const best = [...cniFolders].sort((a, b) => a.missing.length - b.missing.length)[0]
+  const places = cniFolders.map(({ path }) => path).join(', ')
+  return {
+    name,
+    status: 'error',
+    message:
+      best === undefined || !best.hasAny
+        ? `not installed; looked in ${places}`
+        : `${best.path} lacks ${best.missing.join(', ')}`,
+    hint: 'Install the package containernetworking-plugins, or unpack the plugins into /opt/cni/bin.',
+  }
+}
+
+function checkSubnet({ subnet }: EmbeddedRuntimeFacts): DoctorFinding {
+  if (subnet !== undefined) return { name: 'pod-network', status: 'ok', message: subnet }
+  return {
+    name: 'pod-network',
+    status: 'error',
+    message: "the host's routes leave no subnet free for pods",
+    hint: 'Choose one: podCIDR in the config file, or --pod-cidr.',
+  }
+}
+
+function checkPauseProgram({ pauseProgram }: EmbeddedRuntimeFacts): DoctorFinding {
+  if (pauseProgram !== undefined) {
+    return { name: 'sandbox-image', status: 'ok', message: `made from ${pauseProgram}` }
+  }
+  return {
+    name: 'sandbox-image',
+    status: 'error',
+    message: 'no static program that it can be made from',
+    hint: 'Install the package catatonit, or busybox-static.',
+  }
+}
+
+function checkExternal(runtime: ExternalRuntimeFacts, facts: HostFacts): readonly DoctorFinding[] {
+  if (runtime.failure !== undefined) {
+    const { message, hint } = runtime.failure
+    return [{ name: 'runtime', status: 'error', message, hint }]
+  }
+  return [...checkConditions(runtime), checkRuntimeDriver(runtime, facts), checkSandboxImage(runtime)]
+}
+
+/** The conditions that CRI's Status must have; others are the runtime's own affair. */
+function checkConditions(runtime: ExternalRuntimeFacts): readonly DoctorFinding[] {
+  const ready = runtime.conditions.find(({ type }) => type === 'RuntimeReady')
+  const network = runtime.conditions.find(({ type }) => type === 'NetworkReady')
+  const name = `${runtime.name} ${runtime.version}`
+  return [
+    ready?.status === true
+      ? { name: 'runtime', status: 'ok', message: `${name} at ${runtime.endpoint}` }
+      : {
+          name: 'runtime',
+          status: 'error',
+          message: `${name} is not ready: ${ready?.message ?? 'it does not say why'}`,
+          hint: 'See its log (journalctl -u containerd).',
+        },
+    network?.status === true
+      ? { name: 'cni-network', status: 'ok', message: runtime.cniConfDir ?? 'ready' }
+      : {
+          name: 'cni-network',
+          status: 'error',
+          message: `no pod network: ${network?.message ?? 'the runtime does not say why'}`,
+          hint: `Put a CNI network config into ${runtime.cniConfDir ?? '/etc/cni/net.d'}, and its plugins into ${runtime.cniPluginDirs[0] ?? '/opt/cni/bin'}; or let podd do it: --container-runtime-endpoint embedded.`,
+        },
+  ]
+}
+
+function checkRuntimeDriver(
+  runtime: ExternalRuntimeFacts,
+  { cgroups, hasSystemd }: HostFacts,
+): DoctorFinding {
+  const name = 'cgroup-driver'
+  const { cgroupDriver } = runtime
+  if (cgroupDriver === undefined) {
+    return { name, status: 'skipped', message: 'the runtime does not tell which it uses' }
+  }
+  if (cgroups !== undefined && cgroups.driver !== cgroupDriver) {
+    return {
+      name,
+      status: 'error',
+      message: `the runtime uses ${cgroupDriver}, podd is told to use ${cgroups.driver}`,
+      hint: `Set cgroupDriver: ${cgroupDriver} (or auto) in podd's config.`,
+    }
+  }
+  if (cgroupDriver === 'cgroupfs' && hasSystemd && cgroups?.version === 2) {
+    return {
+      name,
+      status: 'warning',
+      message: 'the runtime makes cgroups by itself (cgroupfs) where systemd rules them',
+      hint: "Set SystemdCgroup = true in containerd's config, while no pods run.",
+    }
+  }
+  return { name, status: 'ok', message: cgroupDriver }
+}
+
+function checkSandboxImage({ sandboxImage }: ExternalRuntimeFacts): DoctorFinding {
+  const name = 'sandbox-image'
+  if (sandboxImage === undefined) {
+    return { name, status: 'skipped', message: 'the runtime does not tell which it uses' }
+  }
+  if (sandboxImage.present) return { name, status: 'ok', message: sandboxImage.name }
+  return {
+    name,
+    status: 'warning',
+    message: `${sandboxImage.name} is not there; the first pod pulls it, which fails offline`,
+    hint: `Pull it while there is a network: ctr -n k8s.io images pull ${sandboxImage.name}`,
+  }
+}

@@ -1,0 +1,126 @@
+/** What `podd doctor` found on the host; gathered by host/gather-host-facts.ts and cli/doctor.ts. */
+export interface HostFacts {
+  readonly isRoot: boolean
+  readonly hasSystemd: boolean
+  readonly kernelRelease: string
+  readonly kernel: readonly KernelFeature[]
+  readonly programs: HostPrograms
+  readonly firewall: FirewallFacts
+  /** Undefined: no cgroups are mounted. */
+  readonly cgroups: CgroupFacts | undefined
+  readonly disks: readonly DiskFacts[]
+  readonly clock: ClockFacts
+  /** CAP_SYS_RESOURCE: oom_score_adj may be lowered, limits raised. */
+  readonly canLowerOomScore: boolean
+  readonly swapBytes: number
+  readonly runtime: RuntimeFacts
+  /** Undefined where no directory is configured. */
+  readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
+}
+
+/** A capability of the kernel; undefined where nothing on the host tells. */
+export interface KernelFeature {
+  readonly name: string
+  /** What it is for. */
+  readonly purpose: string
+  /** The kernel's option for it (`CONFIG_…`). */
+  readonly option: string
+  readonly present: boolean | undefined
+}
+
+export interface InstalledProgram {
+  readonly path: string
+  /** As it prints it; empty where it prints none. */
+  readonly version: string
+}
+
+export interface HostPrograms {
+  readonly containerd: InstalledProgram | undefined
+  readonly ctr: InstalledProgram | undefined
+  readonly runc: InstalledProgram | undefined
+}
+
+export type FirewallFacts =
+  | { readonly kind: 'works'; readonly version: string; readonly forwardPolicy: string }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'broken'; readonly message: string }
+  /** Only root may look. */
+  | { readonly kind: 'unknown' }
+
+export interface CgroupFacts {
+  readonly version: 1 | 2
+  /** Across all hierarchies. */
+  readonly controllers: readonly string[]
+  readonly driver: 'cgroupfs' | 'systemd'
+}
+
+export interface DiskFacts {
+  /** What is kept there. */
+  readonly purpose: string
+  readonly path: string
+  readonly totalBytes: number
+  readonly freeBytes: number
+  /** 0 on filesystems that count none. */
+  readonly totalInodes: number
+  readonly freeInodes: number
+  readonly readOnly: boolean
+}
+
+export interface ClockFacts {
+  readonly wallMs: number
+  /** Undefined where nothing on the host tells. */
+  readonly synchronized: boolean | undefined
+}
+
+export interface CniFolderFacts {
+  readonly path: string
+  /** Of the needed plugins. */
+  readonly missing: readonly string[]
+  /** At least one of them is there. */
+  readonly hasAny: boolean
+}
+
+export interface EmbeddedRuntimeFacts {
+  readonly kind: 'embedded'
+  /** The containerd of podd's own that runs. */
+  readonly pid: number | undefined
+  readonly answers: boolean
+  /** The folders that CNI plugins are looked for in. */
+  readonly cniFolders: readonly CniFolderFacts[]
+  /** The static program that the sandbox image is made of. */
+  readonly pauseProgram: string | undefined
+  /** The pods' subnet, recorded or free; undefined where the host's routes leave none. */
+  readonly subnet: string | undefined
+}
+
+export interface ExternalRuntimeFacts {
+  readonly kind: 'external'
+  readonly endpoint: string
+  /** Why it doesn't answer, or can't be used. */
+  readonly failure: { readonly message: string; readonly hint: string | undefined } | undefined
+  readonly name: string
+  readonly version: string
+  readonly conditions: readonly {
+    readonly type: string
+    readonly status: boolean
+    readonly message: string
+  }[]
+  readonly cniConfDir: string | undefined
+  readonly cniPluginDirs: readonly string[]
+  readonly cgroupDriver: 'cgroupfs' | 'systemd' | undefined
+  /** Undefined where the runtime doesn't tell. */
+  readonly sandboxImage: { readonly name: string; readonly present: boolean } | undefined
+}
+
+export type RuntimeFacts = EmbeddedRuntimeFacts | ExternalRuntimeFacts
+
+/** One thing that a host must have, or that is worth knowing about it. */
+export interface DoctorFinding {
+  /** Short and stable. */
+  readonly name: string
+  readonly status: 'ok' | 'warning' | 'error' | 'skipped'
+  /** What was found. */
+  readonly message: string
+  /** How to mend it; one way a line. */
+  readonly hint?: string | undefined
+}

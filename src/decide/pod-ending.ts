@@ -1,0 +1,25 @@
+import type { PodEnding } from '../pod/pod-record.ts'
+import { endingDeadlineMs } from './termination-order.ts'
+
+/** What is asked of a pod that shall end. */
+export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds'>
+
+/** Whether nothing of the pod stays after this ending. */
+export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
+  return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
+}
+
+/**
+ * The ending of a pod that is told to end, maybe once more: the grace can only shrink, and what goes away
+ * stays on its way (`pkg/kubelet/pod_workers.go` calculateEffectiveGracePeriod, Kubernetes 1.36). Gives
+ * the very ending it had where nothing changes.
+ */
+export function computeEnding(before: PodEnding | undefined, request: EndRequest, nowMs: number): PodEnding {
+  if (before === undefined) return { ...request, requestedAtMs: nowMs }
+  const deadlineMs = Math.min(endingDeadlineMs(before, nowMs), nowMs + request.graceSeconds * 1000)
+  const shrinks = deadlineMs < endingDeadlineMs(before, nowMs)
+  const { cause } = goesAwayAfter(before) ? before : request
+  if (!shrinks && cause === before.cause) return before
+  const graceSeconds = Math.max(0, (deadlineMs - Math.min(before.requestedAtMs, nowMs)) / 1000)
+  return { ...before, cause, graceSeconds }
+}

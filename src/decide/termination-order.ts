@@ -1,0 +1,44 @@
+import type { ContainerId } from '../pod/ids.ts'
+import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import { isRestartableInit } from './restart-policy.ts'
+
+/** StopContainer always gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
+export const minimumStopSeconds = 2
+
+/**
+ * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before
+ * has ended. Sidecars go last, one by one, in reverse order, so that the main containers have them to
+ * the end (`pkg/kubelet/kuberuntime/kuberuntime_termination_order.go`, Kubernetes 1.36).
+ * Without a pod (an orphan) there is one wave.
+ */
+export function computeTerminationWaves(
+  observed: ObservedPod,
+  pod: Pod | undefined,
+): readonly (readonly ObservedContainer[])[] {
+  const alive = observed.containers.filter((c) => c.state === 'running' || c.state === 'unknown')
+  const sidecars = (pod?.spec.initContainers ?? [])
+    .filter((spec) => isRestartableInit(spec))
+    .map((spec) => spec.name)
+  const first = alive.filter((container) => !sidecars.includes(container.name))
+  const last = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name))
+  return [first, ...last].filter((wave) => wave.length > 0)
+}
+
+/** Whole seconds for StopContainer when `deadlineMs` is the moment by which the container shall be gone. */
+export function stopSeconds(deadlineMs: number, nowMs: number): number {
+  return Math.max(minimumStopSeconds, Math.ceil((deadlineMs - nowMs) / 1000))
+}
+
+/** The deadline of an ending: a clock that jumped back doesn't prolong it beyond its grace from now. */
+export function endingDeadlineMs(
+  ending: { readonly requestedAtMs: number; readonly graceSeconds: number },
+  nowMs: number,
+): number {
+  return Math.min(ending.requestedAtMs, nowMs) + ending.graceSeconds * 1000
+}
+
+/** Whether a container's preStop hook is still to be run in this ending. */
+export function preStopIsDue(begun: readonly ContainerId[], container: ObservedContainer): boolean {
+  return container.state === 'running' && !begun.includes(container.id)
+}

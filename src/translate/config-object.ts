@@ -1,0 +1,53 @@
+import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
+import type { ObjectDocument, SourceName } from '../pod/document.ts'
+import { objectData } from '../pod/object-data.ts'
+import type { ConfigMap, Secret } from '../pod/schema/object-schema.ts'
+
+/** A client of the API keeps the whole manifest here, values and all. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+
+export interface ObjectOrigin {
+  readonly source: SourceName
+  readonly place: ObjectDocument['place']
+}
+
+/** A ConfigMap or Secret as the API shows it. */
+export function toConfigObject(
+  object: ConfigMap | Secret,
+  origin: ObjectOrigin,
+  options: { readonly values: boolean },
+): ConfigObject {
+  const show = options.values ? (text: string) => text : (_text: string, bytes: number) => `<${bytes} bytes>`
+  const isText = (key: string): boolean => object.kind === 'ConfigMap' && Object.hasOwn(object.data, key)
+  const data: Record<string, string> = {}
+  const binaryData: Record<string, string> = {}
+  for (const [key, bytes] of objectData(object)) {
+    const text = bytes.toString(isText(key) ? 'utf8' : 'base64')
+    const target = object.kind === 'Secret' || isText(key) ? data : binaryData
+    target[key] = show(text, bytes.byteLength)
+  }
+  return {
+    apiVersion: 'v1',
+    kind: object.kind,
+    metadata: toObjectMeta(object.metadata, origin, options),
+    ...(object.kind === 'Secret' && { type: object.type }),
+    ...(object.immutable && { immutable: true }),
+    data,
+    ...(Object.keys(binaryData).length > 0 && { binaryData }),
+  }
+}
+
+export function toObjectMeta(
+  metadata: ConfigMap['metadata'],
+  { source, place }: ObjectOrigin,
+  options: { readonly values: boolean },
+): LocalObjectMeta {
+  const { name, namespace, labels, annotations } = metadata
+  const shown = Object.entries(annotations).filter(([key]) => options.values || key !== lastApplied)
+  return {
+    name,
+    namespace,
+    ...(Object.keys(labels).length > 0 && { labels }),
+    annotations: { ...Object.fromEntries(shown), 'podd.dev/source': source, 'podd.dev/path': place.path },
+  }
+}

@@ -1,0 +1,73 @@
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { PodUid } from '../pod/ids.ts'
+import { expandReferences } from './environment.ts'
+import type { Environment } from './environment.ts'
+import { containerAnnotations, containerLabels } from './labels.ts'
+import { containerLogPath } from './log-path.ts'
+import { containerResources } from './resources.ts'
+import type { ResourceFacts } from './resources.ts'
+import { containerSecurityContext } from './security-context.ts'
+import type { ImageUser, SecurityFacts } from './security-context.ts'
+import type { ContainerView, PodView } from './spec-view.ts'
+
+/** A container of a pod and all that was found out for it. */
+export interface ContainerInput {
+  readonly pod: PodView
+  readonly uid: PodUid
+  readonly container: ContainerView
+  readonly restartCount: number
+  /** See labels.ts. */
+  readonly instance: string
+  /** The hash to find a changed spec by; see pod/hash.ts. */
+  readonly specHash: string
+  /** What the image's name resolved to: the runtime's id of it. */
+  readonly imageRef: string
+  readonly imageUser: ImageUser
+  /** Expanded already; see environment.ts. */
+  readonly environment: Environment
+  /** From containerMounts. */
+  readonly mounts: readonly cri.MountInput[]
+  readonly resources: ResourceFacts
+  readonly security: SecurityFacts
+  /** The container whose processes an ephemeral container sees. */
+  readonly targetContainerId?: string | undefined
+  /** Set when the pod is already ending. */
+  readonly deletionGraceSeconds?: number | undefined
+}
+
+/** `kuberuntime_container.go`, generateContainerConfig (1.36). */
+export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInput {
+  const { pod, uid, container, restartCount, instance, environment } = input
+  const expand = (word: string): string => expandReferences(word, environment)
+  return {
+    metadata: { name: container.name, attempt: restartCount },
+    image: { image: input.imageRef, userSpecifiedImage: container.image },
+    command: container.command.map(expand),
+    args: container.args.map(expand),
+    workingDir: container.workingDir ?? '',
+    envs: [...environment].map(([key, value]) => ({ key, value: Buffer.from(value) })),
+    mounts: input.mounts,
+    labels: containerLabels({ pod, uid, instance, container }),
+    annotations: containerAnnotations({
+      pod,
+      container,
+      specHash: input.specHash,
+      restartCount,
+      deletionGraceSeconds: input.deletionGraceSeconds,
+    }),
+    logPath: containerLogPath(container.name, restartCount),
+    stdin: container.stdin ?? false,
+    stdinOnce: container.stdinOnce ?? false,
+    tty: container.tty ?? false,
+    linux: {
+      resources: containerResources(pod.spec, container, input.resources),
+      securityContext: containerSecurityContext({
+        spec: pod.spec,
+        container,
+        imageUser: input.imageUser,
+        facts: input.security,
+        targetContainerId: input.targetContainerId,
+      }),
+    },
+  }
+}

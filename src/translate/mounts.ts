@@ -1,0 +1,113 @@
+import { PoddError } from '../base/errors.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { ContainerView, VolumeMountView } from './spec-view.ts'
+
+/** A volume of a pod as it lies on the host, ready to be mounted. */
+export interface HostVolume {
+  readonly hostPath: string
+  /** podd's own folders are labelled for the container; what belongs to the host keeps its labels. */
+  readonly selinuxRelabel: boolean
+  /** The name of the image that the runtime mounts; there is no path then. */
+  readonly image?: string
+  /** Whatever the mounts say. */
+  readonly readOnly?: boolean
+  /** podd writes its files, so that no container may. */
+  readonly files?: boolean
+}
+
+const propagations = {
+  None: 'PROPAGATION_PRIVATE',
+  HostToContainer: 'PROPAGATION_HOST_TO_CONTAINER',
+  Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
+} as const
+
+const resolvConf = '/etc/resolv.conf'
+
+/**
+ * What is mounted into a container: its volumes, the pod's hosts file and resolv.conf unless the container
+ * mounts something of its own there, and the file for its termination message
+ * (`kubelet_pods.go`, makeMounts; `kuberuntime_container.go`, makeMounts; 1.36).
+ */
+export function containerMounts(input: {
+  readonly container: ContainerView
+  readonly volumes: ReadonlyMap<string, HostVolume>
+  /** Where the parts of volumes lie that mounts show instead of all, by the mount's index. */
+  readonly subPaths?: ReadonlyMap<number, string>
+  /** The runtime can make read-only what is mounted below, too. */
+  readonly recursiveReadOnly?: boolean
+  /** The pod's hosts file; undefined: the runtime's own. */
+  readonly etcHostsPath: string | undefined
+  /** The pod's resolv.conf; undefined: the runtime's own. */
+  readonly resolvConfPath?: string | undefined
+  /** The file that takes the termination message; undefined: none. */
+  readonly terminationLogPath: string | undefined
+  /** SELinux is on. */
+  readonly selinux: boolean
+}): readonly cri.MountInput[] {
+  const { container, etcHostsPath, resolvConfPath, terminationLogPath, selinux } = input
+  const mounts = container.volumeMounts.map((mount, index) => volumeMount(mount, index, input))
+  const hasOwn = (path: string): boolean => mounts.some(({ containerPath }) => containerPath === path)
+  return [
+    ...mounts,
+    ...(etcHostsPath === undefined || hasOwn('/etc/hosts')
+      ? []
+      : [{ containerPath: '/etc/hosts', hostPath: etcHostsPath, selinuxRelabel: selinux }]),
+    ...(resolvConfPath === undefined || hasOwn(resolvConf)
+      ? []
+      : [
+          {
+            containerPath: resolvConf,
+            hostPath: resolvConfPath,
+            // As the runtime's own is.
+            readonly: container.securityContext?.readOnlyRootFilesystem ?? false,
+            selinuxRelabel: selinux,
+          },
+        ]),
+    ...(terminationLogPath === undefined || container.terminationMessagePath === ''
+      ? []
+      : [
+          {
+            containerPath: absolute(container.terminationMessagePath),
+            hostPath: terminationLogPath,
+            selinuxRelabel: selinux,
+          },
+        ]),
+  ]
+}
+
+function volumeMount(
+  mount: VolumeMountView,
+  index: number,
+  input: Pick<
+    Parameters<typeof containerMounts>[0],
+    'volumes' | 'selinux' | 'subPaths' | 'recursiveReadOnly'
+  >,
+): cri.MountInput {
+  const volume = input.volumes.get(mount.name)
+  if (volume === undefined) throw new PoddError('INTERNAL', `volume ${mount.name} was not prepared`)
+  if (volume.image !== undefined) {
+    return {
+      containerPath: absolute(mount.mountPath),
+      image: { image: volume.image, userSpecifiedImage: volume.image },
+      readonly: true,
+    }
+  }
+  return {
+    containerPath: absolute(mount.mountPath),
+    hostPath: input.subPaths?.get(index) ?? volume.hostPath,
+    // Containers can't write to files that podd keeps up to date (`kubelet_pods.go` makeMounts, volume.GetAttributes, 1.36).
+    readonly: mount.readOnly || volume.readOnly === true || volume.files === true,
+    ...(isRecursive(mount, input.recursiveReadOnly === true) && { recursiveReadOnly: true }),
+    selinuxRelabel: input.selinux && volume.selinuxRelabel,
+    propagation: propagations[mount.mountPropagation ?? 'None'],
+  }
+}
+
+/** `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far (decide/preflight-pod.ts). */
+function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe: boolean): boolean {
+  return recursiveReadOnly === 'Enabled' || (recursiveReadOnly === 'IfPossible' && canBe)
+}
+
+function absolute(path: string): string {
+  return path.startsWith('/') ? path : `/${path}`
+}

@@ -1,0 +1,124 @@
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { PodRef, PodUid } from '../pod/ids.ts'
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/observed.ts'
+import { readContainerFacts, readPodRef } from './labels.ts'
+
+/** What the runtime answered. A list entry whose status isn't in the map is told as far as the list knows it. */
+export interface RuntimeListing {
+  readonly sandboxes: readonly cri.PodSandbox[]
+  readonly containers: readonly cri.Container[]
+  /** By sandbox id: addresses and namespaces stand only in the status. */
+  readonly sandboxStatuses: ReadonlyMap<string, cri.PodSandboxStatus>
+  /** By container id: times, exit code and reason stand only in the status. */
+  readonly containerStatuses: ReadonlyMap<string, cri.ContainerStatus>
+}
+
+const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
+  CONTAINER_CREATED: 'created',
+  CONTAINER_RUNNING: 'running',
+  CONTAINER_EXITED: 'exited',
+  CONTAINER_UNKNOWN: 'unknown',
+}
+
+/** Everything the runtime holds that a kubelet's or podd's labels mark as a pod's, by the pod's UID. */
+export function observePods(listing: RuntimeListing): ReadonlyMap<PodUid, ObservedPod> {
+  const pods = new Map<
+    PodUid,
+    { ref: PodRef; sandboxes: ObservedSandbox[]; containers: ObservedContainer[] }
+  >()
+  const podOf = (labels: Readonly<Record<string, string>>) => {
+    const ref = readPodRef(labels)
+    if (ref === undefined) return undefined
+    const known = pods.get(ref.uid)
+    if (known !== undefined) return known
+    const fresh = { ref, sandboxes: [], containers: [] }
+    pods.set(ref.uid, fresh)
+    return fresh
+  }
+  for (const sandbox of listing.sandboxes) {
+    podOf(sandbox.labels)?.sandboxes.push(observeSandbox(sandbox, listing.sandboxStatuses.get(sandbox.id)))
+  }
+  for (const container of listing.containers) {
+    podOf(container.labels)?.containers.push(
+      observeContainer(container, listing.containerStatuses.get(container.id)),
+    )
+  }
+  return new Map(
+    [...pods].map(([uid, { ref, sandboxes, containers }]) => [
+      uid,
+      { ...ref, sandboxes: sandboxes.sort(compareSandboxes), containers: newestFirst(containers) },
+    ]),
+  )
+}
+
+export function observeSandbox(
+  listed: cri.PodSandbox,
+  status: cri.PodSandboxStatus | undefined,
+): ObservedSandbox {
+  const network = status?.network
+  const ips = [network?.ip, ...(network?.additionalIps ?? []).map(({ ip }) => ip)]
+  return {
+    id: listed.id,
+    attempt: listed.metadata?.attempt ?? 0,
+    ready: (status ?? listed).state === 'SANDBOX_READY',
+    createdAtMs: nsToMs(listed.createdAt) ?? 0,
+    ips: ips.filter((ip) => ip !== undefined).filter((ip) => ip !== ''),
+    hostNetwork: status?.linux?.namespaces?.options?.network === 'NODE',
+    annotations: listed.annotations,
+  }
+}
+
+export function observeContainer(
+  listed: cri.Container,
+  status: cri.ContainerStatus | undefined,
+): ObservedContainer {
+  const facts = readContainerFacts(listed.annotations)
+  const state = containerStates[(status ?? listed).state]
+  const ended = state === 'exited' && status !== undefined
+  return {
+    id: listed.id,
+    sandboxId: listed.podSandboxId,
+    name: listed.metadata?.name ?? '',
+    restartCount: facts.restartCount ?? listed.metadata?.attempt ?? 0,
+    state,
+    createdAtMs: nsToMs(listed.createdAt) ?? 0,
+    startedAtMs: nsToMs(status?.startedAt),
+    finishedAtMs: ended ? nsToMs(status.finishedAt) : undefined,
+    exitCode: ended ? status.exitCode : undefined,
+    reason: status?.reason ?? '',
+    message: status?.message ?? '',
+    image: facts.image ?? status?.image?.image ?? listed.image?.image ?? '',
+    imageId:
+      [status?.imageRef, listed.imageRef, listed.imageId].find((ref) => ref !== undefined && ref !== '') ??
+      '',
+    specHash: facts.specHash,
+    resources: facts.resources,
+    annotations: listed.annotations,
+  }
+}
+
+/** CRI's nanoseconds since the epoch in milliseconds; its zero times (0, or Go's year 1) are undefined. */
+export function nsToMs(ns: number | undefined): number | undefined {
+  return ns === undefined || ns <= 0 ? undefined : Math.floor(ns / 1e6)
+}
+
+/** Attempts count up whatever the wall clock does, so they come before the creation times. */
+function compareSandboxes(a: ObservedSandbox, b: ObservedSandbox): number {
+  return b.attempt - a.attempt || b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1)
+}
+
+/**
+ * Newest first by creation; among the containers of one name by restart count, which no step of the wall
+ * clock (a board without a battery, before its first NTP answer) can turn around.
+ */
+function newestFirst(containers: readonly ObservedContainer[]): readonly ObservedContainer[] {
+  const byTime = containers.toSorted((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1))
+  const byName = Map.groupBy(byTime, ({ name }) => name)
+  const inOrder = new Map(
+    [...byName].map(([name, group]) => [
+      name,
+      group.toSorted((a, b) => b.restartCount - a.restartCount || b.createdAtMs - a.createdAtMs).values(),
+    ]),
+  )
+  return byTime.map((container) => inOrder.get(container.name)?.next().value ?? container)
+}

@@ -1,0 +1,27 @@
+import type { JsonObject } from '../base/json.ts'
+import type { ObservedPod } from '../pod/observed.ts'
+import { readContainerFacts } from './labels.ts'
+
+/** The kubelet's grace where nothing says how long (`minimumGracePeriodInSeconds`). */
+const leastGraceSeconds = 2
+
+/**
+ * The little that is known of a pod whose record and manifest are lost: enough to end it. Grace,
+ * preStop and ports come from its containers' annotations.
+ */
+export function orphanManifest(observed: ObservedPod): JsonObject {
+  const graces = observed.containers.map(({ annotations }) => {
+    const facts = readContainerFacts(annotations)
+    return facts.deletionGraceSeconds ?? facts.terminationGraceSeconds ?? leastGraceSeconds
+  })
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: observed.name, namespace: observed.namespace },
+    spec: {
+      terminationGracePeriodSeconds: Math.max(leastGraceSeconds, ...graces),
+      hostNetwork: observed.sandboxes[0]?.hostNetwork ?? false,
+      containers: [],
+    },
+  }
+}

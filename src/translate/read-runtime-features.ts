@@ -1,0 +1,67 @@
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { HandlerFeatures, RuntimeFeatures } from '../pod/runtime-features.ts'
+
+/**
+ * Reads a verbose Status reply. containerd 2.0 and later list their handlers with what each can do; from
+ * older ones only the names are known, out of the configuration that they show, and none of them can do
+ * what later ones tell of.
+ */
+export function readRuntimeFeatures(
+  version: { readonly runtimeName: string; readonly runtimeVersion: string },
+  status: Pick<cri.StatusResponse, 'runtimeHandlers' | 'features' | 'info'>,
+): RuntimeFeatures {
+  return {
+    runtime: `${version.runtimeName} ${version.runtimeVersion.replace(/^v/u, '').replace(/~.*$/u, '')}`,
+    handlers:
+      status.runtimeHandlers.length > 0
+        ? listedHandlers(status.runtimeHandlers)
+        : configuredHandlers(status.info),
+    supplementalGroupsPolicy: status.features?.supplementalGroupsPolicy ?? false,
+    imageVolumes: hasImageVolumes(version),
+  }
+}
+
+/** No runtime tells of it: containerd has them from 2.1 on; another one that hasn't will say so when it is asked. */
+function hasImageVolumes(version: {
+  readonly runtimeName: string
+  readonly runtimeVersion: string
+}): boolean {
+  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/u.exec(version.runtimeVersion) ?? []
+  return version.runtimeName !== 'containerd' || Number(major) * 1000 + Number(minor) >= 2001
+}
+
+function listedHandlers(handlers: readonly cri.RuntimeHandler[]): ReadonlyMap<string, HandlerFeatures> {
+  return new Map(
+    handlers.map(({ name, features }) => [
+      name,
+      {
+        userNamespaces: features?.userNamespaces ?? false,
+        recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts ?? false,
+      },
+    ]),
+  )
+}
+
+const oldHandler: HandlerFeatures = { userNamespaces: false, recursiveReadOnlyMounts: false }
+
+/** `info.config` of containerd 1.x: its CRI plugin's configuration as JSON. */
+function configuredHandlers(
+  info: Readonly<Record<string, string>>,
+): ReadonlyMap<string, HandlerFeatures> | undefined {
+  const config = parseJson(info['config'])
+  const containerd = isJsonObject(config) ? config['containerd'] : undefined
+  const runtimes = isJsonObject(containerd) ? containerd['runtimes'] : undefined
+  if (!isJsonObject(runtimes)) return undefined
+  return new Map(['', ...Object.keys(runtimes)].map((name) => [name, oldHandler]))
+}
+
+function parseJson(text: string | undefined): Json | undefined {
+  try {
+    const value: Json | undefined = text === undefined ? undefined : JSON.parse(text)
+    return value
+  } catch {
+    return undefined
+  }
+}

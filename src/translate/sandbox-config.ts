@@ -1,0 +1,74 @@
+import type { DNSConfigInput, PodSandboxConfigInput, PortMappingInput } from '../cri-types/cri-v1.ts'
+import type { PodUid } from '../pod/ids.ts'
+import { isSidecar } from '../pod/pod-resources.ts'
+import { normalSysctl } from '../pod/sysctl-name.ts'
+import { kernelHostname, podHostname } from './hostname.ts'
+import { sandboxAnnotations, sandboxLabels } from './labels.ts'
+import { sandboxResources } from './resources.ts'
+import type { ResourceFacts } from './resources.ts'
+import { sandboxSecurityContext } from './security-context.ts'
+import type { PodSpecView, PodView } from './spec-view.ts'
+
+/** A pod and all that its sandbox needs to be told of this host. */
+export interface SandboxInput {
+  readonly pod: PodView
+  readonly uid: PodUid
+  /** 0 for the pod's first sandbox, one more for each that replaces it. */
+  readonly attempt: number
+  /** See labels.ts. */
+  readonly instance: string
+  readonly manifestHash: string
+  /** The pod's own cgroup, in the form its driver wants. */
+  readonly cgroupParent: string
+  /** Absolute; see log-path.ts. */
+  readonly logDirectory: string
+  /** From podDns. */
+  readonly dns: DNSConfigInput
+  /** Empty where there is no cluster DNS. */
+  readonly clusterDomain: string
+  readonly resources: ResourceFacts
+}
+
+/**
+ * `kuberuntime_sandbox.go`, generatePodSandboxConfig (1.36).
+ * @throws PoddError POD_HOSTNAME_TOO_LONG
+ */
+export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
+  const { pod, uid, attempt, instance, manifestHash } = input
+  const { metadata, spec } = pod
+  return {
+    metadata: { name: metadata.name, uid, namespace: metadata.namespace, attempt },
+    // On the host's network a pod bears the host's name.
+    hostname: spec.hostNetwork
+      ? ''
+      : kernelHostname(podHostname(pod, input.clusterDomain), spec.setHostnameAsFQDN ?? false),
+    logDirectory: input.logDirectory,
+    dnsConfig: input.dns,
+    portMappings: spec.hostNetwork ? [] : portMappings(spec),
+    labels: sandboxLabels({ pod, uid, instance }),
+    annotations: sandboxAnnotations({ pod, manifestHash }),
+    linux: {
+      cgroupParent: input.cgroupParent,
+      securityContext: sandboxSecurityContext(spec),
+      sysctls: Object.fromEntries(
+        (spec.securityContext?.sysctls ?? []).map(({ name, value }) => [normalSysctl(name), value]),
+      ),
+      ...sandboxResources(spec, input.resources),
+    },
+  }
+}
+
+/** The ports that the host opens for the pod: those of its main containers and of its sidecars. */
+function portMappings(spec: PodSpecView): readonly PortMappingInput[] {
+  const serving = [
+    ...spec.initContainers.filter((container) => isSidecar(spec, container)),
+    ...spec.containers,
+  ]
+  return serving.flatMap(({ ports }) =>
+    ports.flatMap(({ hostPort, containerPort, protocol, hostIP }) =>
+      hostPort === undefined || hostPort === 0
+        ? []
+        : [{ protocol, containerPort, hostPort, hostIp: hostIP ?? '' }],
+    ),
+  )
+}
