@@ -1,0 +1,35 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin folders. */
+const systemFolders: readonly string[] = [
+  '/usr/local/sbin',
+  '/usr/local/bin',
+  '/usr/sbin',
+  '/usr/bin',
+  '/sbin',
+  '/bin',
+]
+
+/** The folders to search, in order and once each: PATH, then the system's. */
+export function searchFolders(path: string | undefined): readonly string[] {
+  const own = (path ?? '').split(':').filter((folder) => folder.startsWith('/'))
+  return [...new Set([...own, ...systemFolders])]
+}
+
+/** Full path of an executable file, or undefined. */
+export function findExecutable(
+  name: string,
+  folders = searchFolders(process.env['PATH']),
+): string | undefined {
+  return folders.map((folder) => join(folder, name)).find((path) => isExecutable(path))
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}

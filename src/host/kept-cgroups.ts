@@ -1,0 +1,58 @@
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { cgroupPath, podCgroupName } from './cgroups-layout.ts'
+import type { CgroupDriver, CgroupSystem } from './cgroups-layout.ts'
+
+/** Where the pods' cgroups are and who makes them. */
+export interface CgroupChoice {
+  readonly root: string
+  readonly driver: CgroupDriver
+}
+
+const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
+
+/** The choice that stands in the state directory: the one that the pods there were made with. */
+export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
+  try {
+    const json: Json = JSON.parse(readFileSync(choicePath(rootDir), 'utf8'))
+    const { root, driver } = isJsonObject(json) ? json : {}
+    if (typeof root !== 'string' || (driver !== 'cgroupfs' && driver !== 'systemd')) return undefined
+    return { root, driver }
+  } catch {
+    // None yet, or not readable: there is nothing to keep to.
+    return undefined
+  }
+}
+
+export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
+  const known = readCgroupChoice(rootDir)
+  if (known?.root === choice.root && known.driver === choice.driver) return
+  const path = choicePath(rootDir)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(`${path}.new`, `${JSON.stringify(choice)}\n`)
+  renameSync(`${path}.new`, path)
+}
+
+function choicePath(rootDir: string): string {
+  return `${rootDir}/cgroups.json`
+}
+
+/** Whether any pod that has a folder under podd's root directory has its cgroup by this choice. */
+export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, rootDir: string): boolean {
+  return podUids(rootDir).some((uid) =>
+    qosClasses.some((qosClass) => {
+      const path = cgroupPath(podCgroupName(root, qosClass, uid), driver)
+      return system.hierarchies.some((hierarchy) => existsSync(`${hierarchy.path}${path}`))
+    }),
+  )
+}
+
+function podUids(rootDir: string): readonly string[] {
+  try {
+    return readdirSync(`${rootDir}/pods`)
+  } catch {
+    return []
+  }
+}

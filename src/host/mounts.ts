@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { errorCode } from '../base/errors.ts'
+import { commandOutput, runCommand } from './run-command.ts'
+
+/** One line of /proc/self/mountinfo (proc(5)). */
+export interface MountEntry {
+  readonly mountPoint: string
+  /** What of the filesystem is mounted: `/` for all of it. */
+  readonly root: string
+  readonly fsType: string
+  readonly superOptions: readonly string[]
+}
+
+/** Reads a mountinfo text; lines that aren't of its form are left out. */
+export function parseMountInfo(text: string): readonly MountEntry[] {
+  return text.split('\n').flatMap((line) => {
+    const [mount, filesystem] = line.split(' - ', 2)
+    const [, , , root, mountPoint] = mount?.split(' ') ?? []
+    const [fsType, , superOptions = ''] = filesystem?.split(' ') ?? []
+    if (root === undefined || mountPoint === undefined || fsType === undefined) return []
+    return [
+      {
+        mountPoint: unescape(mountPoint),
+        root: unescape(root),
+        fsType,
+        superOptions: superOptions.split(','),
+      },
+    ]
+  })
+}
+
+/** The kernel writes space, tab, newline and backslash as `\` and three octal digits. */
+function unescape(path: string): string {
+  return path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  )
+}
+
+export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly MountEntry[] {
+  return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
+}
+
+/** The mount points at or below a folder, the deepest and newest first: the order in which to unmount them. */
+export function mountsBelow(folder: string, mounts: readonly MountEntry[]): readonly string[] {
+  return mounts
+    .map(({ mountPoint }) => mountPoint)
+    .filter((mountPoint) => mountPoint === folder || mountPoint.startsWith(`${folder}/`))
+    .reverse()
+    .sort((a, b) => b.split('/').length - a.split('/').length)
+}
+
+/**
+ * Mounts an empty tmpfs that anybody may write to.
+ * @param sizeBytes its limit; undefined for the kernel's default, half of the memory
+ * @throws HostCommandError
+ */
+export async function mountTmpfs(path: string, sizeBytes?: number): Promise<void> {
+  const size = sizeBytes === undefined ? '' : `,size=${sizeBytes}`
+  await commandOutput('mount', ['-t', 'tmpfs', '-o', `mode=0777${size}`, 'tmpfs', path])
+}
+
+/** Whether something is mounted on exactly this folder or file; not where nothing is. */
+export async function isMounted(path: string): Promise<boolean> {
+  try {
+    // Mount tables know real paths only.
+    const real = await realpath(path)
+    return readMounts().some(({ mountPoint }) => mountPoint === real)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+/**
+ * Shows at `target`, a folder or file that is there, what lies at `source`. Neither path is resolved by the
+ * program, so that a source below /proc/PID/fd is the very thing that process has open.
+ * @throws HostCommandError
+ */
+export async function bindMount(source: string, target: string): Promise<void> {
+  await commandOutput('mount', ['--no-canonicalize', '--bind', '--', source, target])
+}
+
+/**
+ * Unmounts what is mounted there; where a process still uses it, it goes from sight at once and for good when
+ * that process ends.
+ * @throws HostCommandError
+ */
+export async function unmount(path: string): Promise<void> {
+  const result = await runCommand('umount', ['--', path])
+  if (result.exitCode !== 0) await commandOutput('umount', ['--lazy', '--', path])
+}

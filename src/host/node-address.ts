@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import type { NetworkInterfaceInfo } from 'node:os'
+
+type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>
+
+/**
+ * The host's own address, as pods and `podd get pods -o wide` show it: that of the default route's interface,
+ * or else any that isn't the loopback; 127.0.0.1 on a host without a network. It may change: read it anew.
+ */
+export function readNodeAddress(routesPath = '/proc/net/route'): string {
+  return selectNodeAddress(networkInterfaces(), readDefaultInterface(routesPath))
+}
+
+export function selectNodeAddress(interfaces: Interfaces, defaultInterface: string | undefined): string {
+  const preferred = defaultInterface === undefined ? [] : (interfaces[defaultInterface] ?? [])
+  const all = [...preferred, ...Object.values(interfaces).flatMap((addresses) => addresses ?? [])]
+  const usable = all.filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
+  const chosen = usable.find(({ family }) => family === 'IPv4') ?? usable[0]
+  return chosen?.address ?? '127.0.0.1'
+}
+
+/** The interface of the default route with the lowest metric in /proc/net/route. */
+export function parseDefaultInterface(text: string): string | undefined {
+  const routes = text
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000')
+  return routes.sort((a, b) => Number(a[6]) - Number(b[6]))[0]?.[0]
+}
+
+function readDefaultInterface(path: string): string | undefined {
+  try {
+    return parseDefaultInterface(readFileSync(path, 'utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Clock } from '../base/clock.ts'
+import { errorCode } from '../base/errors.ts'
+
+/** A process as /proc shows it. */
+export interface HostProcess {
+  readonly pid: number
+  readonly parentPid: number
+  /** Clock ticks from boot to its start: with the pid, it names one process for as long as the machine is up. */
+  readonly startTicks: number
+  /** Gone but not yet reaped. */
+  readonly zombie: boolean
+  readonly argv: readonly string[]
+}
+
+/** All processes of the host whose command line could be read. A kernel thread has an empty `argv`. */
+export function listProcesses(procFolder = '/proc'): readonly HostProcess[] {
+  return readdirSync(procFolder).flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    const found = readProcess(Number(name), procFolder)
+    return found === undefined ? [] : [found]
+  })
+}
+
+/** One process, or undefined when there is none of that pid. */
+export function readProcess(pid: number, procFolder = '/proc'): HostProcess | undefined {
+  try {
+    const stat = readFileSync(`${procFolder}/${pid}/stat`, 'utf8')
+    // The name in parentheses may hold spaces and parentheses; the fields count from behind it.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const argv = readFileSync(`${procFolder}/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+    return {
+      pid,
+      parentPid: Number(fields[1]),
+      startTicks: Number(fields[19]),
+      zombie: fields[0] === 'Z' || fields[0] === 'X',
+      argv,
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Every process that descends from one of `roots`, the roots left out. */
+export function selectDescendants(
+  processes: readonly HostProcess[],
+  roots: readonly number[],
+): readonly HostProcess[] {
+  const byParent = Map.groupBy(processes, (process) => process.parentPid)
+  const found = new Map<number, HostProcess>()
+  const queue = [...roots]
+  for (let pid = queue.pop(); pid !== undefined; pid = queue.pop()) {
+    for (const child of byParent.get(pid) ?? []) {
+      if (found.has(child.pid) || roots.includes(child.pid)) continue
+      found.set(child.pid, child)
+      queue.push(child.pid)
+    }
+  }
+  return [...found.values()]
+}
+
+/** Whether exactly this process still runs: the same pid, started at the same moment, no zombie. */
+export function isAlive(process: HostProcess): boolean {
+  const now = readProcess(process.pid)
+  return now !== undefined && now.startTicks === process.startTicks && !now.zombie
+}
+
+/** Sends a signal to exactly this process; one that has ended meanwhile is fine. */
+export function signalProcess(target: HostProcess, signal: NodeJS.Signals): void {
+  if (!isAlive(target)) return
+  try {
+    process.kill(target.pid, signal)
+  } catch (error) {
+    if (errorCode(error) !== 'ESRCH') throw error
+  }
+}
+
+/** Waits until the process has ended; false when it still runs after `timeoutMs`. */
+export async function waitForExit(target: HostProcess, timeoutMs: number, clock: Clock): Promise<boolean> {
+  const deadline = clock.monotonicMs() + timeoutMs
+  while (isAlive(target)) {
+    if (clock.monotonicMs() >= deadline) return false
+    await clock.sleep(20)
+  }
+  return true
+}

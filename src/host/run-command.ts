@@ -1,0 +1,68 @@
+import { spawn } from 'node:child_process'
+import { PoddError } from '../base/errors.ts'
+
+/** How a host program ended. A non-zero exit is a result, not an error. */
+export interface CommandResult {
+  /** null when a signal ended it. */
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface CommandOptions {
+  /** The program gets SIGKILL after this; 30 000 ms where nothing is said. */
+  readonly timeoutMs?: number
+  /** Instead of podd's own environment. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Written to its standard input. */
+  readonly input?: string | Uint8Array
+}
+
+/** A host program that could not be started, or that failed where success was needed (`HOST_COMMAND`). */
+export class HostCommandError extends PoddError {
+  constructor(message: string, cause?: unknown) {
+    super('HOST_COMMAND', message, { cause })
+  }
+}
+
+/** Runs a host program to its end, without a shell. Rejects only where it could not be started. */
+export function runCommand(
+  path: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(path, args, {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      timeout: options.timeoutMs ?? 30_000,
+      killSignal: 'SIGKILL',
+      ...(options.env === undefined ? {} : { env: { ...options.env } }),
+    })
+    const stdout: Buffer[] = []
+    const stderr: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
+    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+    child.on('error', (error) => reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)))
+    child.on('close', (exitCode) => resolve({ exitCode, stdout: text(stdout), stderr: text(stderr) }))
+    // A program that ends without reading its input is its own affair.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(options.input ?? '')
+  })
+}
+
+/** Runs a host program and gives its standard output; a non-zero exit is a HostCommandError. */
+export async function commandOutput(
+  path: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<string> {
+  const result = await runCommand(path, args, options)
+  if (result.exitCode === 0) return result.stdout
+  const said = (result.stderr.trim() || result.stdout.trim()).slice(-2000)
+  const how = result.exitCode === null ? 'was killed' : `exited with ${result.exitCode}`
+  throw new HostCommandError(`${path} ${args.join(' ')} ${how}${said === '' ? '' : `: ${said}`}`)
+}
+
+function text(chunks: readonly Buffer[]): string {
+  return Buffer.concat(chunks).toString('utf8')
+}

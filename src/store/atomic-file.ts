@@ -1,0 +1,97 @@
+import { constants } from 'node:fs'
+import { open, readFile, readdir, rename, unlink } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { errorCode } from '../base/errors.ts'
+import { newUuid } from '../base/random.ts'
+
+export interface AtomicFileOptions {
+  /** Permission bits of the file; 0600 where nothing is said. The process's umask doesn't matter. */
+  readonly mode?: number
+}
+
+/**
+ * Replaces `path` by `data` so that a reader, and a machine that loses power, sees the old file or
+ * the new one and never a part: temp file in the same folder, fsync, rename, fsync of the folder.
+ * The folder must exist. On failure the old file stands, the temp file is gone, and the system's
+ * error is thrown as it is (`code` ENOSPC, EROFS, …).
+ *
+ * Temp files bear names that start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: AtomicFileOptions = {},
+): Promise<void> {
+  const mode = options.mode ?? 0o600
+  const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
+  const file = await open(tempPath, 'wx', mode)
+  try {
+    try {
+      await file.chmod(mode)
+      await file.writeFile(data)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(tempPath, path)
+  } catch (error) {
+    await unlink(tempPath).catch(() => undefined)
+    throw error
+  }
+  await syncFolder(dirname(path))
+}
+
+/** Removes `path` so that it stays removed over a power cut. A file that isn't there is fine. */
+export async function removeFileDurably(path: string): Promise<void> {
+  try {
+    await unlink(path)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return
+    throw error
+  }
+  await syncFolder(dirname(path))
+}
+
+/** The text of a file, or undefined when there is none; other failures are thrown. */
+export async function readIfExists(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/**
+ * Removes what writers that were killed left beside `path`. Only for who alone writes this file. A folder
+ * that isn't there, or can't be written, is left as it is: temp files cost a little room and nothing else.
+ */
+export async function removeAtomicFileTemps(path: string): Promise<void> {
+  const folder = dirname(path)
+  const names = await readdir(folder).catch(() => [])
+  const prefix = `.${basename(path)}.`
+  for (const name of names) {
+    if (!name.startsWith(prefix) || !isAtomicFileTemp(name)) continue
+    await unlink(join(folder, name)).catch(() => undefined)
+  }
+}
+
+/** Whether a name is one that an interrupted `writeFileAtomic` may have left behind. */
+export function isAtomicFileTemp(name: string): boolean {
+  return name.startsWith('.') && name.endsWith('.tmp')
+}
+
+/** Makes renames and removals in a folder last over a power cut. */
+async function syncFolder(path: string): Promise<void> {
+  let folder: FileHandle | undefined
+  try {
+    folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
+    await folder.sync()
+  } catch (error) {
+    // Some filesystems have no fsync for folders; there the rename itself is all there is.
+    if (errorCode(error) !== 'EINVAL') throw error
+  } finally {
+    await folder?.close()
+  }
+}
