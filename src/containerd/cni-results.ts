@@ -1,0 +1,46 @@
+import { readFile, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Where libcni remembers what each network gave to each sandbox; containerd can't be told another place. */
+const defaultFolder = '/var/lib/cni/results'
+
+/** Forgets what a network of podd's own gave: for when all its sandboxes are gone. */
+export async function removeCniResults(networkName: string, folder = defaultFolder): Promise<void> {
+  const ours = ownResults(networkName)
+  for (const name of await list(folder)) {
+    const sandboxId = ours.exec(name)?.[1]
+    if (sandboxId === undefined) continue
+    await rm(join(folder, name), { force: true })
+    await rm(join(folder, `cni-loopback-${sandboxId}-lo`), { force: true })
+  }
+}
+
+/**
+ * Removes results that a power cut left empty or torn: libcni doesn't fsync them, and with such a file
+ * a sandbox can never be stopped again (`cached result: unexpected end of JSON input`). Without one it can.
+ */
+export async function removeTornCniResults(networkName: string, folder = defaultFolder): Promise<void> {
+  const ours = ownResults(networkName)
+  for (const name of await list(folder)) {
+    if (!ours.test(name) && !name.startsWith('cni-loopback-')) continue
+    const path = join(folder, name)
+    if (!isJson(await readFile(path, 'utf8').catch(() => '{}'))) await rm(path, { force: true })
+  }
+}
+
+function ownResults(networkName: string): RegExp {
+  return new RegExp(`^${networkName}-([0-9a-f]{64})-`)
+}
+
+async function list(folder: string): Promise<readonly string[]> {
+  return readdir(folder).catch(() => [])
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

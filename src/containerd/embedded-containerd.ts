@@ -1,0 +1,293 @@
+import { connect } from 'node:net'
+import type { Clock } from '../base/clock.ts'
+import { errorMessage } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import type { HostProcess } from '../host/processes.ts'
+import { criAnswers, hasImage } from './containerd-client.ts'
+import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
+import { containerdPlaces } from './containerd-places.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+import {
+  detectLaunchMode,
+  endContainerd,
+  findContainerd,
+  launchContainerd,
+  readUnitLog,
+} from './containerd-process.ts'
+import type { LaunchMode } from './containerd-process.ts'
+import type { ContainerdVersion } from './containerd-version.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+import { removeTornCniResults } from './cni-results.ts'
+import { findPrograms } from './find-programs.ts'
+import type { ProgramOptions } from './find-programs.ts'
+import { ensureForwardRules } from './forward-rules.ts'
+import { importPinnedImage } from './import-image.ts'
+import type { ImageImportTarget } from './import-image.ts'
+import { reapLeaks } from './reap-leaks.ts'
+import { writeContainerdFiles } from './write-containerd-files.ts'
+import type { ContainerdFileOptions } from './write-containerd-files.ts'
+
+export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFileOptions {
+  /** podd's root directory. */
+  readonly rootDir: string
+  /** podd's run directory. */
+  readonly runDir: string
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Instead of what the host's init says. */
+  readonly launchMode?: LaunchMode | undefined
+}
+
+/** What `start` found or made. */
+export interface RunningContainerd {
+  readonly pid: number
+  readonly version: ContainerdVersion
+  readonly socketPath: string
+  /** It ran before podd did. */
+  readonly adopted: boolean
+  /** The subnets that pods get their addresses from. */
+  readonly podCidrs: readonly string[]
+  readonly importTarget: ImageImportTarget
+}
+
+export type ContainerdState =
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'running'; readonly running: RunningContainerd }
+  /** It died, or does not start; the next try is at `retryAtMs` (wall time). */
+  | { readonly kind: 'down'; readonly message: string; readonly retryAtMs: number }
+
+/** A containerd that loads many containers from a slow disk takes its time. */
+const startTimeoutMs = 60_000
+/** How long systemd may take to have the process there. */
+const unitPatienceMs = 5_000
+/** One that is alive must answer within this to be adopted. */
+const adoptTimeoutMs = 10_000
+const firstRetryMs = 1_000
+const longestRetryMs = 30_000
+/** One that lived this long starts again at once, without backoff. */
+const stableMs = 60_000
+const logCheckMs = 10 * 60_000
+
+/**
+ * A containerd of podd's own, beside podd: started or adopted by `start`, watched by `supervise`. It
+ * goes on when podd ends; `removeEmbeddedContainerd` ends it for good.
+ */
+export class EmbeddedContainerd {
+  readonly places: ContainerdPlaces
+  readonly #options: EmbeddedContainerdOptions
+  readonly #mode: LaunchMode
+  readonly #listeners = new Set<(state: ContainerdState) => void>()
+  #state: ContainerdState = { kind: 'stopped' }
+  #reaping = new AbortController()
+
+  constructor(options: EmbeddedContainerdOptions) {
+    this.#options = options
+    this.places = containerdPlaces(options.rootDir, options.runDir)
+    this.#mode = options.launchMode ?? detectLaunchMode()
+  }
+
+  /** For the CRI client, whether containerd runs or not. */
+  get socketPath(): string {
+    return this.places.socketPath
+  }
+
+  get state(): ContainerdState {
+    return this.#state
+  }
+
+  /** Calls back at every change of state; the returned function ends that. */
+  onChange(listener: (state: ContainerdState) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /**
+   * Adopts the containerd that runs with this instance's config, or starts one, and resolves when CRI
+   * answers and the sandbox image is there. A running one whose config is out of date is started anew;
+   * its containers live on meanwhile.
+   *
+   * @throws PoddError (EmbeddedContainerdError where it is about containerd) with what to do about it
+   */
+  async start(signal?: AbortSignal): Promise<RunningContainerd> {
+    const { places } = this
+    const programs = await findPrograms(this.#options)
+    const { podCidrs, snapshotter, configChanged } = await writeContainerdFiles(
+      places,
+      programs,
+      this.#options,
+    )
+    const adopted = await this.#adopt(configChanged)
+    if (adopted === undefined) await removeTornCniResults(places.networkName)
+    const process = adopted ?? (await this.#launch(programs.containerdPath, signal))
+    const importTarget: ImageImportTarget = {
+      ctrPath: programs.ctrPath,
+      socketPath: places.socketPath,
+      version: programs.version,
+      rootDir: places.rootDir,
+      snapshotter,
+    }
+    await this.#ensureSandboxImage(importTarget)
+    await this.#openFirewall()
+    const running: RunningContainerd = {
+      pid: process.pid,
+      version: programs.version,
+      socketPath: places.socketPath,
+      adopted: adopted !== undefined,
+      podCidrs,
+      importTarget,
+    }
+    this.#options.logger.info(
+      { id: String(running.pid), reason: running.version.text },
+      running.adopted ? 'adopted the containerd that runs' : 'started containerd',
+    )
+    this.#setState({ kind: 'running', running })
+    return running
+  }
+
+  /**
+   * Starts containerd again whenever it dies, with backoff, until the signal is aborted. A first
+   * failure of `start` is taken up here too. Never throws.
+   */
+  async supervise(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#options
+    let retryMs = firstRetryMs
+    let reported = ''
+    while (!signal.aborted) {
+      if (this.#state.kind === 'running') {
+        const since = clock.monotonicMs()
+        this.#reapLeaks(this.#state.running.importTarget.ctrPath, signal)
+        await this.#waitUntilGone(signal)
+        if (signal.aborted) return
+        if (clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
+        logger.warn({}, 'containerd has died, starting it again')
+      }
+      try {
+        await this.start(signal)
+        reported = ''
+      } catch (error) {
+        if (signal.aborted) return
+        const message = errorMessage(error)
+        if (message !== reported) logger.error({ err: error }, 'containerd does not start, trying again')
+        reported = message
+        this.#setState({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
+        await clock.sleep(retryMs, signal).catch(() => undefined)
+        retryMs = Math.min(retryMs * 2, longestRetryMs)
+      }
+    }
+  }
+
+  /** The containerd that runs and answers; one that can't be used is ended. */
+  async #adopt(configChanged: boolean): Promise<HostProcess | undefined> {
+    const found = findContainerd(this.places)
+    if (found === undefined) return undefined
+    if (!configChanged && (await criAnswers(this.places.socketPath, adoptTimeoutMs))) return found
+    this.#options.logger.warn(
+      { id: String(found.pid), reason: configChanged ? 'its config has changed' : 'it does not answer' },
+      'restarting containerd',
+    )
+    await endContainerd(found, { places: this.places, mode: this.#mode, clock: this.#options.clock })
+    return undefined
+  }
+
+  async #launch(containerdPath: string, signal?: AbortSignal): Promise<HostProcess> {
+    const { places } = this
+    const { clock } = this.#options
+    await boundContainerdLog(places.logPath)
+    const logOffset = sizeOf(places.logPath)
+    await launchContainerd(containerdPath, places, this.#mode)
+    const startedMs = clock.monotonicMs()
+    let first: HostProcess | undefined
+    while (clock.monotonicMs() - startedMs < startTimeoutMs) {
+      const process = findContainerd(places)
+      if (process !== undefined && (await this.#answers())) return process
+      first ??= process
+      // systemd needs a moment before the process is there, and starts one that died again.
+      const patienceMs = this.#mode === 'systemd' && first === undefined ? unitPatienceMs : 0
+      const isGone = process?.pid !== first?.pid || first === undefined
+      if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
+      await clock.sleep(20, signal)
+    }
+    const log = this.#mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
+    const said = parseLogErrors(log).join('; ')
+    throw new EmbeddedContainerdError(`containerd does not start${said === '' ? '' : `: ${said}`}`, {
+      hint:
+        this.#mode === 'systemd'
+          ? `See all it said with: journalctl -u ${places.unitName}`
+          : `Its log is ${places.logPath}; \`podd doctor\` checks what it needs.`,
+    })
+  }
+
+  /** grpc-js waits a second after a refused connection, so the socket is tried first. */
+  async #answers(): Promise<boolean> {
+    return (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, 2_000))
+  }
+
+  async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
+    const { sandboxImage } = this.#options
+    if (await hasImage(target.socketPath, sandboxImage.name)) return
+    const archive = await sandboxImage.build()
+    await importPinnedImage(target, { name: sandboxImage.name, archive, tempDir: this.places.runDir })
+  }
+
+  /** What leaked costs a little memory, so nothing waits for this. */
+  #reapLeaks(ctrPath: string, signal: AbortSignal): void {
+    const { clock, logger } = this.#options
+    this.#reaping.abort()
+    this.#reaping = new AbortController()
+    const stop = AbortSignal.any([this.#reaping.signal, signal])
+    void reapLeaks({ places: this.places, ctrPath, clock, logger, signal: stop })
+  }
+
+  /** Without these rules pods may still work, so a failure is only said. */
+  async #openFirewall(): Promise<void> {
+    try {
+      await ensureForwardRules(this.places)
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'cannot let the traffic of pods through the firewall')
+    }
+  }
+
+  /** Resolves when the process behind the socket has gone, or the signal is aborted. */
+  async #waitUntilGone(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#options
+    let logCheckedMs = clock.monotonicMs()
+    while (!signal.aborted) {
+      // containerd itself closes a silent connection after two minutes: then it is asked again.
+      await connectionEnd(this.places.socketPath, signal)
+      if (signal.aborted || findContainerd(this.places) === undefined) return
+      if (clock.monotonicMs() - logCheckedMs > logCheckMs) {
+        logCheckedMs = clock.monotonicMs()
+        await boundContainerdLog(this.places.logPath).catch((error: unknown) =>
+          logger.warn({ err: error, path: this.places.logPath }, "cannot bound containerd's log"),
+        )
+      }
+      await clock.sleep(20, signal).catch(() => undefined)
+    }
+  }
+
+  #setState(state: ContainerdState): void {
+    this.#state = state
+    for (const listener of this.#listeners) listener(state)
+  }
+}
+
+function canConnect(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(socketPath)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+/** Holds a silent connection open and resolves when it ends, however it does. */
+function connectionEnd(socketPath: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({ path: socketPath, signal })
+    socket.on('error', () => undefined)
+    socket.once('close', () => resolve())
+    socket.resume()
+  })
+}

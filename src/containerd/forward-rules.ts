@@ -1,0 +1,142 @@
+import { findExecutable } from '../host/find-executable.ts'
+import { commandOutput, runCommand } from '../host/run-command.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+
+/** iptables waits this many seconds for its lock. */
+const lockSeconds = '5'
+
+/**
+ * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy
+ * to DROP): all that pods send, and of what is sent to them the answers and what came in by a host
+ * port. Rules that are there already are left as they are.
+ */
+export async function ensureForwardRules(places: ContainerdPlaces): Promise<void> {
+  const iptables = findExecutable('iptables')
+  if (iptables === undefined) return
+  const rules = await commandOutput(iptables, ['-w', lockSeconds, '-S', 'FORWARD'])
+  for (const rule of forwardRules(places)) {
+    if (rules.includes(rule.join(' '))) continue
+    await commandOutput(iptables, ['-w', lockSeconds, '-I', 'FORWARD', ...rule])
+  }
+}
+
+/** In the form and order in which iptables prints them. */
+function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] {
+  const { bridgeName } = places
+  return [
+    ['-o', bridgeName, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED,DNAT', '-j', 'ACCEPT'],
+    ['-i', bridgeName, '-j', 'ACCEPT'],
+  ]
+}
+
+/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once nobody uses them. */
+export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
+  for (const family of ['iptables', 'ip6tables']) {
+    const save = findExecutable(`${family}-save`)
+    const restore = findExecutable(`${family}-restore`)
+    if (save === undefined || restore === undefined) continue
+    const saved = await runCommand(save, [])
+    // A kernel without IPv6 tables has none of our rules either.
+    if (saved.exitCode !== 0) continue
+    const script = planRuleRemoval(saved.stdout, places)
+    if (script !== '') await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
+  }
+}
+
+interface Table {
+  readonly name: string
+  readonly chains: readonly string[]
+  /** Without the leading `-A `. */
+  readonly rules: readonly string[]
+}
+
+/** Chains that all CNI networks of a host share, of the portmap plugin. */
+export const sharedChains: readonly string[] = [
+  'CNI-HOSTPORT-DNAT',
+  'CNI-HOSTPORT-MASQ',
+  'CNI-HOSTPORT-SETMARK',
+]
+
+/**
+ * From the output of iptables-save, the input of iptables-restore that takes this network away; empty
+ * when there is nothing to take. The plugins mark their rules with the comment `name: "<network>" id: …`
+ * and give each container chains of its own (`plugins/pkg/utils`, `plugins/meta/portmap`).
+ */
+export function planRuleRemoval(saved: string, places: ContainerdPlaces): string {
+  return parseTables(saved)
+    .map((table) => formatRemoval(table, selectRemoval(table, places)))
+    .join('')
+}
+
+interface Removal {
+  readonly rules: readonly string[]
+  readonly chains: readonly string[]
+}
+
+function selectRemoval(table: Table, places: ContainerdPlaces): Removal {
+  const named = `name: \\"${places.networkName}\\" id: `
+  const forward = new Set(forwardRules(places).map((rule) => `FORWARD ${rule.join(' ')}`))
+  const rules = table.rules.filter((rule) => rule.includes(named) || forward.has(rule))
+  const owned = new Set(
+    rules.flatMap((rule) => jumpTarget(rule) ?? []).filter((chain) => containerChain.test(chain)),
+  )
+  const left = table.rules.filter((rule) => !rules.includes(rule) && !owned.has(chainOf(rule)))
+  const shared = rules.length === 0 ? [] : selectUnusedShared(table, left)
+  const jumps = left.filter(
+    (rule) => shared.includes(jumpTarget(rule) ?? '') && !shared.includes(chainOf(rule)),
+  )
+  return {
+    rules: [...rules.filter((rule) => !owned.has(chainOf(rule))), ...jumps],
+    chains: [...owned, ...shared],
+  }
+}
+
+/** A container's own chain: `CNI-` or `CNI-DN-` and the start of a hash. */
+export const containerChain = /^CNI-(?:DN-)?[0-9a-f]{20,}$/
+
+/** The shared chains, if after the removal no container of any network needs them. */
+function selectUnusedShared(table: Table, left: readonly string[]): readonly string[] {
+  const used = left.some(
+    (rule) =>
+      chainOf(rule) === 'CNI-HOSTPORT-DNAT' ||
+      (containerChain.test(chainOf(rule)) && sharedChains.includes(jumpTarget(rule) ?? '')),
+  )
+  return used ? [] : sharedChains.filter((chain) => table.chains.includes(chain))
+}
+
+function formatRemoval(table: Table, removal: Removal): string {
+  if (removal.rules.length === 0 && removal.chains.length === 0) return ''
+  return [
+    `*${table.name}`,
+    ...removal.rules.map((rule) => `-D ${rule}`),
+    ...removal.chains.map((chain) => `-F ${chain}`),
+    ...removal.chains.map((chain) => `-X ${chain}`),
+    'COMMIT',
+    '',
+  ].join('\n')
+}
+
+/** Reads what iptables-save prints. */
+export function parseTables(saved: string): readonly Table[] {
+  return saved
+    .split(/^\*/m)
+    .slice(1)
+    .map((text) => {
+      const [name = '', ...lines] = text.split('\n')
+      return {
+        name,
+        chains: lines.flatMap((line) => (line.startsWith(':') ? [line.slice(1).split(' ')[0] ?? ''] : [])),
+        rules: lines.flatMap((line) => (line.startsWith('-A ') ? [line.slice(3)] : [])),
+      }
+    })
+}
+
+/** The chain that a rule stands in. */
+export function chainOf(rule: string): string {
+  return rule.split(' ')[0] ?? ''
+}
+
+/** The chain or the target that a rule leads to. */
+export function jumpTarget(rule: string): string | undefined {
+  return / -[jg] (\S+)/.exec(rule)?.[1]
+}

@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
+import { isJsonObject } from '../base/json.ts'
+import { readIfExists, writeFileAtomic } from '../store/atomic-file.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+import { parseIpv4Cidr, parseRoutes, selectPodSubnet } from './pod-subnet.ts'
+import type { HostRoute, Ipv4Network } from './pod-subnet.ts'
+
+/** What podd asks of the host's network to choose a subnet. */
+export interface HostNetwork {
+  readonly routes: readonly HostRoute[]
+  readonly addresses: readonly Ipv4Network[]
+  /** MTU of a network device, or undefined when it can't be read. */
+  mtu(device: string): number | undefined
+}
+
+/** CNI 0.4.0 is what the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes both know. */
+const cniVersion = '0.4.0'
+
+/**
+ * Writes the CNI network of the pods and gives its subnets. The subnet is chosen once and recorded,
+ * so that it stays the same over restarts and reboots, unless the options name one.
+ */
+export async function preparePodNetwork(
+  places: ContainerdPlaces,
+  podCidrs: readonly string[],
+  host: HostNetwork = readHostNetwork(),
+): Promise<readonly string[]> {
+  const subnets = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
+  await mkdir(places.cniConfDir, { recursive: true })
+  const conflist = formatConflist(places, subnets, uplinkMtu(host))
+  if ((await readIfExists(places.conflistPath)) !== conflist) {
+    await writeFileAtomic(places.conflistPath, conflist, { mode: 0o644 })
+  }
+  return subnets
+}
+
+/** The network's definition: bridge with masquerade and host-local addresses, then host ports. */
+export function formatConflist(
+  places: ContainerdPlaces,
+  subnets: readonly string[],
+  mtu: number | undefined,
+): string {
+  const conflist = {
+    cniVersion,
+    name: places.networkName,
+    plugins: [
+      {
+        type: 'bridge',
+        bridge: places.bridgeName,
+        isGateway: true,
+        ipMasq: true,
+        // A pod reaches itself through its own host port.
+        hairpinMode: true,
+        ...(mtu === undefined ? {} : { mtu }),
+        ipam: {
+          type: 'host-local',
+          dataDir: places.cniDataDir,
+          ranges: subnets.map((subnet) => [{ subnet }]),
+          routes: subnets.map((subnet) => ({ dst: subnet.includes(':') ? '::/0' : '0.0.0.0/0' })),
+        },
+      },
+      { type: 'portmap', capabilities: { portMappings: true } },
+    ],
+  }
+  return `${JSON.stringify(conflist, undefined, 2)}\n`
+}
+
+/** The host's routes and addresses as they are now. */
+export function readHostNetwork(): HostNetwork {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
+    .filter((network) => network !== undefined)
+  return { routes: parseRoutes(readOr('/proc/net/route', '')), addresses, mtu: readMtu }
+}
+
+async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promise<string> {
+  const recorded = await readRecordedSubnet(places)
+  if (recorded !== undefined) return recorded
+  const subnet = findFreeSubnet(places, host)
+  if (subnet === undefined) {
+    throw new EmbeddedContainerdError("the host's routes leave no subnet free for pods", {
+      hint: 'Choose one with --pod-cidr.',
+    })
+  }
+  await writeFileAtomic(places.networkRecordPath, `${JSON.stringify({ subnet })}\n`, { mode: 0o644 })
+  return subnet
+}
+
+/** The subnet that was chosen once, if it was. */
+export async function readRecordedSubnet(places: ContainerdPlaces): Promise<string | undefined> {
+  return parseRecord(await readIfExists(places.networkRecordPath))
+}
+
+/** A subnet that meets none of the host's routes and addresses. */
+export function findFreeSubnet(places: ContainerdPlaces, host: HostNetwork): string | undefined {
+  const routed = host.routes.map((route) => route.network).filter((network) => network.prefix > 0)
+  return selectPodSubnet([...routed, ...host.addresses], startIndex(places.networkName))
+}
+
+/** The recorded subnet; a record that can't be read counts as none. */
+function parseRecord(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  try {
+    const record: unknown = JSON.parse(text)
+    const subnet = isJsonObject(record) ? record['subnet'] : undefined
+    return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The default instance begins at the first candidate, any other one where the hash in its name says. */
+function startIndex(networkName: string): number {
+  const tag = /-([0-9a-f]{8})$/.exec(networkName)?.[1]
+  return tag === undefined ? 0 : Number.parseInt(tag.slice(0, 2), 16)
+}
+
+/** The MTU of the way out where that is below Ethernet's, so that pods don't send what must be cut. */
+function uplinkMtu(host: HostNetwork): number | undefined {
+  const uplink = host.routes.find((route) => route.network.prefix === 0)
+  const mtu = uplink === undefined ? undefined : host.mtu(uplink.device)
+  return mtu !== undefined && mtu < 1500 ? mtu : undefined
+}
+
+function readMtu(device: string): number | undefined {
+  const mtu = Number(readOr(`/sys/class/net/${device}/mtu`, ''))
+  return mtu > 0 ? mtu : undefined
+}
+
+function readOr(path: string, fallback: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return fallback
+  }
+}

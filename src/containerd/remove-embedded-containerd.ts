@@ -1,0 +1,82 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { findExecutable } from '../host/find-executable.ts'
+import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
+import { commandOutput } from '../host/run-command.ts'
+import { removeCniResults } from './cni-results.ts'
+import { containerdPlaces } from './containerd-places.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+import { detectLaunchMode, endContainerd, findContainerd } from './containerd-process.ts'
+import type { LaunchMode } from './containerd-process.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+import { removeNetworkRules } from './forward-rules.ts'
+import { killContainers, removeContainerCgroups } from './kill-containers.ts'
+
+export interface RemoveEmbeddedContainerdOptions {
+  /** podd's root directory. */
+  readonly rootDir: string
+  /** podd's run directory. */
+  readonly runDir: string
+  readonly clock: Clock
+  /** Instead of what the host's init says. */
+  readonly launchMode?: LaunchMode | undefined
+}
+
+/**
+ * Ends an embedded containerd and takes away all that it left on the host: containers that still run,
+ * shims, mounts, network namespaces, the bridge, firewall rules, cgroups of its containers, and its run
+ * directory. Images and the choice of subnet stay. Harmless when nothing runs. Pods that should end with
+ * their grace must be ended before.
+ *
+ * @throws PoddError naming what could not be removed; what was left can be removed by another call
+ */
+export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerdOptions): Promise<void> {
+  const { clock } = options
+  const places = containerdPlaces(options.rootDir, options.runDir)
+  const containerd = findContainerd(places)
+  if (containerd !== undefined) {
+    await endContainerd(containerd, { places, clock, mode: options.launchMode ?? detectLaunchMode() })
+  }
+  const cgroups = await killContainers(places, clock)
+  await removeMounts(places.runDir)
+  await removeContainerCgroups(cgroups)
+  await removeBridge(places)
+  await removeNetworkRules(places)
+  await removeShimSockets(places)
+  await removeCniResults(places.networkName)
+  await rm(places.runDir, { recursive: true, force: true })
+}
+
+/** Nothing may be left mounted below the folder, or removing it would reach into what is mounted there. */
+async function removeMounts(folder: string): Promise<void> {
+  for (const path of mountsBelow(folder, readMounts())) await unmount(path)
+  const left = mountsBelow(folder, readMounts())
+  if (left.length > 0) throw new EmbeddedContainerdError(`cannot unmount ${left.join(', ')}`)
+}
+
+async function removeBridge(places: ContainerdPlaces): Promise<void> {
+  const ip = findExecutable('ip')
+  if (ip === undefined || !existsSync(`/sys/class/net/${places.bridgeName}`)) return
+  await commandOutput(ip, ['link', 'delete', places.bridgeName])
+}
+
+/** Shims that were killed leave their sockets, whose paths stand in their bundles. */
+async function removeShimSockets(places: ContainerdPlaces): Promise<void> {
+  const tasks = join(places.stateDir, 'io.containerd.runtime.v2.task', 'k8s.io')
+  for (const id of await readdir(tasks).catch(() => [])) {
+    const said = ['address', 'bootstrap.json'].map((name) => readOr(join(tasks, id, name))).join('\n')
+    for (const [, path] of said.matchAll(/unix:\/\/(\/run\/containerd\/s\/[0-9a-f]+)/g)) {
+      if (path !== undefined) await rm(path, { force: true })
+    }
+  }
+}
+
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,192 @@
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
+import type { Clock } from '../base/clock.ts'
+import { CriError, isCriError } from './cri-error.ts'
+import type { CallOptions } from './cri-runtime.ts'
+import { withAbort } from './runtime-connection.ts'
+import type { WireMethod } from './runtime-connection.ts'
+
+/**
+ * What becomes of a call whose caller stops waiting:
+ * - `read`: cancelled, since nobody reads the answer; sent again once if the connection broke under it
+ * - `work`: cancelled, which stops the work (a pull, an exec)
+ * - `change`: left to run its course; one that wasn't sent yet isn't sent
+ *
+ * A call that reaches its deadline is cancelled whatever it is: that is how a runtime learns that
+ * something it waits for hangs, and rolls back.
+ */
+export type CallKind = 'read' | 'work' | 'change'
+
+/** One RPC, as a service's table states it. */
+export interface RpcSpec<Request, Reply> {
+  readonly kind: CallKind
+  /** Milliseconds until the call is given up; undefined: never. */
+  readonly deadlineMs: (request: Request) => number | undefined
+  /** What the reply lacks, or undefined when it is as it must be. */
+  readonly check?: (reply: Reply) => string | undefined
+  /**
+   * Stands for the reply when the runtime answers that there is no such thing: for calls that are done
+   * when it isn't there. containerd 1.6 and newer ones differ in this.
+   */
+  readonly whenAbsent?: Reply
+}
+
+/** Makes one method of a service; `method` is the RPC's name: `RunPodSandbox`. */
+export type BindRpc = <Request, Reply>(
+  method: string,
+  spec: RpcSpec<Request, Reply>,
+) => (request: Request, options?: CallOptions) => Promise<Reply>
+
+/** Told of every call that ended, for counting. */
+export type CallObserver = (method: string, durationMs: number, ok: boolean) => void
+
+/** What calls go over; see RuntimeConnection. */
+export interface CallChannel {
+  readonly connections: number
+  ready(signal?: AbortSignal): Promise<void>
+  unary<Request, Reply>(
+    method: WireMethod<Request, Reply>,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<Reply>
+  suspect(): void
+}
+
+export interface RuntimeCallerOptions {
+  readonly connection: CallChannel
+  readonly service: ServiceDefinition
+  readonly clock: Clock
+  readonly onCall?: CallObserver | undefined
+}
+
+/** Sends the calls of one service: waits for the connection, bounds the call, checks the reply, names the error. */
+export class RuntimeCaller {
+  readonly #connection: CallChannel
+  readonly #service: ServiceDefinition
+  readonly #clock: Clock
+  readonly #onCall: CallObserver | undefined
+  readonly #supported = new Map<string, boolean>()
+  #supportedOn = 0
+
+  constructor(options: RuntimeCallerOptions) {
+    this.#connection = options.connection
+    this.#service = options.service
+    this.#clock = options.clock
+    this.#onCall = options.onCall
+  }
+
+  readonly bind: BindRpc = (method, spec) => {
+    const definition = this.#definition(method)
+    return (request, options) => this.#call(method, definition, spec, request, options ?? {})
+  }
+
+  /**
+   * Asks at once and once only, whatever the state of the connection: for finding out what is there.
+   * `path` instead of the method's own asks another service in the same words.
+   */
+  async ask(method: string, request: object, deadlineMs: number, path?: string): Promise<unknown> {
+    const definition = this.#definition(method)
+    const cancel = new AbortController()
+    const timer = this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
+    try {
+      return await this.#connection.unary(
+        { ...definition, path: path ?? definition.path },
+        request,
+        cancel.signal,
+      )
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** Whether the runtime has an RPC, as its last answer showed; undefined while none came since it was (re)connected. */
+  supports(method: string): boolean | undefined {
+    return this.#supportedOn === this.#connection.connections ? this.#supported.get(method) : undefined
+  }
+
+  async #call<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    options: CallOptions,
+  ): Promise<Reply> {
+    const startedMs = this.#clock.monotonicMs()
+    let ok = false
+    try {
+      const reply = await this.#bounded(method, definition, spec, request, options)
+      const lack = spec.check?.(reply)
+      if (lack !== undefined) throw new CriError('RUNTIME_BAD_REPLY', `${method}: ${lack}`, { method })
+      ok = true
+      return reply
+    } finally {
+      this.#onCall?.(method, this.#clock.monotonicMs() - startedMs, ok)
+    }
+  }
+
+  /** Gives the call its deadline, and the caller its way out. */
+  async #bounded<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    { signal, deadlineMs = spec.deadlineMs(request) }: CallOptions,
+  ): Promise<Reply> {
+    signal?.throwIfAborted()
+    const cancel = new AbortController()
+    const onAbort = (): void => cancel.abort(signal?.reason)
+    const timer =
+      deadlineMs === undefined
+        ? undefined
+        : this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
+    if (spec.kind !== 'change') signal?.addEventListener('abort', onAbort, { once: true })
+    const reply = this.#send(method, definition, spec, request, cancel.signal, signal).finally(() => {
+      timer?.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    })
+    return spec.kind === 'change' ? await withAbort(reply, signal) : await reply
+  }
+
+  async #send<Request, Reply>(
+    method: string,
+    definition: MethodDefinition<Request, Reply>,
+    spec: RpcSpec<Request, Reply>,
+    request: Request,
+    cancel: AbortSignal,
+    signal: AbortSignal | undefined,
+  ): Promise<Reply> {
+    for (let tries = 1; ; tries += 1) {
+      await this.#connection.ready(cancel)
+      signal?.throwIfAborted()
+      try {
+        const reply = await this.#connection.unary(definition, request, cancel)
+        this.#remember(method, true)
+        return reply
+      } catch (error) {
+        if (isCriError(error, 'RUNTIME_UNSUPPORTED')) this.#remember(method, false)
+        if (isCriError(error, 'RUNTIME_NOT_FOUND')) {
+          this.#remember(method, true)
+          if (spec.whenAbsent !== undefined) return spec.whenAbsent
+        }
+        if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
+        this.#connection.suspect()
+        if (spec.kind !== 'read' || tries > 1) throw error
+      }
+    }
+  }
+
+  #definition(method: string): ServiceDefinition[string] {
+    const definition = this.#service[method]
+    if (definition === undefined) throw new CriError('RUNTIME_UNSUPPORTED', `${method} is not defined`)
+    return definition
+  }
+
+  #remember(method: string, supported: boolean): void {
+    if (this.#supportedOn !== this.#connection.connections) this.#supported.clear()
+    this.#supportedOn = this.#connection.connections
+    this.#supported.set(method, supported)
+  }
+}
+
+function timeoutError(method: string, deadlineMs: number): CriError {
+  return new CriError('RUNTIME_TIMEOUT', `${method}: no answer within ${deadlineMs / 1000} s`, { method })
+}

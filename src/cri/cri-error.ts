@@ -1,0 +1,118 @@
+import { Metadata, status } from '@grpc/grpc-js'
+import { PoddError } from '../base/errors.ts'
+
+/**
+ * What podd tells apart about a failed call to the runtime:
+ * - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
+ * - RUNTIME_EXISTS: it exists already
+ * - RUNTIME_INVALID: the runtime refuses what was asked
+ * - RUNTIME_UNAVAILABLE: no connection to the runtime, or it broke during the call
+ * - RUNTIME_TIMEOUT: no answer within the deadline, or the runtime's own timeout passed
+ * - RUNTIME_UNSUPPORTED: this runtime lacks the call
+ * - RUNTIME_BAD_REPLY: the answer lacks what it must have
+ * - RUNTIME_API_VERSION: the runtime speaks no CRI v1
+ * - RUNTIME_ENDPOINT: the endpoint is not a unix socket's
+ * - RUNTIME_FAILED: anything else
+ */
+export type CriErrorCode =
+  | 'RUNTIME_NOT_FOUND'
+  | 'RUNTIME_EXISTS'
+  | 'RUNTIME_INVALID'
+  | 'RUNTIME_UNAVAILABLE'
+  | 'RUNTIME_TIMEOUT'
+  | 'RUNTIME_UNSUPPORTED'
+  | 'RUNTIME_BAD_REPLY'
+  | 'RUNTIME_API_VERSION'
+  | 'RUNTIME_ENDPOINT'
+  | 'RUNTIME_FAILED'
+
+export interface CriErrorOptions {
+  readonly cause?: unknown
+  readonly hint?: string | undefined
+  /** The RPC that failed, as the CRI names it: `RunPodSandbox`. */
+  readonly method?: string | undefined
+  /** The runtime's gRPC status, where it gave one. */
+  readonly grpcCode?: number | undefined
+}
+
+/** A failed call to the runtime. The message is the runtime's own where it gave one. */
+export class CriError extends PoddError {
+  declare readonly code: CriErrorCode
+  readonly method: string | undefined
+  readonly grpcCode: number | undefined
+
+  constructor(code: CriErrorCode, message: string, options: CriErrorOptions = {}) {
+    super(code, message, options)
+    this.method = options.method
+    this.grpcCode = options.grpcCode
+  }
+}
+
+export function isCriError(error: unknown, code?: CriErrorCode): error is CriError {
+  return error instanceof CriError && (code === undefined || error.code === code)
+}
+
+/** Codes of gRPC that mean something to podd; all others are RUNTIME_FAILED. */
+const criCodes: ReadonlyMap<number, CriErrorCode> = new Map([
+  [status.NOT_FOUND, 'RUNTIME_NOT_FOUND'],
+  [status.ALREADY_EXISTS, 'RUNTIME_EXISTS'],
+  [status.INVALID_ARGUMENT, 'RUNTIME_INVALID'],
+  [status.OUT_OF_RANGE, 'RUNTIME_INVALID'],
+  [status.DEADLINE_EXCEEDED, 'RUNTIME_TIMEOUT'],
+  [status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
+])
+
+const unavailable: number = status.UNAVAILABLE
+
+/** What a call ends with that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
+const lostCodes: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED])
+
+/** What grpc-js throws, and what its streams emit as errors. */
+interface GrpcError {
+  readonly code: number
+  readonly details: string
+  readonly metadata: Metadata
+}
+
+function isGrpcError(error: unknown): error is GrpcError {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    typeof error.code === 'number' &&
+    'details' in error &&
+    typeof error.details === 'string' &&
+    'metadata' in error &&
+    error.metadata instanceof Metadata
+  )
+}
+
+/**
+ * The runtime itself may say UNAVAILABLE of what a call is about (containerd 1.7 and 2.x do for the stats of a
+ * stopped sandbox). Only what came over the wire has a content type.
+ */
+function wasAnswered(error: GrpcError): boolean {
+  return error.metadata.get('content-type').length > 0
+}
+
+/** Whatever a gRPC call ended with, as a CriError. This is the only place that knows gRPC's codes. */
+export function criErrorFrom(error: unknown, method: string): CriError {
+  if (error instanceof CriError) return error
+  if (!isGrpcError(error)) {
+    return new CriError('RUNTIME_FAILED', `${method}: ${String(error)}`, { cause: error, method })
+  }
+  const lost = lostCodes.has(error.code) && !wasAnswered(error)
+  const code = lost ? 'RUNTIME_UNAVAILABLE' : (criCodes.get(error.code) ?? 'RUNTIME_FAILED')
+  const message = error.details === '' ? `${method} failed with gRPC code ${error.code}` : error.details
+  const hint =
+    code === 'RUNTIME_UNAVAILABLE'
+      ? 'Check that the container runtime runs and that the endpoint names its socket.'
+      : undefined
+  return new CriError(code, message, { method, grpcCode: error.code, hint })
+}
+
+/** True where a runtime that is just starting may answer so: containerd 1.6 says UNKNOWN until its CRI plugin is up. */
+export function mayBeStarting(error: unknown): boolean {
+  const code = error instanceof CriError ? error.grpcCode : undefined
+  return code === status.UNKNOWN || code === unavailable
+}

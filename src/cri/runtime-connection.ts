@@ -1,0 +1,251 @@
+import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
+import type { Clock } from '../base/clock.ts'
+import { CriError, criErrorFrom } from './cri-error.ts'
+
+/** The kubelet's `maxMsgSize` (`cri-client/pkg/remote_runtime.go`); the JavaScript client's own is 4 MiB. */
+const maxMessageBytes = 16 * 1024 * 1024
+
+/** How soon a lost connection is tried again; gRPC's own default is 1 s, then up to 2 min. */
+const firstReconnectMs = 25
+const slowestReconnectMs = 1000
+
+/** How often a runtime that accepts connections but isn't up yet is asked again. */
+const startingPollMs = 25
+
+/** What connecting to a socket that is there may take, also when the runtime has been away for long. */
+const connectMs = 250
+
+export interface RuntimeConnectionOptions {
+  /** `unix:///path/to.sock` */
+  readonly endpoint: string
+  readonly clock: Clock
+  /** How long after losing the runtime calls wait for it to come back before they fail. */
+  readonly reconnectWaitMs: number
+}
+
+/** One RPC on the wire, as LoadedProto has it. */
+export interface WireMethod<Request, Reply> {
+  /** `/runtime.v1.RuntimeService/Version` */
+  readonly path: string
+  readonly requestSerialize: (request: Request) => Buffer
+  readonly responseDeserialize: (bytes: Buffer) => Reply
+}
+
+/** What a call carries beside its message. */
+export type CallHeaders = Readonly<Record<string, string>>
+
+/** The path of a `unix://` endpoint. Throws CriError RUNTIME_ENDPOINT for anything else. */
+export function parseUnixEndpoint(endpoint: string): string {
+  const path = /^unix:\/\/(\/.+)$/.exec(endpoint)?.[1]
+  if (path !== undefined) return path
+  throw new CriError('RUNTIME_ENDPOINT', `${JSON.stringify(endpoint)} is not the endpoint of a unix socket`, {
+    hint: 'Write it as unix:///path/to/the.sock.',
+  })
+}
+
+/**
+ * One channel to the runtime's socket, which comes back by itself after the runtime restarted.
+ * gRPC fails calls at once while a socket is away; here they wait a short while in `ready`, so that
+ * a restart of the runtime is a delay and not a failure.
+ */
+export class RuntimeConnection {
+  readonly endpoint: string
+  readonly #client: Client
+  readonly #clock: Clock
+  readonly #reconnectWaitMs: number
+  readonly #stateWaiters = new Set<() => void>()
+  #isStarting: (() => Promise<boolean>) | undefined
+  #ready = false
+  #closed = false
+  #lostAtMs: number
+  #opening: Promise<void> | undefined
+  #connections = 0
+
+  constructor(options: RuntimeConnectionOptions) {
+    this.endpoint = options.endpoint
+    this.#clock = options.clock
+    this.#reconnectWaitMs = options.reconnectWaitMs
+    this.#lostAtMs = options.clock.monotonicMs()
+    this.#client = new Client(`unix:${parseUnixEndpoint(options.endpoint)}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': maxMessageBytes,
+      'grpc.max_send_message_length': maxMessageBytes,
+      'grpc.initial_reconnect_backoff_ms': firstReconnectMs,
+      'grpc.max_reconnect_backoff_ms': slowestReconnectMs,
+      'grpc.enable_retries': 0,
+      'grpc.enable_channelz': 0,
+      'grpc.service_config_disable_resolution': 1,
+      'grpc.use_local_subchannel_pool': 1,
+    })
+    this.#watchState()
+  }
+
+  /** How many connections there have been; what a former one said of the runtime may not hold for the next. */
+  get connections(): number {
+    return this.#connections
+  }
+
+  /**
+   * Sets what tells whether the runtime, though it accepts connections, is still starting. It is asked
+   * once per connection, before any call goes out.
+   */
+  probeWith(isStarting: () => Promise<boolean>): void {
+    this.#isStarting = isStarting
+  }
+
+  /**
+   * Resolves when the runtime is connected, or when it has been away for longer than calls wait: the
+   * call that follows then fails by itself, and says why. Rejects only with the signal's reason.
+   */
+  async ready(signal?: AbortSignal): Promise<void> {
+    if (this.#ready) return
+    signal?.throwIfAborted()
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined
+    })
+    await withAbort(this.#opening, signal)
+  }
+
+  /**
+   * Sends one call at once, whatever the state of the connection. Rejects with a CriError, or with the
+   * signal's reason, which also cancels the call.
+   */
+  unary<Request, Reply>(
+    { path, requestSerialize, responseDeserialize }: WireMethod<Request, Reply>,
+    request: Request,
+    signal: AbortSignal,
+    headers?: CallHeaders,
+  ): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        reject(signal.reason)
+        call.cancel()
+      }
+      const call = this.#client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadataOf(headers),
+        (error, reply) => {
+          signal.removeEventListener('abort', onAbort)
+          if (reply === undefined) reject(criErrorFrom(error, methodName(path)))
+          else resolve(reply)
+        },
+      )
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** Opens a stream of replies. Resolves when the runtime ends it; rejects as `unary` does. */
+  stream<Request, Reply>(
+    { path, requestSerialize, responseDeserialize }: WireMethod<Request, Reply>,
+    request: Request,
+    onMessage: (message: Reply) => void,
+    signal: AbortSignal,
+    headers?: CallHeaders,
+  ): Promise<void> {
+    return new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      const call = this.#client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadataOf(headers),
+      )
+      const onAbort = (): void => call.cancel()
+      signal.addEventListener('abort', onAbort, { once: true })
+      const ended = (settle: () => void): void => {
+        signal.removeEventListener('abort', onAbort)
+        if (signal.aborted) reject(signal.reason)
+        else settle()
+      }
+      call.on('data', onMessage)
+      call.on('end', () => ended(resolve))
+      call.on('error', (error) => ended(() => reject(criErrorFrom(error, methodName(path)))))
+    })
+  }
+
+  /** To be told when a call found no connection, which may be known there before it shows here. */
+  suspect(): void {
+    if (!this.#ready) return
+    this.#ready = false
+    this.#lostAtMs = this.#clock.monotonicMs()
+  }
+
+  /** Ends every call in flight; the connection can't be used again. */
+  close(): void {
+    this.#closed = true
+    this.#client.close()
+    this.#wakeWaiters()
+  }
+
+  async #open(): Promise<void> {
+    const patientUntilMs = this.#lostAtMs + this.#reconnectWaitMs
+    const untilMs = Math.max(patientUntilMs, this.#clock.monotonicMs() + connectMs)
+    while (!this.#closed) {
+      const state = this.#client.getChannel().getConnectivityState(true)
+      const nowMs = this.#clock.monotonicMs()
+      if (state === connectivityState.READY) {
+        const starting = nowMs < untilMs && (await this.#isStarting?.()) === true
+        if (!starting) return this.#markReady()
+        await this.#clock.sleep(startingPollMs)
+      } else if (nowMs >= (state === connectivityState.TRANSIENT_FAILURE ? patientUntilMs : untilMs)) {
+        return
+      } else {
+        await this.#stateChange(untilMs - nowMs)
+      }
+    }
+  }
+
+  #markReady(): void {
+    if (this.#closed || this.#client.getChannel().getConnectivityState(false) !== connectivityState.READY)
+      return
+    this.#ready = true
+    this.#connections += 1
+  }
+
+  /** Follows the channel's state for as long as it lives. */
+  #watchState(): void {
+    if (this.#closed) return
+    const channel = this.#client.getChannel()
+    const state = channel.getConnectivityState(false)
+    if (state !== connectivityState.READY) this.suspect()
+    this.#wakeWaiters()
+    channel.watchConnectivityState(state, Infinity, () => this.#watchState())
+  }
+
+  /** Resolves when the channel's state changes, or after `waitMs`. */
+  async #stateChange(waitMs: number): Promise<void> {
+    const changed = new AbortController()
+    const wake = (): void => changed.abort()
+    this.#stateWaiters.add(wake)
+    await this.#clock.sleep(waitMs, changed.signal).catch(() => undefined)
+    this.#stateWaiters.delete(wake)
+  }
+
+  #wakeWaiters(): void {
+    for (const wake of this.#stateWaiters) wake()
+  }
+}
+
+function metadataOf(headers: CallHeaders = {}): Metadata {
+  const metadata = new Metadata()
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+  return metadata
+}
+
+/** `/runtime.v1.RuntimeService/Version` gives `Version`. */
+function methodName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}
+
+/** The promise's outcome, or the signal's reason if that comes first; the work behind it goes on. */
+export function withAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { formatTar } from './tar.ts'
+import type { TarEntry } from './tar.ts'
+
+/** An image of one layer, to be written by `formatOciArchive`. */
+export interface OciImage {
+  /** Full reference, with registry and tag (`localhost/podd-pause:1`). */
+  readonly name: string
+  readonly entries: readonly TarEntry[]
+  readonly entrypoint: readonly string[]
+  readonly command?: readonly string[]
+  /** `NAME=value` each. */
+  readonly environment?: readonly string[]
+  /** Node's name of the processor; that of this host where nothing is said. */
+  readonly arch?: string
+}
+
+interface Blob {
+  readonly digest: string
+  readonly data: Buffer
+}
+
+/** Node's architecture names to those of image configs, where they differ. */
+const imageArchitectures: Readonly<Record<string, string>> = { x64: 'amd64', ppc64: 'ppc64le', ia32: '386' }
+
+/**
+ * An OCI image layout in a tar, as `ctr images import` and `docker load` take it.
+ * Source: OCI image spec 1.0 (image-layout.md, manifest.md, config.md); containerd reads the full
+ * name from the annotation `io.containerd.image.name`.
+ */
+export function formatOciArchive(image: OciImage): Buffer {
+  const layerTar = formatTar(image.entries)
+  const layer = toBlob(gzipSync(layerTar))
+  const config = toBlob(json(formatConfig(image, sha256(layerTar))))
+  const manifest = toBlob(
+    json({
+      schemaVersion: 2,
+      mediaType: 'application/vnd.oci.image.manifest.v1+json',
+      config: describe('application/vnd.oci.image.config.v1+json', config),
+      layers: [describe('application/vnd.oci.image.layer.v1.tar+gzip', layer)],
+    }),
+  )
+  const index = {
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    manifests: [
+      {
+        ...describe('application/vnd.oci.image.manifest.v1+json', manifest),
+        annotations: {
+          'io.containerd.image.name': image.name,
+          'org.opencontainers.image.ref.name': image.name,
+        },
+      },
+    ],
+  }
+  return formatTar([
+    file('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
+    { kind: 'folder', path: 'blobs/', mode: 0o755 },
+    { kind: 'folder', path: 'blobs/sha256/', mode: 0o755 },
+    ...[layer, config, manifest].map((blob) => file(`blobs/sha256/${blob.digest.slice(7)}`, blob.data)),
+    file('index.json', json(index)),
+  ])
+}
+
+function formatConfig(image: OciImage, diffId: string): object {
+  const arch = image.arch ?? process.arch
+  return {
+    architecture: imageArchitectures[arch] ?? arch,
+    ...(arch === 'arm' ? { variant: 'v7' } : {}),
+    os: 'linux',
+    config: {
+      Entrypoint: image.entrypoint,
+      ...(image.command === undefined ? {} : { Cmd: image.command }),
+      Env: image.environment ?? ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
+    },
+    rootfs: { type: 'layers', diff_ids: [diffId] },
+  }
+}
+
+function toBlob(data: Buffer): Blob {
+  return { digest: sha256(data), data }
+}
+
+function describe(mediaType: string, blob: Blob): object {
+  return { mediaType, digest: blob.digest, size: blob.data.length }
+}
+
+function file(path: string, data: Uint8Array): TarEntry {
+  return { kind: 'file', path, mode: 0o644, data }
+}
+
+function json(value: object): Buffer {
+  return Buffer.from(JSON.stringify(value))
+}
+
+function sha256(data: Uint8Array): string {
+  return `sha256:${createHash('sha256').update(data).digest('hex')}`
+}
