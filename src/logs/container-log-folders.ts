@@ -1,0 +1,96 @@
+import { mkdir, readdir, readlink, rm, symlink, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorCode } from '../base/errors.ts'
+import type { ContainerId, PodRef } from '../pod/ids.ts'
+import {
+  containerLogPath,
+  containerLogSymlink,
+  parseLogFileName,
+  podLogDirectory,
+} from '../translate/log-path.ts'
+import { readLog } from './read-log.ts'
+
+/** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
+const mostTailLines = 80
+const mostTailBytes = 2048
+
+/** A container's log is known by these three. */
+export interface LoggedContainer {
+  readonly name: string
+  readonly id: ContainerId
+  readonly restartCount: number
+}
+
+/** The folders that containers log to, and the links that log shippers read. Errors are the system's. */
+export class ContainerLogFolders {
+  readonly #podLogsDir: string
+  readonly #containerLogsDir: string
+
+  constructor(options: { readonly podLogsDir: string; readonly containerLogsDir: string }) {
+    this.#podLogsDir = options.podLogsDir
+    this.#containerLogsDir = options.containerLogsDir
+  }
+
+  directory(ref: PodRef): string {
+    return podLogDirectory(this.#podLogsDir, ref)
+  }
+
+  async prepare(ref: PodRef, container: string): Promise<void> {
+    await mkdir(join(this.directory(ref), container), { recursive: true, mode: 0o755 })
+  }
+
+  /** Points the container's link to its log; one of the same name gives way. */
+  async link(ref: PodRef, container: LoggedContainer): Promise<void> {
+    const path = containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id)
+    const target = join(this.directory(ref), containerLogPath(container.name, container.restartCount))
+    try {
+      await symlink(target, path)
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') await mkdir(this.#containerLogsDir, { recursive: true, mode: 0o755 })
+      else if (errorCode(error) === 'EEXIST') await unlink(path)
+      else throw error
+      await symlink(target, path)
+    }
+  }
+
+  /** Removes a container's link and its log, the rotated parts included. */
+  async remove(ref: PodRef, container: LoggedContainer): Promise<void> {
+    await rm(containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id), { force: true })
+    const folder = join(this.directory(ref), container.name)
+    for (const file of await listFolder(folder)) {
+      if (parseLogFileName(file) === container.restartCount) await rm(join(folder, file), { force: true })
+    }
+  }
+
+  /** The end of a container's log: at most 80 lines and 2048 bytes. */
+  async tail(ref: PodRef, container: string, restartCount: number): Promise<string> {
+    const chunks: Buffer[] = []
+    const options = { tailLines: mostTailLines, sinceMs: undefined, timestamps: false }
+    for await (const chunk of readLog(join(this.directory(ref), container), restartCount, options)) {
+      chunks.push(Buffer.from(chunk))
+    }
+    return Buffer.concat(chunks).subarray(-mostTailBytes).toString('utf8')
+  }
+
+  /** Removes all logs of a pod and the links that point to them. */
+  async removeAll(ref: PodRef): Promise<void> {
+    const directory = this.directory(ref)
+    const prefix = `${ref.name}_${ref.namespace}_`
+    for (const name of await listFolder(this.#containerLogsDir)) {
+      if (!name.startsWith(prefix)) continue
+      const path = join(this.#containerLogsDir, name)
+      const target = await readlink(path).catch(() => '')
+      if (target.startsWith(`${directory}/`)) await rm(path, { force: true })
+    }
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+async function listFolder(path: string): Promise<readonly string[]> {
+  try {
+    return await readdir(path)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}

@@ -1,0 +1,96 @@
+import type { FileHandle } from 'node:fs/promises'
+import { parseLogRecord } from './log-record.ts'
+
+/** From `offset` to the end of the file there are `lines` lines. */
+export interface Tail {
+  readonly offset: number
+  readonly lines: number
+}
+
+const blockBytes = 64 * 1024
+const newline = 0x0a
+
+/**
+ * Where the last `wanted` lines of the first `endOffset` bytes begin, or the whole file where it has fewer. Reads
+ * blocks from the end. Partial records count once, as the line they make; the tail may hold a few lines
+ * more than wanted where the two streams' partial records stand interleaved.
+ */
+export async function findTail(handle: FileHandle, endOffset: number, wanted: number): Promise<Tail> {
+  if (wanted === 0) return { offset: endOffset, lines: 0 }
+  const finder = new TailFinder(wanted, endOffset)
+  let carried: Buffer = Buffer.alloc(0)
+  for (let blockEnd = endOffset; blockEnd > 0;) {
+    const blockStart = Math.max(0, blockEnd - blockBytes)
+    const block = Buffer.allocUnsafe(blockEnd - blockStart)
+    await readFully(handle, block, blockStart)
+    const text = Buffer.concat([block, carried])
+    let end = text.length
+    for (let start = recordStart(text, end); start > 0 && end > 0; start = recordStart(text, end)) {
+      const cut = finder.visit(text, start, end, blockStart + start)
+      if (cut !== undefined) return cut
+      end = start
+    }
+    carried = text.subarray(0, end)
+    blockEnd = blockStart
+  }
+  if (carried.length > 0) {
+    const cut = finder.visit(carried, 0, carried.length, 0)
+    if (cut !== undefined) return cut
+  }
+  return finder.wholeFile()
+}
+
+/** Where the record begins that ends at `end`, its newline included; 0 where the buffer may hold only its rest. */
+function recordStart(text: Buffer, end: number): number {
+  return end < 2 ? 0 : text.lastIndexOf(newline, end - 2) + 1
+}
+
+/** Looks at records from the last to the first and says when it has seen enough. */
+class TailFinder {
+  readonly #wanted: number
+  #lines = 0
+  #start: number
+  #sawAny = false
+  /** Before the record that closes at `stream`, the tail could be cut, unless another stream's line is open there. */
+  #cut: { readonly tail: Tail; readonly stream: string | undefined } | undefined
+
+  constructor(wanted: number, endOffset: number) {
+    this.#wanted = wanted
+    this.#start = endOffset
+  }
+
+  visit(text: Buffer, start: number, end: number, offset: number): Tail | undefined {
+    const textEnd = text[end - 1] === newline ? end - 1 : end
+    const record = parseLogRecord(text, start, textEnd)
+    const partial = record?.partial ?? false
+    if (partial) {
+      if (this.#cut !== undefined && this.#cut.stream !== record?.stream) this.#cut = undefined
+      // A line whose end was never written.
+      if (!this.#sawAny) this.#lines += 1
+    } else {
+      if (this.#cut !== undefined) return this.#cut.tail
+      if (this.#lines >= this.#wanted)
+        this.#cut = { tail: { offset: this.#start, lines: this.#lines }, stream: record?.stream }
+      this.#lines += 1
+    }
+    this.#sawAny = true
+    this.#start = offset
+    return undefined
+  }
+
+  wholeFile(): Tail {
+    return this.#cut?.tail ?? { offset: this.#start, lines: this.#lines }
+  }
+}
+
+async function readFully(handle: FileHandle, buffer: Buffer, position: number): Promise<void> {
+  let done = 0
+  while (done < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, done, buffer.length - done, position + done)
+    if (bytesRead === 0) {
+      buffer.fill(0, done)
+      return
+    }
+    done += bytesRead
+  }
+}

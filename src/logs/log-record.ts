@@ -1,0 +1,41 @@
+/** One physical line of a CRI log: `<time> stdout|stderr P|F <text>`, as offsets into the buffer it stands in. */
+export interface LogRecord {
+  readonly stream: 'stdout' | 'stderr'
+  /** The line goes on in the stream's next record. */
+  readonly partial: boolean
+  /** The time is the text from the record's start to here. */
+  readonly timeEnd: number
+  readonly textStart: number
+}
+
+const space = 0x20
+
+/**
+ * Reads the head of the record that stands in `buffer` from `start` to `end` (its newline not included);
+ * undefined where it is no such record (CRI's log format, kubernetes design-proposals `kubelet-cri-logging`).
+ */
+export function parseLogRecord(buffer: Uint8Array, start: number, end: number): LogRecord | undefined {
+  const timeEnd = buffer.indexOf(space, start)
+  // `stdout` and `stderr` have six letters; a tag, or tags joined by colons, and a space follow.
+  const streamEnd = timeEnd + 7
+  if (timeEnd <= start || streamEnd + 2 > end || buffer[streamEnd] !== space) return undefined
+  const stream = streamName(buffer, timeEnd + 1)
+  if (stream === undefined) return undefined
+  let tagEnd = streamEnd + 1
+  while (tagEnd < end && buffer[tagEnd] !== space) tagEnd += 1
+  const tag = buffer[streamEnd + 1]
+  if (tag !== 0x50 && tag !== 0x46) return undefined
+  return { stream, partial: tag === 0x50, timeEnd, textStart: Math.min(tagEnd + 1, end) }
+}
+
+function streamName(buffer: Uint8Array, start: number): 'stdout' | 'stderr' | undefined {
+  if (buffer[start] !== 0x73 || buffer[start + 1] !== 0x74 || buffer[start + 2] !== 0x64) return undefined
+  const rest = String.fromCharCode(...buffer.subarray(start + 3, start + 6))
+  if (rest === 'out') return 'stdout'
+  return rest === 'err' ? 'stderr' : undefined
+}
+
+/** Wall milliseconds of a record's time (RFC 3339 with nanoseconds); NaN where it is none. */
+export function recordTimeMs(buffer: Buffer, start: number, timeEnd: number): number {
+  return Date.parse(buffer.toString('latin1', start, timeEnd))
+}

@@ -1,0 +1,79 @@
+import { errorMessage } from '../base/errors.ts'
+import type { ContainerId } from '../pod/ids.ts'
+import type { Probe } from '../pod/schema/container-schema.ts'
+import { expandReferences } from '../translate/environment.ts'
+import { boundAttempt } from './bound-attempt.ts'
+import { formatDuration } from './go-words.ts'
+import { failure, maxOutputBytes, timedOut, unknown } from './probe-outcome.ts'
+import type { ProbeBounds, ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
+
+export interface ExecSyncRequest {
+  readonly containerId: ContainerId
+  readonly cmd: readonly string[]
+  /** For the runtime, which kills the command then. */
+  readonly timeoutMs: number
+  /** Nobody waits any more. */
+  readonly signal: AbortSignal
+}
+
+export interface ExecSyncResult {
+  readonly exitCode: number
+  /** Standard output, then standard error. */
+  readonly output: string
+  /** The runtime reports that it ended the command at its timeout; `exitCode` means nothing then. */
+  readonly timedOut?: boolean
+}
+
+/** Runs a command in a container and waits for its end; rejects when it can't be run. */
+export type ExecSync = (request: ExecSyncRequest) => Promise<ExecSyncResult>
+
+/** How long the runtime may take beyond the timeout to kill the command before its call is given up. */
+const killSlackMs = 2_000
+
+/**
+ * Runs a command in the container; exit code 0 is success (kubelet pkg/probe/exec/exec.go, 1.36).
+ * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open.
+ */
+export function runExecProbe(
+  execSync: ExecSync,
+  action: NonNullable<Probe['exec']>,
+  target: ProbeTarget,
+  bounds: ProbeBounds,
+): Promise<ProbeOutcome> {
+  const { clock, timeoutMs } = bounds
+  const environment = new Map(target.env?.map(({ name, value }) => [name, value]))
+  const cmd = action.command.map((word) => expandReferences(word, environment))
+  const giveUp = new AbortController()
+  const outOfTime = (): ProbeOutcome =>
+    timedOut(
+      `command timed out: ${JSON.stringify(cmd.join(' '))} timed out after ${formatDuration(timeoutMs)}`,
+    )
+  return boundAttempt<ProbeOutcome>(bounds, {
+    begin: (settle) => {
+      execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal }).then(
+        (reply) => settle(reply.timedOut === true ? outOfTime() : judge(reply)),
+        (error: unknown) => settle(unknown(errorMessage(error))),
+      )
+      return () => undefined
+    },
+    onTimeout: () => {
+      clock.startTimer(killSlackMs, () => giveUp.abort())
+      return outOfTime()
+    },
+    onAbort: () => {
+      giveUp.abort(bounds.signal.reason)
+      return unknown('context canceled')
+    },
+  })
+}
+
+function judge(reply: ExecSyncResult): ProbeOutcome {
+  const output = truncate(reply.output)
+  return reply.exitCode === 0 ? { result: 'success', output } : failure(output)
+}
+
+function truncate(output: string): string {
+  if (output.length * 3 <= maxOutputBytes) return output
+  const bytes = Buffer.from(output)
+  return bytes.length <= maxOutputBytes ? output : bytes.toString('utf8', 0, maxOutputBytes)
+}

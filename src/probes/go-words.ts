@@ -1,0 +1,67 @@
+/** Go's wording for what sockets and clocks report, so that probe messages read as the kubelet's do. */
+import { isIPv6 } from 'node:net'
+import { errorCode, errorMessage } from '../base/errors.ts'
+
+/** `host:port`, IPv6 in brackets, as Go's net.JoinHostPort. */
+export function joinHostPort(host: string, port: number): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** `1s`, `1m30s`, `2h0m0s`, `250ms`, as Go prints a duration. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${ms}ms`
+  const hours = Math.floor(ms / 3_600_000)
+  const minutes = Math.floor(ms / 60_000) % 60
+  const seconds = `${(ms % 60_000) / 1000}s`
+  if (hours > 0) return `${hours}h${minutes}m${seconds}`
+  return minutes > 0 ? `${minutes}m${seconds}` : seconds
+}
+
+const connectWords: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connect: connection refused',
+  EHOSTUNREACH: 'connect: no route to host',
+  ENETUNREACH: 'connect: network is unreachable',
+  ETIMEDOUT: 'connect: connection timed out',
+  ECONNRESET: 'connect: connection reset by peer',
+  EACCES: 'connect: permission denied',
+  EADDRNOTAVAIL: 'connect: cannot assign requested address',
+  EMFILE: 'socket: too many open files',
+  ENFILE: 'socket: too many open files in system',
+  ENOBUFS: 'socket: no buffer space available',
+}
+
+const lookupWords: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'temporary failure in name resolution',
+}
+
+/** Why a connection couldn't be made. */
+export function describeDialError(error: unknown, host: string, port: number): string {
+  const code = errorCode(error) ?? ''
+  const lookup = lookupWords[code]
+  if (lookup !== undefined) return `dial tcp: lookup ${host}: ${lookup}`
+  return `dial tcp ${joinHostPort(host, port)}: ${connectWords[code] ?? errorMessage(error)}`
+}
+
+const readWords: Readonly<Record<string, string>> = {
+  ECONNRESET: 'read: connection reset by peer',
+  EPIPE: 'write: broken pipe',
+  ETIMEDOUT: 'read: connection timed out',
+}
+
+/** Why a made connection broke. */
+export function describeReadError(error: unknown, host: string, port: number): string {
+  const code = errorCode(error) ?? ''
+  if (code === 'UND_ERR_SOCKET') return 'EOF'
+  if (code.startsWith('HPE_'))
+    return `net/http: HTTP/1.x transport connection broken: malformed HTTP response: ${errorMessage(error)}`
+  const words = readWords[code]
+  return words === undefined ? errorMessage(error) : `read tcp ${joinHostPort(host, port)}: ${words}`
+}
+
+const ownFaults: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL'])
+
+/** Whether this host had no means left to probe, which isn't the container's fault. */
+export function isOwnFault(error: unknown): boolean {
+  return ownFaults.has(errorCode(error) ?? '')
+}

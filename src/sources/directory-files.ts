@@ -1,0 +1,283 @@
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { errorCode } from '../base/errors.ts'
+import { Semaphore } from '../base/semaphore.ts'
+import type { FieldValidation } from '../pod/check-value.ts'
+import type { DecodeResult } from '../pod/decode-documents.ts'
+import { unreadable } from '../pod/decode-documents.ts'
+import type { Problem, SourceDocument } from '../pod/document.ts'
+import { isPodDocument } from '../pod/document.ts'
+import type { DecodeSource } from './decode-source.ts'
+import { mergeLastGood } from './merge-last-good.ts'
+import type { FileLook } from './read-manifest-file.ts'
+import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
+import { computeSettleWait, suspiciousMs } from './settle-file.ts'
+
+/** How long a name must be gone before its pods go: editors save by moving the old file aside first. */
+export const removalMs = 100
+/** The longest that removals wait for other files to settle, as a pod may be moving between two. */
+const longestRemovalMs = 2_000
+const concurrentReads = 8
+
+/** A file as it was last taken. */
+interface TakenFile {
+  readonly fingerprint: string
+  readonly sizeBytes: number
+  readonly hash: string
+  readonly documents: readonly SourceDocument[]
+  readonly problems: readonly Problem[]
+}
+
+/** A file that changed and isn't taken yet. */
+interface PendingFile {
+  readonly look: Exclude<FileLook, { readonly kind: 'missing' }>
+  readonly isWrittenInPlace: boolean
+  /** Monotonic time of its last change. */
+  readonly changedAtMs: number
+  /** What it holds, once it was read. */
+  readonly read?: { readonly hash: string; readonly result: DecodeResult; readonly endsCleanly: boolean }
+}
+
+export interface DirectoryFilesOptions {
+  readonly folder: string
+  readonly clock: Clock
+  readonly decode: DecodeSource
+  readonly fieldValidation: FieldValidation
+  /** The last good copy. */
+  readonly lastGood: readonly SourceDocument[]
+  /** Called when a read that went on in the background has ended. */
+  readonly onRead: () => void
+}
+
+/**
+ * The files of the manifest directory: what was taken of each, what is still settling, what went
+ * missing. They go by their names; where the path is a single file, that one's is empty.
+ */
+export class DirectoryFiles {
+  readonly #options: DirectoryFilesOptions
+  readonly #taken = new Map<string, TakenFile>()
+  readonly #pending = new Map<string, PendingFile>()
+  readonly #reading = new Set<string>()
+  readonly #missingSinceMs = new Map<string, number>()
+  readonly #reads = new Semaphore(concurrentReads)
+  /** What was said of files since they were last looked at. */
+  readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
+  #isChanged = false
+  #removalsNotBeforeMs = 0
+
+  constructor(options: DirectoryFilesOptions) {
+    this.#options = options
+    for (const document of options.lastGood) {
+      const name = document.place.path.slice(options.folder.length + 1)
+      const before = this.#taken.get(name)?.documents ?? []
+      this.#taken.set(name, {
+        fingerprint: '',
+        sizeBytes: 0,
+        hash: '',
+        documents: [...before, document],
+        problems: [],
+      })
+    }
+  }
+
+  isSettling(): boolean {
+    return this.#pending.size > 0
+  }
+
+  /** In the order of the names. */
+  documents(): readonly SourceDocument[] {
+    return this.#sorted().flatMap((file) => file.documents)
+  }
+
+  countPods(): number {
+    return this.documents().filter((document) => isPodDocument(document)).length
+  }
+
+  problems(): readonly Problem[] {
+    return this.#sorted().flatMap((file) => file.problems)
+  }
+
+  /** Whether anything changed since this was last asked. */
+  takeChange(): boolean {
+    const isChanged = this.#isChanged
+    this.#isChanged = false
+    return isChanged
+  }
+
+  /** Notes that a file changed. From now on nothing that was read of it before is taken. */
+  hint(name: string, kind: 'written' | 'renamed'): void {
+    const before = this.#hints.get(name)
+    this.#hints.set(name, { kind: before?.kind === 'written' ? 'written' : kind })
+  }
+
+  /** Looks at the files that something was said of. */
+  async lookAtHinted(): Promise<void> {
+    await Promise.all(
+      [...this.#hints].map(async ([name, hint]) => {
+        await this.#look(name, hint.kind)
+        if (this.#hints.get(name) === hint) this.#hints.delete(name)
+      }),
+    )
+  }
+
+  /** Looks at all that the folder lists, and at all that it listed before. */
+  async lookAtAll(listed: readonly string[]): Promise<void> {
+    const known = [...this.#taken.keys(), ...this.#pending.keys()]
+    await this.lookAtHinted()
+    await Promise.all([...new Set([...listed, ...known])].map((name) => this.#look(name, undefined)))
+  }
+
+  async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
+    const { clock, folder } = this.#options
+    const look = await lookAtFile(join(folder, name))
+    if (look.kind === 'missing') {
+      this.#pending.delete(name)
+      if (this.#taken.has(name) && !this.#missingSinceMs.has(name)) {
+        this.#missingSinceMs.set(name, clock.monotonicMs())
+      }
+      return
+    }
+    this.#missingSinceMs.delete(name)
+    const pending = this.#pending.get(name)
+    const known = pending?.look.fingerprint ?? this.#taken.get(name)?.fingerprint
+    if (known === look.fingerprint && hint === undefined) return
+    const isEmpty = look.kind === 'file' && look.sizeBytes === 0
+    this.#pending.set(name, {
+      look,
+      isWrittenInPlace: isEmpty || hint !== 'renamed' || (pending?.isWrittenInPlace ?? false),
+      changedAtMs: clock.monotonicMs() - (hint === undefined ? this.#ageMs(look) : 0),
+    })
+  }
+
+  /** Lets what is missing stay for so long: after the whole folder was away, it may be about to be filled again. */
+  delayRemovals(delayMs: number): void {
+    this.#removalsNotBeforeMs = this.#options.clock.monotonicMs() + delayMs
+  }
+
+  /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */
+  settle(options: { readonly removeAtOnce: boolean }): void {
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const [name, pending] of this.#pending) {
+      if (this.#waitMs(name, pending, nowMs) > 0 || this.#reading.has(name)) continue
+      if (pending.read === undefined) void this.#read(name, pending)
+      else this.#take(name, pending, pending.read)
+    }
+    for (const [name, sinceMs] of this.#missingSinceMs) {
+      if (!options.removeAtOnce && this.#removalWaitMs(sinceMs, nowMs) > 0) continue
+      this.#missingSinceMs.delete(name)
+      this.#isChanged = this.#taken.delete(name) || this.#isChanged
+    }
+  }
+
+  /** Milliseconds until `settle` has something to do; undefined when nothing is on its way. */
+  nextWaitMs(): number | undefined {
+    const nowMs = this.#options.clock.monotonicMs()
+    const waits = [
+      ...[...this.#pending].flatMap(([name, pending]) =>
+        this.#reading.has(name) ? [] : [this.#waitMs(name, pending, nowMs)],
+      ),
+      ...[...this.#missingSinceMs.values()].map((sinceMs) => this.#removalWaitMs(sinceMs, nowMs)),
+    ]
+    return waits.length === 0 ? undefined : Math.min(...waits)
+  }
+
+  /** Milliseconds since a file changed, by its own word, as far as that matters. */
+  #ageMs(look: FileLook): number {
+    if (look.kind !== 'file') return 0
+    const ageMs = this.#options.clock.wallMs() - look.modifiedAtMs
+    return Math.min(Math.max(ageMs, 0), suspiciousMs)
+  }
+
+  #waitMs(name: string, pending: PendingFile, nowMs: number): number {
+    const { look, read, isWrittenInPlace, changedAtMs } = pending
+    const before = this.#taken.get(name)
+    const sizeBytes = look.kind === 'file' ? look.sizeBytes : 0
+    return computeSettleWait({
+      sizeBytes,
+      isWrittenInPlace,
+      quietMs: nowMs - changedAtMs,
+      ...(read !== undefined && {
+        content: {
+          hasErrors: read.result.problems.some((problem) => problem.severity === 'error'),
+          endsCleanly: read.endsCleanly,
+          givesLess:
+            before !== undefined &&
+            (sizeBytes < before.sizeBytes || read.result.documents.length < before.documents.length),
+        },
+      }),
+    })
+  }
+
+  #removalWaitMs(sinceMs: number, nowMs: number): number {
+    const delayMs = this.isSettling() ? longestRemovalMs : removalMs
+    return Math.max(0, sinceMs + delayMs - nowMs, this.#removalsNotBeforeMs - nowMs)
+  }
+
+  async #read(name: string, pending: PendingFile): Promise<void> {
+    this.#reading.add(name)
+    try {
+      const read = await this.#reads.run(() => this.#readContent(name, pending))
+      // Whatever was said of the file meanwhile made another pending entry of it.
+      if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
+      const complete = { ...pending, read }
+      if (this.#waitMs(name, complete, this.#options.clock.monotonicMs()) > 0) {
+        this.#pending.set(name, complete)
+      } else this.#take(name, complete, read)
+    } finally {
+      this.#reading.delete(name)
+      this.#options.onRead()
+    }
+  }
+
+  async #readContent(name: string, { look }: PendingFile): Promise<PendingFile['read']> {
+    const { folder, decode, fieldValidation } = this.#options
+    const path = join(folder, name)
+    const failure = (reason: string): PendingFile['read'] => ({
+      hash: reason,
+      result: unreadable({ path }, reason),
+      endsCleanly: true,
+    })
+    if (look.kind === 'unreadable') return failure(look.reason)
+    try {
+      const content = await readUnchanged(path, look.fingerprint)
+      if (content === undefined) {
+        this.hint(name, 'written')
+        return undefined
+      }
+      const { bytes, hash } = content
+      const before = this.#taken.get(name)
+      const result = before?.hash === hash ? asBefore(before) : await decode(bytes, { path, fieldValidation })
+      return { hash, result, endsCleanly: endsCleanly(bytes) }
+    } catch (error) {
+      return failure(`cannot be read: ${errorCode(error) ?? 'unknown reason'}`)
+    }
+  }
+
+  #take(name: string, { look }: PendingFile, { hash, result }: NonNullable<PendingFile['read']>): void {
+    this.#pending.delete(name)
+    const before = this.#taken.get(name)
+    const { fingerprint } = look
+    const sizeBytes = look.kind === 'file' ? look.sizeBytes : 0
+    if (before?.hash === hash) {
+      this.#taken.set(name, { ...before, fingerprint, sizeBytes })
+      return
+    }
+    const documents = mergeLastGood(before?.documents ?? [], result)
+    this.#taken.set(name, { fingerprint, sizeBytes, hash, documents, problems: result.problems })
+    this.#isChanged = true
+  }
+
+  #sorted(): readonly TakenFile[] {
+    return [...this.#taken].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file)
+  }
+}
+
+function asBefore({ documents, problems }: TakenFile): DecodeResult {
+  return { documents, problems, heldObjects: [], holdsAll: false }
+}
+
+/** Whether the last byte is one that a whole manifest ends in: a newline, or the brace of a JSON object. */
+function endsCleanly(bytes: Uint8Array): boolean {
+  const last = bytes.at(-1)
+  return last === 0x0a || last === 0x7d
+}

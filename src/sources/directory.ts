@@ -1,0 +1,252 @@
+import { readdir, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import { WakeSlot } from '../base/wake-slot.ts'
+import type { FieldValidation } from '../pod/check-value.ts'
+import type { Problem, SourceSnapshot } from '../pod/document.ts'
+import { isObjectDocument, isPodDocument } from '../pod/document.ts'
+import type { LastGoodStore } from '../store/last-good.ts'
+import type { DecodeSource } from './decode-source.ts'
+import { DirectoryFiles } from './directory-files.ts'
+import { LastGoodSaver } from './last-good-saver.ts'
+import { isManifestName } from './manifest-name.ts'
+import { folderProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
+import type { Source } from './source.ts'
+import type { FolderHint, FolderWatch, WatchFolder } from './watch-folder.ts'
+import { watchFolder } from './watch-folder.ts'
+
+const defaultRescanMs = 60_000
+const defaultUnhealthyRescanMs = 2_000
+/** The first snapshot waits this long for files that look half-written. */
+const firstSnapshotMs = 1_000
+/** How long a folder that was away, or was replaced, has to be filled again before missing files count. */
+const refillMs = 5_000
+
+export interface DirectorySourceOptions {
+  /** The manifest directory, or a single manifest file; it need not exist. */
+  readonly path: string
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly lastGood: LastGoodStore
+  readonly decode: DecodeSource
+  readonly fieldValidation?: FieldValidation
+  readonly watch?: WatchFolder
+  /** How often the folder is read again although no event said so, in case one was lost: every minute. */
+  readonly rescanMs?: number
+  /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
+  readonly unhealthyRescanMs?: number
+}
+
+/**
+ * The manifest directory as a source of pods. Events of the file system only say when to look; what
+ * is there is read from the folder itself. A folder that is missing or can't be read is a problem
+ * and never an empty set.
+ */
+export function createDirectorySource(options: DirectorySourceOptions): Source {
+  return {
+    async run(onSnapshot, signal) {
+      if (signal.aborted) return
+      const folder = resolve(options.path)
+      const wake = new WakeSlot()
+      const saver = new LastGoodSaver(options.lastGood, 'file', folder, options.logger, () => wake.wake())
+      const lastGood = await saver.load()
+      const loop = new DirectoryLoop(options, folder, wake, saver, lastGood)
+      await loop.run(onSnapshot, signal)
+    },
+  }
+}
+
+class DirectoryLoop {
+  readonly #options: DirectorySourceOptions
+  readonly #folder: string
+  readonly #wake: WakeSlot
+  readonly #saver: LastGoodSaver
+  readonly #files: DirectoryFiles
+  readonly #hadLastGood: boolean
+  #isListingDue = true
+  #isRead = false
+  /** All files of the first reading were taken, or had their time. */
+  #isComplete = false
+  #identity: FolderIdentity | undefined
+  #folderProblem: Problem | undefined
+  #watchProblem: Problem | undefined
+
+  constructor(
+    options: DirectorySourceOptions,
+    folder: string,
+    wake: WakeSlot,
+    saver: LastGoodSaver,
+    lastGood: Awaited<ReturnType<LastGoodSaver['load']>>,
+  ) {
+    this.#options = options
+    this.#folder = folder
+    this.#wake = wake
+    this.#saver = saver
+    this.#hadLastGood = lastGood !== undefined
+    this.#files = new DirectoryFiles({
+      folder,
+      clock: options.clock,
+      decode: options.decode,
+      fieldValidation: options.fieldValidation ?? 'Strict',
+      lastGood: lastGood ?? [],
+      onRead: () => wake.wake(),
+    })
+  }
+
+  async run(onSnapshot: (snapshot: SourceSnapshot) => void, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    const startedMs = clock.monotonicMs()
+    let readSinceMs: number | undefined
+    const onAbort = (): void => this.#wake.wake()
+    signal.addEventListener('abort', onAbort, { once: true })
+    const watch = this.#startWatch()
+    let published: string | undefined
+    try {
+      while (!signal.aborted) {
+        await this.#look()
+        const isFirst = published === undefined
+        this.#files.settle({ removeAtOnce: isFirst })
+        if (this.#isRead) readSinceMs ??= clock.monotonicMs()
+        this.#isComplete ||=
+          readSinceMs !== undefined &&
+          (!this.#files.isSettling() || clock.monotonicMs() - readSinceMs >= firstSnapshotMs)
+        const mayPublish =
+          !isFirst || !this.#files.isSettling() || clock.monotonicMs() - startedMs >= firstSnapshotMs
+        if (mayPublish) {
+          const problems = this.#problems()
+          const state = JSON.stringify([problems, this.#isReady()])
+          if (this.#files.takeChange() || state !== published) {
+            published = state
+            onSnapshot(this.#snapshot(problems))
+            if (this.#isComplete) this.#saver.save(this.#files.documents())
+          }
+        }
+        await this.#waitForWork(signal)
+      }
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+      await watch?.close()
+      await this.#saver.flush()
+    }
+  }
+
+  #snapshot(problems: readonly Problem[]): SourceSnapshot {
+    return {
+      source: 'file',
+      location: this.#folder,
+      ready: this.#isReady(),
+      pods: this.#files.documents().filter((document) => isPodDocument(document)),
+      objects: this.#files.documents().filter((document) => isObjectDocument(document)),
+      problems,
+    }
+  }
+
+  #isReady(): boolean {
+    return this.#isComplete || this.#hadLastGood
+  }
+
+  #problems(): readonly Problem[] {
+    return [this.#folderProblem, this.#watchProblem, this.#saver.problem(), ...this.#files.problems()].filter(
+      (problem) => problem !== undefined,
+    )
+  }
+
+  async #look(): Promise<void> {
+    if (!this.#isListingDue) {
+      await this.#files.lookAtHinted()
+      return
+    }
+    this.#isListingDue = false
+    try {
+      const identity = await identify(this.#folder)
+      const listed = identity.isFile
+        ? ['']
+        : (await readdir(this.#folder)).filter((name) => isManifestName(name))
+      const before = this.#identity
+      if (listed.length === 0 && before !== undefined && before.device !== identity.device) {
+        this.#noteFolderProblem(unmountedProblem(this.#folder, this.#files.countPods()))
+        return
+      }
+      const wasAway = this.#folderProblem !== undefined || (before !== undefined && before.id !== identity.id)
+      if (wasAway) this.#files.delayRemovals(refillMs)
+      this.#identity = identity
+      await this.#files.lookAtAll(listed)
+      this.#isRead = true
+      this.#noteFolderProblem(undefined)
+      if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents())
+    } catch (error) {
+      this.#noteFolderProblem(folderProblem(this.#folder, error, this.#files.countPods()))
+    }
+  }
+
+  #noteFolderProblem(problem: Problem | undefined): void {
+    const { logger } = this.#options
+    const before = this.#folderProblem?.message
+    this.#folderProblem = problem
+    if (before === problem?.message) return
+    if (problem === undefined) logger.info({ path: this.#folder }, 'the manifest directory can be read again')
+    else
+      logger.error({ path: this.#folder, reason: problem.message }, 'the manifest directory cannot be read')
+  }
+
+  #startWatch(): FolderWatch | undefined {
+    const watch = this.#options.watch ?? watchFolder
+    const onFailure = (error: unknown): void => {
+      this.#watchProblem = watchProblem(this.#folder, error, this.#unhealthyRescanMs())
+      this.#options.logger.error(
+        { path: this.#folder, err: error },
+        'the manifest directory cannot be watched',
+      )
+      this.#wake.wake()
+    }
+    try {
+      return watch(this.#folder, { onHint: (hint) => this.#onHint(hint), onFailure })
+    } catch (error) {
+      onFailure(error)
+      return undefined
+    }
+  }
+
+  #onHint(hint: FolderHint): void {
+    if (hint.kind !== 'folder' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
+    // What came under another name may be what symlinks lead through, as with ..data.
+    else if (hint.kind !== 'written') this.#isListingDue = true
+    else return
+    this.#wake.wake()
+  }
+
+  #unhealthyRescanMs(): number {
+    return this.#options.unhealthyRescanMs ?? defaultUnhealthyRescanMs
+  }
+
+  /** Until something happens, or something that was put off is due. */
+  async #waitForWork(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    const isHealthy = this.#folderProblem === undefined && this.#watchProblem === undefined
+    const { clock, rescanMs = defaultRescanMs } = this.#options
+    const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
+    const dueInMs = this.#files.nextWaitMs() ?? rescanInMs
+    const timer = clock.startTimer(Math.min(dueInMs, rescanInMs), () => {
+      if (dueInMs >= rescanInMs) this.#isListingDue = true
+      this.#wake.wake()
+    })
+    await this.#wake.wait()
+    timer.cancel()
+  }
+}
+
+interface FolderIdentity {
+  readonly isFile: boolean
+  readonly device: bigint
+  /** Differs when another folder stands in this one's place. */
+  readonly id: string
+}
+
+async function identify(folder: string): Promise<FolderIdentity> {
+  const stats = await stat(folder, { bigint: true })
+  const { dev, ino, birthtimeNs } = stats
+  // A single file is often replaced; that tells nothing of what stood beside it.
+  const id = stats.isFile() ? 'file' : `${dev}:${ino}:${birthtimeNs}`
+  return { isFile: stats.isFile(), device: dev, id }
+}

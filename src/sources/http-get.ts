@@ -1,0 +1,147 @@
+import type { Dispatcher } from 'undici'
+import { errorCode, errorMessage } from '../base/errors.ts'
+import { maxSourceBytes } from '../pod/decode-documents.ts'
+
+const maxRedirects = 5
+const redirectStatuses = [301, 302, 303, 307, 308]
+/** What the server said of the copy it sent last. */
+export interface Validators {
+  readonly etag?: string | undefined
+  readonly lastModified?: string | undefined
+}
+
+export interface HttpGet {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  /** Of the copy at hand, for asking only whether it still holds. */
+  readonly validators: Validators | undefined
+}
+
+/** How a request ended. */
+export type HttpAnswer =
+  | { readonly kind: 'content'; readonly bytes: Uint8Array; readonly validators: Validators | undefined }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'failed'; readonly message: string; readonly hint?: string | undefined }
+
+type ResponseHeaders = Dispatcher.ResponseData['headers']
+
+/** One GET, with a bounded number of redirects and a bounded body. Never rejects. */
+export async function getOnce(
+  dispatcher: Dispatcher,
+  get: HttpGet,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  try {
+    return await follow(dispatcher, get, signal)
+  } catch (error) {
+    return { kind: 'failed', message: describeFailure(error, signal) }
+  }
+}
+
+async function follow(dispatcher: Dispatcher, get: HttpGet, signal: AbortSignal): Promise<HttpAnswer> {
+  let { url } = get
+  for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
+    const response = await dispatcher.request({
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method: 'GET',
+      headers: headersFor(get, url),
+      signal,
+    })
+    const { statusCode, headers, body } = response
+    const location = first(headers, 'location')
+    if (!redirectStatuses.includes(statusCode) || location === undefined) {
+      return await readAnswer(response, get.validators)
+    }
+    body.on('error', () => undefined).destroy()
+    const next = URL.canParse(location, url) ? new URL(location, url) : undefined
+    if (next === undefined || !['http:', 'https:'].includes(next.protocol)) {
+      return { kind: 'failed', message: `the server answered ${statusCode} and leads to no web address` }
+    }
+    if (url.protocol === 'https:' && next.protocol === 'http:') {
+      return { kind: 'failed', message: `the server answered ${statusCode} and leads from https to http` }
+    }
+    url = next
+  }
+  return { kind: 'failed', message: `the server redirects more than ${maxRedirects} times` }
+}
+
+/** The configured headers and credentials go to the configured server and to no other. */
+function headersFor({ url, headers, validators }: HttpGet, target: URL): Record<string, string | string[]> {
+  const wanted = new Map<string, string | string[]>([
+    ['accept', 'application/yaml, application/json;q=0.9, */*;q=0.8'],
+    ['user-agent', 'podd'],
+  ])
+  if (target.origin === url.origin) {
+    if (url.username !== '') wanted.set('authorization', basicAuthorization(url))
+    for (const [name, values] of Object.entries(headers)) wanted.set(name.toLowerCase(), [...values])
+  }
+  wanted.set('accept-encoding', 'identity')
+  if (validators?.etag !== undefined) wanted.set('if-none-match', validators.etag)
+  if (validators?.lastModified !== undefined) wanted.set('if-modified-since', validators.lastModified)
+  return Object.fromEntries(wanted)
+}
+
+function basicAuthorization({ username, password }: URL): string {
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return `Basic ${Buffer.from(pair).toString('base64')}`
+}
+
+async function readAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  sent: Validators | undefined,
+): Promise<HttpAnswer> {
+  if (statusCode === 304 && sent !== undefined) {
+    await body.dump()
+    return { kind: 'unchanged' }
+  }
+  if (statusCode !== 200) {
+    body.on('error', () => undefined).destroy()
+    const isRefused = statusCode === 401 || statusCode === 403
+    const hint = isRefused ? 'check the credentials in the URL or the headers' : undefined
+    return { kind: 'failed', message: `the server answered ${statusCode}`, hint }
+  }
+  const encoding = first(headers, 'content-encoding')
+  if (encoding !== undefined && encoding !== 'identity') {
+    body.on('error', () => undefined).destroy()
+    return { kind: 'failed', message: `the server sent ${encoding}, which was not asked for` }
+  }
+  const chunks: Uint8Array[] = []
+  let sizeBytes = 0
+  for await (const chunk of body) {
+    if (!(chunk instanceof Uint8Array)) continue
+    sizeBytes += chunk.byteLength
+    if (sizeBytes > maxSourceBytes) {
+      body.on('error', () => undefined).destroy()
+      return { kind: 'failed', message: `the answer is larger than ${maxSourceBytes / 2 ** 20} MiB` }
+    }
+    chunks.push(chunk)
+  }
+  const etag = first(headers, 'etag')
+  const lastModified = first(headers, 'last-modified')
+  const validators = etag === undefined && lastModified === undefined ? undefined : { etag, lastModified }
+  return { kind: 'content', bytes: Buffer.concat(chunks), validators }
+}
+
+function first(headers: ResponseHeaders, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value : value?.[0]
+}
+
+const failures: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the server refuses connections',
+  ECONNRESET: 'the server broke the connection off',
+  UND_ERR_SOCKET: 'the server broke the connection off',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'the answer is shorter or longer than the server said',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name cannot be looked up',
+  ENETUNREACH: 'the network is unreachable',
+  EHOSTUNREACH: 'the host is unreachable',
+  UND_ERR_CONNECT_TIMEOUT: 'the server does not answer',
+}
+
+function describeFailure(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return errorMessage(signal.reason)
+  const code = errorCode(error)
+  return failures[code ?? ''] ?? `the request failed: ${errorMessage(error)}`
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import { errorMessage } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import type { SourceDocument, Problem, SourceName } from '../pod/document.ts'
+import type { LastGoodStore } from '../store/last-good.ts'
+
+/** Keeps one source's last good copy up to date, behind the source's back: nothing waits for the disk. */
+export class LastGoodSaver {
+  readonly #store: LastGoodStore
+  readonly #source: SourceName
+  readonly #location: string
+  readonly #logger: Logger
+  readonly #onProblem: () => void
+  #wanted: readonly SourceDocument[] | undefined
+  #saved = ''
+  #saving: Promise<void> | undefined
+  #problem: Problem | undefined
+
+  /** `onProblem` is called when `problem()` has changed. */
+  constructor(
+    store: LastGoodStore,
+    source: SourceName,
+    location: string,
+    logger: Logger,
+    onProblem: () => void,
+  ) {
+    this.#store = store
+    this.#source = source
+    this.#location = location
+    this.#logger = logger
+    this.#onProblem = onProblem
+  }
+
+  /** The copy on disk; undefined where there is none, or none that can be read. */
+  async load(): Promise<readonly SourceDocument[] | undefined> {
+    try {
+      const documents = await this.#store.load(this.#source, this.#location)
+      if (documents !== undefined) this.#saved = signature(documents)
+      return documents
+    } catch (error) {
+      this.#note('loaded', error)
+      return undefined
+    }
+  }
+
+  /** Saves this set soon, unless it is the one that was saved last. */
+  save(documents: readonly SourceDocument[]): void {
+    this.#wanted = documents
+    this.#saving ??= this.#run()
+  }
+
+  /** What keeps the copy from being saved. */
+  problem(): Problem | undefined {
+    return this.#problem
+  }
+
+  /** Resolves when all that was asked for is saved, or has failed to be. */
+  async flush(): Promise<void> {
+    await this.#saving
+  }
+
+  async #run(): Promise<void> {
+    // `#saving` has to be set before it is cleared, also where nothing is to be done.
+    await Promise.resolve()
+    while (this.#wanted !== undefined) {
+      const documents = this.#wanted
+      this.#wanted = undefined
+      const wantedSignature = signature(documents)
+      if (wantedSignature === this.#saved) continue
+      try {
+        await this.#store.save(this.#source, this.#location, documents)
+        this.#saved = wantedSignature
+        this.#note('saved', undefined)
+      } catch (error) {
+        this.#note('saved', error)
+      }
+    }
+    this.#saving = undefined
+  }
+
+  #note(what: 'loaded' | 'saved', error: unknown): void {
+    const message =
+      error === undefined
+        ? undefined
+        : `the last good copy of this source cannot be ${what}: ${errorMessage(error)}`
+    if (message === this.#problem?.message) return
+    this.#problem =
+      message === undefined ? undefined : { severity: 'warning', place: { path: this.#location }, message }
+    if (message !== undefined) this.#logger.error({ source: this.#source, err: error }, 'no last good copy')
+    this.#onProblem()
+  }
+}
+
+function signature(documents: readonly SourceDocument[]): string {
+  const text = JSON.stringify(documents.map(({ manifest, place }) => [manifest, place]))
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto'
+import type { BigIntStats } from 'node:fs'
+import { constants } from 'node:fs'
+import { lstat, open, stat } from 'node:fs/promises'
+import { errorCode } from '../base/errors.ts'
+import { maxSourceBytes } from '../pod/decode-documents.ts'
+
+/** What a file in the manifest directory looks like from outside. */
+export type FileLook =
+  | {
+      readonly kind: 'file'
+      /** Differs when the file was replaced, written or touched. */
+      readonly fingerprint: string
+      readonly sizeBytes: number
+      readonly modifiedAtMs: number
+    }
+  /** There is something, and it can't be read, for this reason. */
+  | { readonly kind: 'unreadable'; readonly fingerprint: string; readonly reason: string }
+  | { readonly kind: 'missing' }
+
+/** Looks at the file behind a name, following symlinks. Never throws. */
+export async function lookAtFile(path: string): Promise<FileLook> {
+  try {
+    return describe(await stat(path, { bigint: true }))
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT') return await describeMissing(path)
+    const reason = code === 'ELOOP' ? 'is a symlink that leads round in a circle' : `cannot be read: ${code}`
+    return { kind: 'unreadable', fingerprint: String(code), reason }
+  }
+}
+
+function describe(stats: BigIntStats): FileLook {
+  const fingerprint = `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`
+  if (!stats.isFile()) {
+    const reason = stats.isDirectory()
+      ? 'is a directory: folders inside the manifest directory are not read'
+      : 'is not a regular file'
+    return { kind: 'unreadable', fingerprint, reason }
+  }
+  if (stats.size > BigInt(maxSourceBytes)) {
+    return { kind: 'unreadable', fingerprint, reason: `is larger than ${maxSourceBytes / 2 ** 20} MiB` }
+  }
+  return {
+    kind: 'file',
+    fingerprint,
+    sizeBytes: Number(stats.size),
+    modifiedAtMs: Number(stats.mtimeNs / 1_000_000n),
+  }
+}
+
+async function describeMissing(path: string): Promise<FileLook> {
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false,
+  )
+  if (!isThere) return { kind: 'missing' }
+  return { kind: 'unreadable', fingerprint: 'dangling', reason: 'is a symlink to a file that is missing' }
+}
+
+export interface FileContent {
+  readonly bytes: Uint8Array
+  readonly hash: string
+}
+
+/**
+ * The content of a file that looked like `fingerprint`, or undefined where it looked otherwise
+ * before or after it was read. Throws what the system throws.
+ */
+export async function readUnchanged(path: string, fingerprint: string): Promise<FileContent | undefined> {
+  // A FIFO put in the file's place must not make this wait.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const before = describe(await file.stat({ bigint: true }))
+    if (before.kind !== 'file' || before.fingerprint !== fingerprint) return undefined
+    const bytes = await file.readFile()
+    const after = await lookAtFile(path)
+    if (after.kind !== 'file' || after.fingerprint !== fingerprint) return undefined
+    return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,34 @@
+/** Quiet time after which a file that is written in place counts as written. */
+export const settleMs = 10
+/** The same for one that looks half-written. */
+export const suspiciousMs = 400
+
+/** What tells whether a file in the directory is whole. */
+export interface FileFacts {
+  readonly sizeBytes: number
+  /** False where it came by a rename, which makes it whole at once. */
+  readonly isWrittenInPlace: boolean
+  /** Since its last change. */
+  readonly quietMs: number
+  readonly content?: {
+    readonly hasErrors: boolean
+    readonly endsCleanly: boolean
+    /** Fewer bytes, or fewer objects, than the version before. */
+    readonly givesLess: boolean
+  }
+}
+
+/**
+ * How long to wait yet before the file is taken as it stands: 0 is now. Linux tells Node of writes but
+ * not of closes, so a file that is written in place counts as whole after a short quiet time, and after
+ * a longer one when it is empty, doesn't parse, ends in the middle of a line or at the end of a page,
+ * or gives less than before: what a writer looks like that was stopped halfway.
+ */
+export function computeSettleWait({ sizeBytes, isWrittenInPlace, quietMs, content }: FileFacts): number {
+  if (!isWrittenInPlace && sizeBytes > 0) return 0
+  const isSuspicious =
+    sizeBytes === 0 ||
+    (content !== undefined &&
+      (content.hasErrors || content.givesLess || !content.endsCleanly || sizeBytes % 4096 === 0))
+  return Math.max(0, (isSuspicious ? suspiciousMs : settleMs) - quietMs)
+}

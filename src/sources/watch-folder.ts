@@ -1,0 +1,90 @@
+import { basename, dirname, resolve } from 'node:path'
+import { FSWatcher } from 'chokidar'
+import { errorCode } from '../base/errors.ts'
+
+/** What a watch saw. It is a hint: what the folder holds is read from the folder. */
+export type FolderHint =
+  /** A file was written, truncated or its attributes changed, in place. */
+  | { readonly kind: 'written'; readonly name: string }
+  /** A name came, went, or now means another file. */
+  | { readonly kind: 'renamed'; readonly name: string }
+  /** Anything may have changed, the folder itself included. */
+  | { readonly kind: 'folder' }
+
+export interface FolderWatch {
+  close(): Promise<void>
+}
+
+export interface FolderWatchHandlers {
+  readonly onHint: (hint: FolderHint) => void
+  /** The system refuses to watch (out of inotify watches, say); there may be no more hints. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/** The system has no more watches, files or memory to give. */
+const limitCodes: readonly string[] = ['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']
+
+/** Starts watching a folder, which need not exist. */
+export type WatchFolder = (path: string, handlers: FolderWatchHandlers) => FolderWatch
+
+/**
+ * Watches by inotify, through chokidar: the folder, the targets of symlinks in it, and, while it is
+ * missing, what lies above it. Its raw events are used, as they come before its own look at the file.
+ */
+export const watchFolder: WatchFolder = (path, handlers) => {
+  const folder = resolve(path)
+  let watcher = open()
+  let isClosed = false
+  const closing: Promise<void>[] = []
+
+  function open(): FSWatcher {
+    const opened = new FSWatcher({ depth: 0, atomic: false, ignoreInitial: true, usePolling: false })
+    opened.on('raw', (event, name, details) => {
+      handlers.onHint(toHint(folder, event, name, details))
+    })
+    opened.on('addDir', (added) => {
+      // A watch that waited for its folder sees the folder come but not what it holds.
+      if (resolve(added) !== folder || isClosed) return
+      closing.push(opened.close())
+      watcher = open()
+      handlers.onHint({ kind: 'folder' })
+    })
+    opened.on('unlinkDir', () => handlers.onHint({ kind: 'folder' }))
+    opened.on('ready', () => handlers.onHint({ kind: 'folder' }))
+    opened.on('error', (error) => {
+      // What is wrong with one path is seen when the folder is read.
+      if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
+      else handlers.onHint({ kind: 'folder' })
+    })
+    opened.add(folder)
+    return opened
+  }
+
+  return {
+    async close() {
+      isClosed = true
+      await Promise.all([...closing, watcher.close()])
+    },
+  }
+}
+
+function toHint(folder: string, event: string, name: unknown, details: unknown): FolderHint {
+  const isInside =
+    typeof details === 'object' &&
+    details !== null &&
+    'watchedPath' in details &&
+    details.watchedPath === folder
+  if (isInside && typeof name === 'string' && name !== basename(folder)) {
+    if (event === 'change') return { kind: 'written', name }
+    if (event === 'rename') return { kind: 'renamed', name }
+  }
+  return linkHint(folder, details) ?? { kind: 'folder' }
+}
+
+/** A change to the target of a symlink in the folder is a change of the link's file. */
+function linkHint(folder: string, details: unknown): FolderHint | undefined {
+  if (typeof details !== 'object' || details === null || !('watchedPath' in details)) return undefined
+  const { watchedPath } = details
+  if (typeof watchedPath !== 'string' || dirname(watchedPath) !== folder) return undefined
+  return { kind: 'written', name: basename(watchedPath) }
+}

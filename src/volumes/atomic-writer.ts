@@ -1,0 +1,183 @@
+import {
+  chmod,
+  lchown,
+  lstat,
+  mkdir,
+  readFile,
+  readdir,
+  readlink,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { formatTime } from '../base/clock.ts'
+import { errorCode } from '../base/errors.ts'
+import { newUuid } from '../base/random.ts'
+import type { VolumeFiles } from '../translate/volume-files.ts'
+import { VolumeError } from './volume-error.ts'
+
+const dataLink = '..data'
+const temporaryLink = '..data_tmp'
+
+/**
+ * Makes a folder show exactly these files, all of them changing at one instant: they are written to
+ * `..<time>`, then the link `..data` is swapped by a rename; what readers see are links through it
+ * (`pkg/volume/util/atomic_writer.go`, 1.36). The files before stay for a second, and go with the next call after
+ * that, so that who has just followed the link still finds them.
+ *
+ * @param options.group the owner of the files, for fsGroup
+ * @param options.nowMs the wall clock
+ * @returns whether anything changed
+ */
+export async function writeVolumeFiles(
+  folder: string,
+  files: VolumeFiles,
+  options: { readonly group?: number | undefined; readonly nowMs: number },
+): Promise<boolean> {
+  checkPaths(files)
+  const current = await currentFolder(folder)
+  await removeStale(folder, current, options.nowMs)
+  if (current !== undefined && (await holdsExactly(`${folder}/${current}`, files, options.group)))
+    return false
+  const fresh = `..${stampOf(options.nowMs)}.${newUuid().slice(0, 8)}`
+  try {
+    await writeFiles(`${folder}/${fresh}`, files, options.group)
+    await swapLink(folder, fresh)
+  } catch (error) {
+    await rm(`${folder}/${fresh}`, { recursive: true, force: true })
+    throw error
+  }
+  await showFiles(folder, files)
+  // From now on it is out of date.
+  if (current !== undefined) await touch(`${folder}/${current}`, options.nowMs)
+  return true
+}
+
+/** `2026_01_31_12_00_00` */
+function stampOf(wallMs: number): string {
+  return formatTime(wallMs).replaceAll(/[-:T]/gu, '_').slice(0, 19)
+}
+
+async function touch(path: string, wallMs: number): Promise<void> {
+  try {
+    await utimes(path, wallMs / 1000, wallMs / 1000)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
+}
+
+/** Whether files were ever shown there. */
+export async function hasVolumeFiles(folder: string): Promise<boolean> {
+  return (await currentFolder(folder)) !== undefined
+}
+
+/** The manifest's validation lets nothing else through; this holds should it ever not. */
+function checkPaths(files: VolumeFiles): void {
+  for (const path of files.keys()) {
+    const names = path.split('/')
+    if (path.startsWith('..') || names.some((name) => name === '' || name === '.' || name === '..')) {
+      throw new VolumeError('VOLUME_SETUP', `invalid path ${JSON.stringify(path)}`)
+    }
+  }
+}
+
+async function currentFolder(folder: string): Promise<string | undefined> {
+  try {
+    return await readlink(`${folder}/${dataLink}`)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** What was swapped out goes after this; sooner where there is much of it. */
+const keptMs = 1000
+const keptFolders = 32
+
+async function removeStale(folder: string, current: string | undefined, nowMs: number): Promise<void> {
+  const names = (await readdir(folder)).filter(
+    (name) => name.startsWith('..') && name !== dataLink && name !== current,
+  )
+  const stale = await Promise.all(
+    names.map(async (name) => ({ name, sinceMs: (await lstat(`${folder}/${name}`)).mtimeMs })),
+  )
+  stale.sort((a, b) => b.sinceMs - a.sinceMs)
+  for (const [index, { name, sinceMs }] of stale.entries()) {
+    const isRecent = Math.abs(nowMs - sinceMs) < keptMs
+    if (isRecent && index < keptFolders && name !== temporaryLink) continue
+    await rm(`${folder}/${name}`, { recursive: true, force: true })
+  }
+}
+
+async function holdsExactly(folder: string, files: VolumeFiles, group: number | undefined): Promise<boolean> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const found = entries.filter((entry) => !entry.isDirectory())
+  if (found.length !== files.size) return false
+  for (const [path, { data, mode }] of files) {
+    try {
+      const stats = await lstat(`${folder}/${path}`)
+      if (!stats.isFile() || stats.size !== data.byteLength) return false
+      if ((stats.mode & 0o7777) !== fileMode(mode, group)) return false
+      if (group !== undefined && stats.gid !== group) return false
+      if (!(await readFile(`${folder}/${path}`)).equals(data)) return false
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return false
+      throw error
+    }
+  }
+  return true
+}
+
+/** With fsGroup the group may read what the owner may (`pkg/volume/volume_linux.go`, roMask, 1.36). */
+function fileMode(mode: number, group: number | undefined): number {
+  return group === undefined ? mode : mode | 0o440
+}
+
+async function writeFiles(folder: string, files: VolumeFiles, group: number | undefined): Promise<void> {
+  await makeFolder(folder, group)
+  const made = new Set([folder])
+  for (const [path, { data, mode }] of files) {
+    for (const parent of parentsOf(path)) {
+      const at = `${folder}/${parent}`
+      if (made.has(at)) continue
+      await makeFolder(at, group)
+      made.add(at)
+    }
+    const file = `${folder}/${path}`
+    await writeFile(file, data, { mode: 0o600, flag: 'wx' })
+    if (group !== undefined) await lchown(file, 0, group)
+    await chmod(file, fileMode(mode, group))
+  }
+}
+
+async function makeFolder(path: string, group: number | undefined): Promise<void> {
+  await mkdir(path, { recursive: true })
+  if (group !== undefined) await lchown(path, 0, group)
+  await chmod(path, group === undefined ? 0o755 : 0o2755)
+}
+
+/** The folders on the way to a file, the topmost first. */
+function parentsOf(path: string): readonly string[] {
+  const names = dirname(path) === '.' ? [] : dirname(path).split('/')
+  return names.map((_, index) => names.slice(0, index + 1).join('/'))
+}
+
+async function swapLink(folder: string, target: string): Promise<void> {
+  const temporary = `${folder}/${temporaryLink}`
+  await rm(temporary, { force: true })
+  await symlink(target, temporary)
+  await rename(temporary, `${folder}/${dataLink}`)
+}
+
+/** The links through `..data`: new ones first, then those to what is gone go. */
+async function showFiles(folder: string, files: VolumeFiles): Promise<void> {
+  const wanted = new Set([...files.keys()].map((path) => path.split('/')[0] ?? path))
+  const shown = new Set((await readdir(folder)).filter((name) => !name.startsWith('..')))
+  for (const name of wanted) if (!shown.has(name)) await symlink(`${dataLink}/${name}`, `${folder}/${name}`)
+  for (const name of shown) {
+    if (!wanted.has(name)) await rm(`${folder}/${name}`, { recursive: true, force: true })
+  }
+}

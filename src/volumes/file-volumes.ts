@@ -1,0 +1,58 @@
+import { chmod, lchown, mkdir } from 'node:fs/promises'
+import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
+import { MissingReference } from '../translate/missing-reference.ts'
+import type { VolumeFiles } from '../translate/volume-files.ts'
+import { hasVolumeFiles, writeVolumeFiles } from './atomic-writer.ts'
+import { ensureTmpfs } from './ensure-tmpfs.ts'
+import { volumeFolder } from './pod-folder.ts'
+import type { PrepareVolume, VolumeContext } from './volume-plugin.ts'
+
+/** Where the files of each kind lie. All but ConfigMaps may hold secrets, or follow one that does. */
+const kinds = {
+  configMap: { folder: 'configmap', inMemory: false },
+  secret: { folder: 'secret', inMemory: true },
+  downwardAPI: { folder: 'downward-api', inMemory: true },
+  projected: { folder: 'projected', inMemory: true },
+} as const
+
+/**
+ * A folder of files that podd writes and keeps up to date: configMap, secret, downwardAPI, projected. What an
+ * object that went away gave before stays, so that the pod's containers can restart
+ * (`pkg/volume/{configmap,secret,downwardapi,projected}`, 1.36).
+ */
+export const prepareFiles: PrepareVolume = async (volume, context) => {
+  const kind = kindOf(volume)
+  if (kind === undefined) return undefined
+  const { rootDir, uid, fsGroup, nowMs } = context
+  const folder = volumeFolder(rootDir, uid, kind.folder, volume.name)
+  const files = await filesOf(volume, context, folder)
+  if (files !== undefined) {
+    await mkdir(folder, { recursive: true, mode: 0o750 })
+    if (kind.inMemory) await ensureTmpfs(folder, context.memoryBytes)
+    if (fsGroup !== undefined) await lchown(folder, 0, fsGroup.gid)
+    await chmod(folder, fsGroup === undefined ? 0o777 : 0o2777)
+    await writeVolumeFiles(folder, files, { group: fsGroup?.gid, nowMs })
+  }
+  return { hostPath: folder, selinuxRelabel: true, files: true }
+}
+
+function kindOf(volume: VolumeSpec): (typeof kinds)[keyof typeof kinds] | undefined {
+  if (volume.configMap !== undefined) return kinds.configMap
+  if (volume.secret !== undefined) return kinds.secret
+  if (volume.downwardAPI !== undefined) return kinds.downwardAPI
+  return volume.projected === undefined ? undefined : kinds.projected
+}
+
+/** Undefined: what is there stays. */
+async function filesOf(
+  volume: VolumeSpec,
+  context: VolumeContext,
+  folder: string,
+): Promise<VolumeFiles | undefined> {
+  try {
+    return context.files(volume)
+  } catch (error) {
+    if (error instanceof MissingReference && (await hasVolumeFiles(folder))) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,112 @@
+import type { FileHandle } from 'node:fs/promises'
+import { mkdir, open, realpath } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { errorCode } from '../base/errors.ts'
+import { VolumeError } from './volume-error.ts'
+
+/** Names a file without opening what it is (open(2), O_PATH); Node has no constant for it. */
+const openPath = 0o10000000
+/** Never through a symbolic link. */
+const step = openPath | constants.O_NOFOLLOW
+
+/**
+ * Opens what lies at a path inside a folder, as an O_PATH handle, and never anything outside, whatever a
+ * container does to the folder meanwhile: symbolic links are followed once, to find where the path ends;
+ * that has to be in the folder, and is then walked down to, one name after another, without following any
+ * (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The caller closes the handle.
+ * @throws VolumeError where it leads out; the system's error (ENOENT) where nothing is there
+ */
+export async function openInside(folder: string, path: string): Promise<FileHandle> {
+  const root = await realpath(folder)
+  const target = await realpath(`${root}/${path}`)
+  return walk(root, stepsBetween(root, target, path))
+}
+
+/**
+ * The same for a folder that is made, with all above it, where it isn't there
+ * (`doSafeMakeDir`, 1.36).
+ * @param mode permission bits of what is made, whatever the umask is
+ */
+export async function makeInside(folder: string, path: string, mode: number): Promise<FileHandle> {
+  const root = await realpath(folder)
+  const names = path.split('/').filter((name) => name !== '' && name !== '.')
+  if (names.includes('..')) throw leadsOut(path)
+  const existing = await deepestExisting(root, names)
+  const known = stepsBetween(root, existing.target, path)
+  return walk(root, [...known, ...existing.missing], { fromStep: known.length, mode })
+}
+
+/** The deepest folder on the way that is there, its links followed, and the names that are missing below. */
+async function deepestExisting(
+  root: string,
+  names: readonly string[],
+): Promise<{ readonly target: string; readonly missing: readonly string[] }> {
+  for (let count = names.length; count > 0; count -= 1) {
+    try {
+      const target = await realpath([root, ...names.slice(0, count)].join('/'))
+      return { target, missing: names.slice(count) }
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+  return { target: root, missing: names }
+}
+
+function stepsBetween(root: string, target: string, path: string): readonly string[] {
+  if (target === root) return []
+  const prefix = root === '/' ? '/' : `${root}/`
+  if (!target.startsWith(prefix)) throw leadsOut(path)
+  return target.slice(prefix.length).split('/')
+}
+
+async function walk(
+  root: string,
+  names: readonly string[],
+  make?: { readonly fromStep: number; readonly mode: number },
+): Promise<FileHandle> {
+  let at = await open(root, step)
+  for (const [index, name] of names.entries()) {
+    const below = at
+    try {
+      const path = `${handlePath(below)}/${name}`
+      const makes = make !== undefined && index >= make.fromStep
+      if (makes) await makeFolder(path)
+      at = await open(path, step)
+      if ((await at.stat()).isSymbolicLink()) {
+        await at.close()
+        throw leadsOut(names.join('/'))
+      }
+      if (makes) await setMode(at, make.mode)
+    } finally {
+      await below.close()
+    }
+  }
+  return at
+}
+
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+  }
+}
+
+/** An O_PATH handle can't be changed itself; the folder is opened anew through it. */
+async function setMode(at: FileHandle, mode: number): Promise<void> {
+  const folder = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    await folder.chmod(mode)
+  } finally {
+    await folder.close()
+  }
+}
+
+/** A path by which this process alone reaches exactly what the handle holds. */
+export function handlePath(handle: FileHandle): string {
+  return `/proc/self/fd/${handle.fd}`
+}
+
+function leadsOut(path: string): VolumeError {
+  return new VolumeError('VOLUME_SETUP', `path ${JSON.stringify(path)} leads out of its volume`)
+}

@@ -1,0 +1,50 @@
+import { PoddError, errorMessage } from '../base/errors.ts'
+import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
+import type { HostVolume } from '../translate/mounts.ts'
+import { prepareClaim } from './claim.ts'
+import { prepareEmptyDir } from './empty-dir.ts'
+import { prepareFiles } from './file-volumes.ts'
+import { prepareHostPath } from './host-path.ts'
+import { prepareImageVolume } from './image-volume.ts'
+import { VolumeError } from './volume-error.ts'
+import type { PrepareVolume, VolumeContext } from './volume-plugin.ts'
+
+const kinds: readonly PrepareVolume[] = [
+  prepareEmptyDir,
+  prepareHostPath,
+  prepareFiles,
+  prepareClaim,
+  prepareImageVolume,
+]
+
+/**
+ * Makes all volumes of a pod ready and gives where they lie, by name. May be repeated at any time: what is
+ * ready stays as it is, with what containers wrote to it.
+ * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words
+ */
+export async function prepareVolumes(
+  volumes: readonly VolumeSpec[],
+  context: VolumeContext,
+): Promise<ReadonlyMap<string, HostVolume>> {
+  const ready = await Promise.all(
+    volumes.map(async (volume) => [volume.name, await prepareVolume(volume, context)] as const),
+  )
+  return new Map(ready)
+}
+
+async function prepareVolume(volume: VolumeSpec, context: VolumeContext): Promise<HostVolume> {
+  try {
+    for (const prepare of kinds) {
+      const ready = await prepare(volume, context)
+      if (ready !== undefined) return ready
+    }
+    throw new VolumeError('VOLUME_SETUP', 'its kind is not supported')
+  } catch (error) {
+    throw new VolumeError(
+      'VOLUME_SETUP',
+      `MountVolume.SetUp failed for volume "${volume.name}" : ${errorMessage(error)}`,
+      error,
+      error instanceof PoddError ? error.hint : undefined,
+    )
+  }
+}

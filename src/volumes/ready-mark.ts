@@ -1,0 +1,37 @@
+import { access, mkdir, writeFile } from 'node:fs/promises'
+import type { PodUid } from '../pod/ids.ts'
+import { podFolder } from './pod-folder.ts'
+
+/**
+ * Does what a volume needs once in a pod's life: containers may change owners and modes afterwards, and
+ * keep what they changed when they restart. A podd that is killed on the way does it again.
+ */
+export async function onceForPod(
+  { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
+  volume: string,
+  act: () => Promise<void>,
+): Promise<void> {
+  const folder = `${podFolder(rootDir, uid)}/ready`
+  const mark = `${folder}/${volume}`
+  if (await isThere(mark)) return
+  await act()
+  await mkdir(folder, { recursive: true, mode: 0o750 })
+  await writeFile(mark, '')
+}
+
+/** Whether it was done. */
+export function isReady(
+  { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
+  volume: string,
+): Promise<boolean> {
+  return isThere(`${podFolder(rootDir, uid)}/ready/${volume}`)
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await access(path)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,40 @@
+import { mkdir, open, writeFile } from 'node:fs/promises'
+import { errorCode } from '../base/errors.ts'
+import type { PodUid } from '../pod/ids.ts'
+import { podFolder } from './pod-folder.ts'
+
+/** The resolv.conf that the pod's containers share. */
+function resolvConfPath(rootDir: string, uid: PodUid): string {
+  return `${podFolder(rootDir, uid)}/resolv.conf`
+}
+
+/**
+ * Writes a pod's resolv.conf and gives its path. It is written in place, never swapped: containers have
+ * this very file mounted, and see the change.
+ */
+export async function writeResolvConf(rootDir: string, uid: PodUid, content: string): Promise<string> {
+  const path = resolvConfPath(rootDir, uid)
+  if (await refreshResolvConf(rootDir, uid, content)) return path
+  await mkdir(podFolder(rootDir, uid), { recursive: true, mode: 0o750 })
+  await writeFile(path, content, { mode: 0o644 })
+  return path
+}
+
+/** Brings the file of a pod that has one up to date; gives whether it has. The file is never empty in between. */
+export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
+  try {
+    const file = await open(resolvConfPath(rootDir, uid), 'r+')
+    try {
+      if ((await file.readFile('utf8')) === content) return true
+      const bytes = Buffer.from(content)
+      await file.write(bytes, 0, bytes.length, 0)
+      await file.truncate(bytes.length)
+      return true
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}

@@ -1,0 +1,33 @@
+import { realpath, rm } from 'node:fs/promises'
+import { errorCode, errorMessage } from '../base/errors.ts'
+import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
+import type { PodUid } from '../pod/ids.ts'
+import { podFolder } from './pod-folder.ts'
+import { VolumeError } from './volume-error.ts'
+
+/**
+ * Removes a pod's folder with all that podd made for it. What is mounted there is found in the kernel's
+ * mount table, so that nothing has to be remembered, and unmounted first: the removal never reaches into a
+ * filesystem that is mounted into the folder. No container of the pod may be left. A folder that is gone
+ * already is fine.
+ * @throws VolumeError VOLUME_TEARDOWN
+ */
+export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<void> {
+  if (!/^[\w-]+$/.test(uid)) {
+    throw new VolumeError('VOLUME_TEARDOWN', `not a pod's UID: ${JSON.stringify(uid)}`)
+  }
+  try {
+    const folder = await realpath(podFolder(rootDir, uid))
+    for (const mountPoint of mountsBelow(folder, readMounts())) await unmount(mountPoint)
+    const [left] = mountsBelow(folder, readMounts())
+    if (left !== undefined) throw new Error(`${left} is still mounted`)
+    await rm(folder, { recursive: true, force: true })
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return
+    throw new VolumeError(
+      'VOLUME_TEARDOWN',
+      `cannot remove the folder of pod ${uid}: ${errorMessage(error)}`,
+      error,
+    )
+  }
+}

@@ -1,0 +1,28 @@
+import type { PodUid } from '../pod/ids.ts'
+import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
+import type { HostVolume } from '../translate/mounts.ts'
+import type { VolumeFiles } from '../translate/volume-files.ts'
+import type { FsGroup } from './fs-group.ts'
+
+/** What a kind of volume gets to know of the pod and the host. */
+export interface VolumeContext {
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly rootDir: string
+  /** What the pod may have in memory at most: its memory limit, or else the host's memory. */
+  readonly memoryBytes: number
+  readonly fsGroup: FsGroup | undefined
+  /** The files that such a volume holds now; undefined for volumes of other kinds. Throws MissingReference. */
+  readonly files: (volume: VolumeSpec) => VolumeFiles | undefined
+  /** Whether there is a claim of that name in the pod's namespace. */
+  readonly hasClaim: (name: string) => boolean
+  /** The wall clock. */
+  readonly nowMs: number
+}
+
+/**
+ * Makes one volume ready, or leaves it as it is where it was ready before; undefined where the volume is of
+ * another kind. What it makes lies in the pod's folder and goes with it (teardown-volumes.ts).
+ * Throws VolumeError.
+ */
+export type PrepareVolume = (volume: VolumeSpec, context: VolumeContext) => Promise<HostVolume | undefined>
