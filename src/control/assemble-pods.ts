@@ -1,0 +1,209 @@
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import { protoPath } from '../base/proto-path.ts'
+import { systemRandom } from '../base/random.ts'
+import type { PoddConfig } from '../config/options.ts'
+import { CgroupfsPodCgroups } from '../host/cgroups-cgroupfs.ts'
+import type { CgroupSystem } from '../host/cgroups-layout.ts'
+import { createSystemdCaller } from '../host/cgroups-systemd-bus.ts'
+import { SystemdPodCgroups } from '../host/cgroups-systemd.ts'
+import type { PodCgroups } from '../host/cgroups.ts'
+import { followResolver } from '../host/follow-resolver.ts'
+import { readHostInfo } from '../host/host-info.ts'
+import type { HostInfo } from '../host/host-info.ts'
+import { readHostResolver } from '../host/host-resolver.ts'
+import { readCgroupChoice, saveCgroupChoice } from '../host/kept-cgroups.ts'
+import type { CgroupChoice } from '../host/kept-cgroups.ts'
+import { readNodeAddress } from '../host/node-address.ts'
+import { ContainerLogFolders } from '../logs/container-log-folders.ts'
+import type { SourceName } from '../pod/document.ts'
+import { createProbeRunner } from '../probes/run-probe.ts'
+import { isCriError } from '../cri/cri-error.ts'
+import { PodRecordStore } from '../store/pod-records.ts'
+import type { ResolvConf } from '../translate/dns.ts'
+import type { ResourceFacts } from '../translate/resources.ts'
+import { admissionRules } from './admission-rules.ts'
+import { RingEventRecorder } from './event-recorder.ts'
+import { keepCgroups, rootOf } from './keep-cgroups.ts'
+import { createHookRunner } from './lifecycle-hooks.ts'
+import { createPodCgroups, createPodVolumes, readIfThere } from './local-pod-host.ts'
+import { ObjectStore } from './object-store.ts'
+import { PodSystem } from './pod-system.ts'
+import { RuntimeAccess } from './runtime-access.ts'
+
+/** The Kubernetes release whose behaviour podd matches. */
+export const kubernetesVersion = '1.36'
+
+/** A host without cgroups: podd doctor says so, and the runtime will too. */
+const noCgroups: CgroupSystem = { version: 1, hierarchies: [] }
+
+/** The host's address may change; it is looked up again after this. */
+const addressAgeMs = 10_000
+
+export interface PodAssembly {
+  readonly hostInfo: HostInfo
+  readonly hostName: string
+  readonly runtime: RuntimeAccess
+  readonly events: RingEventRecorder
+  readonly pods: PodSystem
+  /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
+  readonly removeCgroups: () => Promise<readonly string[]>
+}
+
+export interface AssemblyOptions {
+  readonly config: PoddConfig
+  readonly sources: readonly SourceName[]
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** Constructs everything that runs pods, from the config; nothing is started yet. */
+export function assemblePods(options: AssemblyOptions): PodAssembly {
+  const { clock, logger } = options
+  const hostInfo = readHostInfo()
+  const { config, warning } = keepCgroups(options.config, hostInfo.cgroups ?? noCgroups)
+  if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups stay where they are')
+  const hostName = config.hostnameOverride ?? hostInfo.hostname
+  const runtime = new RuntimeAccess({
+    config,
+    hostInfo,
+    clock,
+    logger,
+  })
+  const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, clock, logger })
+  const resources: ResourceFacts = {
+    cgroupVersion: hostInfo.cgroups?.version ?? 1,
+    memoryCapacityBytes: hostInfo.memoryBytes,
+    minOomScoreAdj: hostInfo.minOomScoreAdj,
+    cpuCfsQuota: config.cpuCfsQuota,
+    cpuCfsQuotaPeriodUs: config.cpuCfsQuotaPeriodMs * 1000,
+    swapController: hostInfo.swapController,
+    swapBytes: config.swapBehavior === 'LimitedSwap' ? hostInfo.swapBytes : 0,
+    oomKillsGroup: !config.singleProcessOomKill,
+    hugePageSizes: hostInfo.hugePageSizes,
+  }
+  const treeOf = ({ root, driver }: CgroupChoice): PodCgroups => {
+    const where = { system: hostInfo.cgroups ?? noCgroups, root, clock }
+    return driver === 'systemd'
+      ? new SystemdPodCgroups(where, createSystemdCaller(clock))
+      : new CgroupfsPodCgroups(where)
+  }
+  const openTree = async (): Promise<PodCgroups> => {
+    const root = rootOf(config)
+    const driver = await runtime.askCgroupDriver()
+    const before = readCgroupChoice(config.rootDir)
+    if (before !== undefined && (before.root !== root || before.driver !== driver)) {
+      // No pod is left there, or it would have been kept to.
+      const left = await treeOf(before).removeQosTree()
+      if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the cgroups of before are still in use')
+    }
+    saveCgroupChoice(config.rootDir, { root, driver })
+    return treeOf({ root, driver })
+  }
+  const client = runtime.client.runtime
+  const objects = new ObjectStore()
+  const capacity = { cpu: String(hostInfo.cpus), memory: String(hostInfo.memoryBytes) }
+  const pods = new PodSystem({
+    host: {
+      calls: client,
+      cgroups: createPodCgroups({
+        openTree,
+        resources,
+        cpus: hostInfo.cpus,
+        pidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : undefined,
+      }),
+      volumes: createPodVolumes({
+        rootDir: config.rootDir,
+        memoryBytes: hostInfo.memoryBytes,
+        objects,
+        capacity,
+        hostName,
+        clock,
+      }),
+      logs: new ContainerLogFolders(config),
+      hooks: createHookRunner({ execSync: client.execSync, clock, kubernetesVersion }),
+      instance: runtime.instance,
+      hostName,
+      readHostsFile: () => readIfThere('/etc/hosts'),
+      readResolver: () => readResolver(config.resolvConf),
+      followResolver: (onHint, signal) =>
+        followResolver(
+          { path: config.resolvConf ?? '/etc/resolv.conf', clock, recheckMs: config.syncFrequencyMs, onHint },
+          signal,
+        ),
+      hostIps: config.nodeIps.length > 0 ? () => config.nodeIps : rememberAddress(clock),
+      selinux: hostInfo.selinux,
+      resources,
+      capacity,
+      objects,
+      security: {
+        seccompRoot: `${config.rootDir}/seccomp`,
+        seccompDefault: config.seccompDefault,
+        appArmor: hostInfo.appArmor,
+      },
+    },
+    objects,
+    runtime: client,
+    images: runtime.client.images,
+    runtimeEvents: runtime.events(),
+    records: new PodRecordStore(config.rootDir),
+    events,
+    runProbe: createProbeRunner({
+      clock,
+      kubernetesVersion,
+      healthProtoPath: protoPath('grpc-health.proto'),
+      execSync: async ({ containerId, cmd, timeoutMs, signal }) => {
+        try {
+          const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
+          const { exitCode, stdout, stderr } = await client.execSync(
+            { containerId, cmd, timeout },
+            { signal },
+          )
+          return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
+        } catch (error) {
+          if (isCriError(error, 'RUNTIME_TIMEOUT')) return { exitCode: -1, output: '', timedOut: true }
+          throw error
+        }
+      },
+    }),
+    clock,
+    random: systemRandom,
+    logger,
+    sources: options.sources,
+    runtimeName: () => runtime.name,
+    maxPods: config.maxPods,
+    admission: admissionRules(config, hostInfo),
+    syncFrequencyMs: config.syncFrequencyMs,
+    podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
+    maxContainerRestartPeriodMs: config.maxContainerRestartPeriodMs,
+    serializeImagePulls: config.serializeImagePulls,
+    registryPullQps: config.registryPullQps,
+    registryBurst: config.registryBurst,
+  })
+  return {
+    hostInfo,
+    hostName,
+    runtime,
+    events,
+    pods,
+    removeCgroups: async () => (await openTree()).removeQosTree(),
+  }
+}
+
+/** An empty setting gives pods no servers (the kubelet's `resolvConf`). */
+async function readResolver(path: string | undefined): Promise<ResolvConf> {
+  return path === undefined ? { servers: [], searches: [], options: [] } : readHostResolver(path)
+}
+
+function rememberAddress(clock: Clock): () => readonly string[] {
+  let addresses: readonly string[] = []
+  let readAtMs = -Infinity
+  return () => {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - readAtMs > addressAgeMs) {
+      addresses = [readNodeAddress()]
+      readAtMs = nowMs
+    }
+    return addresses
+  }
+}

@@ -1,0 +1,149 @@
+import { join } from 'node:path'
+import type { EventObject } from '../api/objects.ts'
+import type { Clock, Timer } from '../base/clock.ts'
+import { formatTime } from '../base/clock.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Logger } from '../base/logger.ts'
+import type { EventRecorder, PodEvent } from '../pod/pod-event.ts'
+import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../store/atomic-file.ts'
+
+/** How many different events are kept; the oldest go first. */
+const capacity = 1000
+/** Events are written together, at most this often. */
+const flushEveryMs = 2000
+
+interface Kept {
+  readonly event: PodEvent
+  readonly firstAtMs: number
+  lastAtMs: number
+  count: number
+}
+
+export interface RingEventRecorderOptions {
+  readonly rootDir: string
+  readonly hostName: string
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same
+ * event again raises a count. A disk that can't be written costs the copy, never the pods.
+ */
+export class RingEventRecorder implements EventRecorder {
+  readonly #options: RingEventRecorderOptions
+  readonly #path: string
+  /** Oldest first: a Map keeps the order of insertion. */
+  readonly #events = new Map<string, Kept>()
+  readonly #subscribers = new Set<(event: EventObject) => void>()
+  #timer: Timer | undefined
+  #flushing: Promise<void> = Promise.resolve()
+  #failing = false
+
+  constructor(options: RingEventRecorderOptions) {
+    this.#options = options
+    this.#path = join(options.rootDir, 'events.json')
+  }
+
+  /** Takes up what an earlier podd kept; a file that can't be read is no reason not to start. */
+  async load(): Promise<void> {
+    await removeAtomicFileTemps(this.#path)
+    try {
+      const value: unknown = JSON.parse((await readIfExists(this.#path)) ?? '[]')
+      if (!Array.isArray(value)) return
+      for (const item of value) if (isKept(item)) this.#events.set(keyOf(item.event), item)
+    } catch (error) {
+      this.#options.logger.warn({ err: error, path: this.#path }, 'earlier events cannot be read')
+    }
+  }
+
+  record(event: PodEvent): void {
+    const nowMs = this.#options.clock.wallMs()
+    const key = keyOf(event)
+    const known = this.#events.get(key)
+    const kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0 }
+    kept.lastAtMs = nowMs
+    kept.count += 1
+    this.#events.delete(key)
+    this.#events.set(key, kept)
+    if (this.#events.size > capacity) {
+      const [oldest] = this.#events.keys()
+      if (oldest !== undefined) this.#events.delete(oldest)
+    }
+    for (const subscriber of this.#subscribers) subscriber(this.#toObject(kept))
+    this.#timer ??= this.#options.clock.startTimer(flushEveryMs, () => {
+      void this.flush()
+    })
+  }
+
+  /** Oldest first. */
+  list(): readonly EventObject[] {
+    return [...this.#events.values()].map((kept) => this.#toObject(kept))
+  }
+
+  subscribe(listener: (event: EventObject) => void): () => void {
+    this.#subscribers.add(listener)
+    return () => {
+      this.#subscribers.delete(listener)
+    }
+  }
+
+  /** Writes what isn't written yet; never throws. */
+  async flush(): Promise<void> {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#flushing = this.#flushing.then(() => this.#write())
+    await this.#flushing
+  }
+
+  async #write(): Promise<void> {
+    try {
+      await writeFileAtomic(this.#path, JSON.stringify([...this.#events.values()]))
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing)
+        this.#options.logger.warn({ err: error, path: this.#path }, 'events cannot be written')
+      this.#failing = true
+    }
+  }
+
+  #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+    const { pod, container } = event
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: {
+        name: `${pod.name}.${firstAtMs.toString(16)}`,
+        namespace: pod.namespace,
+        creationTimestamp: formatTime(firstAtMs),
+      },
+      involvedObject: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        namespace: pod.namespace,
+        name: pod.name,
+        uid: pod.uid,
+        ...(container === undefined ? {} : { fieldPath: `spec.containers{${container}}` }),
+      },
+      type: event.type,
+      reason: event.reason,
+      message: event.message,
+      source: { component: 'podd', host: this.#options.hostName },
+      firstTimestamp: formatTime(firstAtMs),
+      lastTimestamp: formatTime(lastAtMs),
+      count,
+    }
+  }
+}
+
+function keyOf({ pod, container, type, reason, message }: PodEvent): string {
+  return JSON.stringify([pod.uid, container, type, reason, message])
+}
+
+function isKept(value: unknown): value is Kept {
+  if (!isJsonObject(value) || !isJsonObject(value['event']) || !isJsonObject(value['event']['pod']))
+    return false
+  const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
+  const { event } = value
+  return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
+}

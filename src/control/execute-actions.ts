@@ -1,0 +1,111 @@
+import type { PodAction } from '../decide/pod-action.ts'
+import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
+import type { PodContext, SandboxInUse } from './pod-context.ts'
+import { resizeContainers } from './resize-containers.ts'
+import { fetchImage, startContainer } from './start-container.ts'
+import { settleAll, stopContainer, stopPod } from './stop-containers.ts'
+
+/** `stop`: the rest of the plan rests on this action, which failed; the pod is looked at anew later. */
+type Outcome = 'done' | 'stop'
+
+type Executors = {
+  readonly [Kind in PodAction['kind']]: (
+    ctx: PodContext,
+    action: Extract<PodAction, { kind: Kind }>,
+  ) => Promise<Outcome>
+}
+
+/** What carries out each kind of action. */
+const executors: Executors = {
+  'stop-pod': async (ctx) => {
+    await stopPod(ctx)
+    return 'done'
+  },
+  'create-sandbox': async (ctx, action) => ((await createSandbox(ctx, action.attempt)) ? 'done' : 'stop'),
+  'stop-container': async (ctx, action) => {
+    await stopContainer(ctx, action)
+    return 'done'
+  },
+  'start-container': async (ctx, action) => {
+    const sandbox = await sandboxInUse(ctx)
+    if (sandbox === undefined) return 'stop'
+    await startContainer(ctx, sandbox, action)
+    return 'done'
+  },
+  'fetch-image': async (ctx, action) => {
+    const image = await fetchImage(ctx, undefined, action.spec)
+    if (image !== undefined) ctx.noteFresh(action.spec.image)
+    return 'done'
+  },
+  'resize-containers': async (ctx, action) => {
+    await resizeContainers(ctx, action)
+    return 'done'
+  },
+  'remove-containers': async (ctx, action) => {
+    await settleAll(action.ids.map((id) => removeContainer(ctx, id)))
+    return 'done'
+  },
+  'remove-sandboxes': async (ctx, action) => {
+    await settleAll(action.ids.map((id) => removeSandbox(ctx, id)))
+    return 'done'
+  },
+}
+
+/**
+ * Carries a plan out, in order. Containers that are stopped one after another in the plan are stopped
+ * at the same time. Throws what a call threw; the pod's worker reads back what came of it.
+ */
+export async function executeActions(ctx: PodContext, actions: readonly PodAction[]): Promise<void> {
+  for (let index = 0; index < actions.length;) {
+    ctx.manifestSignal.throwIfAborted()
+    const end = actions.findIndex((action, at) => at >= index && action.kind !== 'stop-container')
+    const together = end === index ? [] : actions.slice(index, end === -1 ? undefined : end)
+    if (together.length > 0) {
+      await settleAll(together.map((action) => execute(ctx, action)))
+      index += together.length
+      continue
+    }
+    const action = actions[index]
+    if (action === undefined || (await execute(ctx, action)) === 'stop') return
+    index += 1
+  }
+}
+
+function execute(ctx: PodContext, action: PodAction): Promise<Outcome> {
+  switch (action.kind) {
+    case 'stop-pod':
+      return executors[action.kind](ctx, action)
+    case 'create-sandbox':
+      return executors[action.kind](ctx, action)
+    case 'stop-container':
+      return executors[action.kind](ctx, action)
+    case 'start-container':
+      return executors[action.kind](ctx, action)
+    case 'fetch-image':
+      return executors[action.kind](ctx, action)
+    case 'resize-containers':
+      return executors[action.kind](ctx, action)
+    case 'remove-containers':
+      return executors[action.kind](ctx, action)
+    case 'remove-sandboxes':
+      return executors[action.kind](ctx, action)
+  }
+}
+
+async function sandboxInUse(ctx: PodContext): Promise<SandboxInUse | undefined> {
+  ctx.sandbox ??= await useObservedSandbox(ctx)
+  return ctx.sandbox
+}
+
+async function removeContainer(ctx: PodContext, id: string): Promise<void> {
+  await ctx.host.calls.removeContainer({ containerId: id })
+  const container = ctx.observed.containers.find((candidate) => candidate.id === id)
+  if (container === undefined) return
+  await ctx.host.logs.remove(ctx.ref, container)
+  await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
+}
+
+async function removeSandbox(ctx: PodContext, id: string): Promise<void> {
+  await ctx.host.calls.stopPodSandbox({ podSandboxId: id })
+  await ctx.host.calls.removePodSandbox({ podSandboxId: id })
+}

@@ -1,0 +1,133 @@
+import type { Clock } from '../base/clock.ts'
+import type { PodCgroups as CgroupTree } from '../host/cgroups.ts'
+import type { ObjectReader } from '../pod/local-object.ts'
+import { quantityValue } from '../pod/quantity.ts'
+import { computeQosClass } from '../pod/qos.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import { podSecurityContextSchema } from '../pod/schema/pod-schema.ts'
+import { fieldOf } from '../pod/validation/issues.ts'
+import { burstableShares, largerPodResources, podCgroupResources } from '../translate/resources.ts'
+import type { ResourceFacts } from '../translate/resources.ts'
+import type { ResourceList } from '../translate/spec-view.ts'
+import { computeVolumeFiles } from '../translate/volume-files.ts'
+import { readIfExists } from '../store/atomic-file.ts'
+import { writeEtcHosts } from '../volumes/etc-hosts-file.ts'
+import type { FsGroup } from '../volumes/fs-group.ts'
+import { prepareVolumes } from '../volumes/prepare-volumes.ts'
+import { readInside } from '../volumes/read-inside.ts'
+import { refreshResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
+import { measureDiskUsage } from '../volumes/disk-usage.ts'
+import { volumeFolder } from '../volumes/pod-folder.ts'
+import { bindSubPath } from '../volumes/sub-path.ts'
+import { teardownVolumes } from '../volumes/teardown-volumes.ts'
+import {
+  prepareTerminationLog,
+  readTerminationLog,
+  removeTerminationLog,
+} from '../volumes/termination-log.ts'
+import type { PodCgroups, PodVolumes } from './pod-host.ts'
+
+/** The pods' folders under `<root-dir>/pods`. */
+export function createPodVolumes(options: {
+  readonly rootDir: string
+  readonly memoryBytes: number
+  readonly objects: ObjectReader
+  readonly capacity: ResourceList
+  readonly hostName: string
+  readonly clock: Clock
+}): PodVolumes {
+  const { rootDir, objects, capacity, hostName, clock } = options
+  return {
+    prepare: (uid, pod) => {
+      const { namespace } = pod.metadata
+      const fields = { pod, uid, nodeName: hostName, hostIps: [], podIps: [] }
+      return prepareVolumes(pod.spec.volumes, {
+        uid,
+        namespace,
+        rootDir,
+        memoryBytes: podMemoryBytes(pod, options.memoryBytes),
+        fsGroup: fsGroupOf(pod),
+        files: (volume) => computeVolumeFiles(volume, { fields, capacity, objects }),
+        hasClaim: (name) => objects.get('PersistentVolumeClaim', namespace, name) !== undefined,
+        nowMs: clock.wallMs(),
+      })
+    },
+    readFile: readInside,
+    measureEmptyDir: (uid, volume) => measureDiskUsage(volumeFolder(rootDir, uid, 'empty-dir', volume)),
+    bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
+    writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
+    writeResolvConf: (uid, text) => writeResolvConf(rootDir, uid, text),
+    refreshResolvConf: (uid, text) => refreshResolvConf(rootDir, uid, text),
+    makeTerminationLog: (uid, container, restartCount) =>
+      prepareTerminationLog({ rootDir, uid, container, restartCount }),
+    readTerminationLog: (uid, container, restartCount) =>
+      readTerminationLog({ rootDir, uid, container, restartCount }),
+    removeTerminationLog: (uid, container, restartCount) =>
+      removeTerminationLog({ rootDir, uid, container, restartCount }),
+    teardown: (uid) => teardownVolumes(rootDir, uid),
+  }
+}
+
+function fsGroupOf(pod: Pod): FsGroup | undefined {
+  const context = fieldOf(pod.spec, 'securityContext', podSecurityContextSchema)
+  if (context?.fsGroup === undefined) return undefined
+  return { gid: context.fsGroup, changePolicy: context.fsGroupChangePolicy ?? 'Always' }
+}
+
+/** The pod's memory limit, if every container has one; else what the host has. */
+function podMemoryBytes(pod: Pod, hostBytes: number): number {
+  const limits = pod.spec.containers.map((container) => container.resources.limits['memory'])
+  const known = limits.filter((limit) => limit !== undefined)
+  if (known.length < limits.length) return hostBytes
+  return known.reduce((sum, limit) => sum + quantityValue(limit), 0)
+}
+
+/** The kernel's share of a host that has nothing but pods to run; the kubelet gives kubepods the node's CPUs. */
+function kubepodsShares(cpus: number): number {
+  return Math.max(2, cpus * 1024)
+}
+
+/** The pods' cgroups; the levels above them follow the pods that are there. */
+export function createPodCgroups(options: {
+  /** Asked once, when the first pod needs it: only the runtime may know which driver it is. */
+  readonly openTree: () => Promise<CgroupTree>
+  readonly resources: ResourceFacts
+  readonly cpus: number
+  readonly pidsLimit: number | undefined
+}): PodCgroups {
+  const { resources, cpus, pidsLimit } = options
+  let opened: Promise<CgroupTree> | undefined
+  const openTree = (): Promise<CgroupTree> => (opened ??= options.openTree())
+  const pods = new Map<string, Pod>()
+  const update = (tree: CgroupTree): Promise<void> =>
+    tree.ensureQosTree({
+      kubepods: kubepodsShares(cpus),
+      burstable: burstableShares([...pods.values()].map((pod) => pod.spec)),
+    })
+  return {
+    async ensure(uid, pod, before = pod) {
+      const tree = await openTree()
+      const known = pods.get(uid)
+      const cgroup = { uid, qosClass: computeQosClass(pod.spec) }
+      if (known !== pod) {
+        pods.set(uid, pod)
+        if (known === undefined || cgroup.qosClass === 'Burstable') await update(tree)
+      }
+      const [now, then] = [before, pod].map(({ spec }) => podCgroupResources(spec, resources, pidsLimit))
+      if (now !== undefined && then !== undefined) await tree.ensurePod(cgroup, largerPodResources(now, then))
+      return tree.parentOf(cgroup)
+    },
+    async remove(uid) {
+      const known = pods.get(uid)
+      pods.delete(uid)
+      const tree = await openTree()
+      await tree.removePod(uid)
+      if (known !== undefined && computeQosClass(known.spec) === 'Burstable') await update(tree)
+    },
+  }
+}
+
+/** A small file of the host's, such as /etc/hosts; empty where there is none. */
+export async function readIfThere(path: string): Promise<string> {
+  return (await readIfExists(path)) ?? ''
+}

@@ -1,0 +1,140 @@
+import { admitPod } from '../decide/admit-pod.ts'
+import type { Admission, HostLimits, Neighbour } from '../decide/admit-pod.ts'
+import { podSecurityProblem } from '../decide/pod-security.ts'
+import { preflightPod } from '../decide/preflight-pod.ts'
+import type { ResizeRefusal } from '../decide/resize.ts'
+import { resolveClasses } from '../decide/resolve-classes.ts'
+import type { ClassFacts, RuntimeClassFacts } from '../decide/resolve-classes.ts'
+import type { SourceName } from '../pod/document.ts'
+import type { ObjectReader } from '../pod/local-object.ts'
+import { withClasses } from '../pod/pod-classes.ts'
+import type { RuntimeFeatures } from '../pod/runtime-features.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { SecurityPolicy } from '../pod/security-policy.ts'
+
+/** What the config and the machine say about which pods may run. */
+export interface AdmissionRules {
+  readonly limits: HostLimits
+  readonly allowedUnsafeSysctls: readonly string[]
+  /** AppArmor is on. */
+  readonly appArmor: boolean
+  /** RuntimeClasses by name, beside those of documents, which come first. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+  /** A source's policy, and where it stands in the config. */
+  readonly policies: Readonly<
+    Record<SourceName, { readonly policy: SecurityPolicy; readonly settings: string }>
+  >
+}
+
+const unbound: SecurityPolicy = {
+  level: 'privileged',
+  allowedHostPaths: [],
+  allowedCapabilities: [],
+  allowedHostPorts: [],
+  allowedRegistries: [],
+}
+
+/** Rules that let in what the host has room for. */
+export function openRules(limits: HostLimits): AdmissionRules {
+  return {
+    limits,
+    allowedUnsafeSysctls: [],
+    appArmor: false,
+    runtimeClasses: new Map(),
+    policies: {
+      file: { policy: unbound, settings: 'podSecurity.file' },
+      http: { policy: unbound, settings: 'podSecurity.url' },
+    },
+  }
+}
+
+/** A pod that asks to be let in. */
+export interface Candidate {
+  readonly pod: Pod
+  readonly source: SourceName
+  readonly neighbours: readonly Neighbour[]
+  /** It was let in before and has been started: rules that came later don't end it. */
+  readonly isAccepted: boolean
+}
+
+/** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
+export class PodAdmission {
+  readonly #rules: AdmissionRules
+  readonly #objects: ObjectReader
+  readonly #features: () => RuntimeFeatures | undefined
+
+  constructor(
+    rules: AdmissionRules,
+    facts: { readonly objects: ObjectReader; readonly features: () => RuntimeFeatures | undefined },
+  ) {
+    this.#rules = rules
+    this.#objects = facts.objects
+    this.#features = facts.features
+  }
+
+  admit({ pod, source, neighbours, isAccepted }: Candidate): Admission {
+    if (isAccepted) return this.#readmit(pod, neighbours)
+    const refusal = this.refusal(pod, source)
+    if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
+    const resolved = resolveClasses(pod.spec, this.#classFacts())
+    if (resolved.kind === 'refused')
+      return { kind: 'blocked', reason: 'FailedCreate', message: resolved.message }
+    const { classes } = resolved
+    const problem = this.#preflight(pod, classes.runtimeHandler)
+    if (problem !== undefined) return problem
+    const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
+    return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
+  }
+
+  /**
+   * Why the host has no room for what a running pod asks for more
+   * (`pkg/kubelet/allocation/allocation_manager.go` canResizePod, Kubernetes 1.36).
+   */
+  refuseResize(pod: Pod, neighbours: readonly Neighbour[]): ResizeRefusal | undefined {
+    const limits = { ...this.#rules.limits, maxPods: Infinity }
+    const alone = admitPod(pod, [], limits)
+    if (alone.kind === 'rejected') return { reason: 'Infeasible', message: alone.message }
+    const beside = admitPod(pod, neighbours, limits)
+    return beside.kind === 'rejected' ? { reason: 'Deferred', message: beside.message } : undefined
+  }
+
+  /** Why the policy of its source forbids a pod. */
+  refusal(pod: Pod, source: SourceName): string | undefined {
+    const { policy, settings } = this.#rules.policies[source]
+    return podSecurityProblem(pod.spec, policy, settings)
+  }
+
+  /** Nothing is taken from a pod that has run, but what the runtime lost it can't be given. */
+  #readmit(pod: Pod, neighbours: readonly Neighbour[]): Admission {
+    const problem = this.#preflight(pod, '')
+    if (problem?.kind === 'blocked') return problem
+    return admitPod(pod, neighbours, { maxPods: Infinity })
+  }
+
+  #preflight(pod: Pod, runtimeHandler: string) {
+    const { allowedUnsafeSysctls, appArmor } = this.#rules
+    return preflightPod(pod.spec, {
+      runtime: this.#features(),
+      runtimeHandler,
+      allowedUnsafeSysctls,
+      appArmor,
+    })
+  }
+
+  #classFacts(): ClassFacts {
+    const documents = this.#objects.list('RuntimeClass')
+    return {
+      runtimeClasses: new Map([
+        ...this.#rules.runtimeClasses,
+        ...documents.map(({ metadata, handler, overhead }): [string, RuntimeClassFacts] => [
+          metadata.name,
+          { handler, overhead: overhead?.podFixed },
+        ]),
+      ]),
+      priorityClasses: new Map(
+        this.#objects.list('PriorityClass').map((found) => [found.metadata.name, found]),
+      ),
+      handlers: this.#features()?.handlers,
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
+import type { PodAction } from '../decide/pod-action.ts'
+import type { Hold } from '../decide/pod-facts.ts'
+import type { ContainerResize } from '../decide/resize.ts'
+import type { ContainerId, PodRef, SandboxId } from '../pod/ids.ts'
+import type { ObservedPod } from '../pod/observed.ts'
+import type { EventRecorder } from '../pod/pod-event.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { ImagePuller } from './image-puller.ts'
+import type { PodHost } from './pod-host.ts'
+
+/** The sandbox that containers are started in. */
+export interface SandboxInUse {
+  readonly id: SandboxId
+  readonly config: cri.PodSandboxConfigInput
+  readonly ips: readonly string[]
+}
+
+/** A pod in the hands of its executors, for the length of one pass. */
+export interface PodContext {
+  readonly ref: PodRef
+  readonly pod: Pod
+  readonly manifestHash: string
+  /** Of its RuntimeClass; empty for the runtime's default. */
+  readonly runtimeHandler: string
+  /** As read at the start of the pass. */
+  readonly observed: ObservedPod
+  readonly host: PodHost
+  readonly images: ImagePuller
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Aborted when the pod is to end, or podd lets go of it; ends waits only. */
+  readonly signal: AbortSignal
+  /** Aborted also when the manifest has changed: for waits for what it may not want any more. */
+  readonly manifestSignal: AbortSignal
+  /** The runtime can make read-only what is mounted below a mount, too. */
+  readonly recursiveReadOnly: boolean
+  /** By when all containers shall be gone, where the pod is ending. */
+  readonly deadlineMs: number | undefined
+  /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
+  claimPreStop(id: ContainerId): Promise<boolean>
+  /** Has the cost of this restart on record before it is made. */
+  charge(action: Extract<PodAction, { kind: 'start-container' }>): Promise<void>
+  hold(key: string, hold: Hold): void
+  /** This image was made sure of just now. */
+  noteFresh(image: string): void
+  /** Whether it was; asks once. */
+  takeFresh(image: string): boolean
+  /** The pod with the resources that its running containers have by now. */
+  appliedPod(): Pod
+  /** A container has its new resources. */
+  noteResized(resize: ContainerResize): void
+  /** Set by create-sandbox, or from what is observed. */
+  sandbox: SandboxInUse | undefined
+}
+
+/** Records an event of the pod, or of one of its containers. */
+export function recordEvent(
+  ctx: Pick<PodContext, 'events' | 'ref'>,
+  event: { type: 'Normal' | 'Warning'; reason: string; message: string; container?: string },
+): void {
+  ctx.events.record({ pod: ctx.ref, ...event })
+}

@@ -1,0 +1,117 @@
+import { PoddError, errorMessage } from '../base/errors.ts'
+import { endOf } from '../decide/container-view.ts'
+import type { PodAction } from '../decide/pod-action.ts'
+import type { ContainerId, PodUid } from '../pod/ids.ts'
+import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
+import type { ContainerHistory, PodRecord } from '../pod/pod-record.ts'
+
+export interface PodMemoryDeps {
+  readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
+  /** What a container said at its end; never rejects. */
+  readonly readEndMessage: (container: ObservedContainer) => Promise<string>
+  /** A write failed of which nothing depends for now. */
+  readonly onUnwritten: (message: string) => void
+}
+
+/**
+ * What podd remembers of one pod: its record, in memory and on disk. Changed by the pod's worker alone,
+ * and written when that says so.
+ */
+export class PodMemory {
+  readonly #deps: PodMemoryDeps
+  #record: PodRecord
+  /** What is on disk; differs from the record while the disk can't be written. */
+  #saved: PodRecord | undefined
+  /** The write under way; the next begins when it is done, so that none overtakes a later one. */
+  #writing: Promise<unknown> = Promise.resolve()
+
+  constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
+    this.#deps = deps
+    this.#record = initial.record
+    this.#saved = initial.saved ? initial.record : undefined
+  }
+
+  get record(): PodRecord {
+    return this.#record
+  }
+
+  /** Everything that is known stands on disk. */
+  get isSaved(): boolean {
+    return this.#saved === this.#record
+  }
+
+  change(fields: Partial<PodRecord>): void {
+    this.#record = { ...this.#record, ...fields }
+  }
+
+  changeContainer(name: string, fields: Partial<ContainerHistory>): void {
+    const { containers } = this.#record
+    this.change({ containers: { ...containers, [name]: { ...containers[name], ...fields } } })
+  }
+
+  /** Takes down what a restart costs. */
+  charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
+    if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
+    this.changeContainer(spec.name, { backoff })
+  }
+
+  forgetBackoffs(): void {
+    for (const name of Object.keys(this.#record.containers))
+      this.changeContainer(name, { backoff: undefined })
+  }
+
+  /** Takes down how containers ended, before anything removes them. */
+  async rememberEnds({ containers }: ObservedPod): Promise<void> {
+    const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
+      state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
+    // Oldest first, so that each end pushes the one before it back.
+    for (const container of containers.toReversed()) {
+      if (!isNews(container)) continue
+      const ended = { ...endOf(container), message: await this.#deps.readEndMessage(container) }
+      this.changeContainer(container.name, {
+        ended,
+        endedBefore: this.#record.containers[container.name]?.ended,
+      })
+    }
+  }
+
+  /** Whether a container's preStop hook is still to be run; it counts as begun from now on, also for a podd to come. */
+  async claimPreStop(id: ContainerId, { containers }: ObservedPod): Promise<boolean> {
+    const { preStopBegun = [] } = this.#record
+    if (preStopBegun.includes(id)) return false
+    const known = preStopBegun.filter((begun) => containers.some((container) => container.id === begun))
+    this.change({ preStopBegun: [...known, id] })
+    await this.save('best-effort')
+    return true
+  }
+
+  /**
+   * `required`: what follows rests on it, so a disk that can't be written stops it here.
+   * `best-effort`: what runs goes on; the record is written when the disk can.
+   * @throws PoddError RECORD_WRITE
+   */
+  async save(need: 'required' | 'best-effort'): Promise<void> {
+    const write = this.#writing.then(() => this.#write())
+    this.#writing = write.catch(() => undefined)
+    try {
+      await write
+    } catch (error) {
+      const message = `cannot write the pod's record: ${errorMessage(error)}`
+      if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
+      this.#deps.onUnwritten(message)
+    }
+  }
+
+  /** Forgets the pod. Throws what the disk throws. */
+  async remove(): Promise<void> {
+    await this.#writing
+    await this.#deps.records.remove(this.#record.uid)
+  }
+
+  async #write(): Promise<void> {
+    const record = this.#record
+    if (this.#saved === record) return
+    await this.#deps.records.save(record)
+    this.#saved = record
+  }
+}

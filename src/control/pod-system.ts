@@ -1,0 +1,367 @@
+import type { Clock, Timer } from '../base/clock.ts'
+import { PoddError } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import type { RandomSource } from '../base/random.ts'
+import { isCriError } from '../cri/cri-error.ts'
+import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
+import { backoffLimits } from '../decide/restart-policy.ts'
+import { mergeSnapshots } from '../decide/merge-snapshots.ts'
+import type { Problem, SourceName, SourceSnapshot } from '../pod/document.ts'
+import type { EventRecorder } from '../pod/pod-event.ts'
+import type { RuntimeFeatures } from '../pod/runtime-features.ts'
+import { podKey } from '../pod/ids.ts'
+import type { PodKey, PodUid } from '../pod/ids.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import { podFromManifest } from '../pod/pod-from-manifest.ts'
+import type { RunProbe } from '../probes/run-probe.ts'
+import { readRuntimeFeatures } from '../translate/read-runtime-features.ts'
+import type { PodRecordStore } from '../store/pod-records.ts'
+import { DesiredPods } from './desired-pods.ts'
+import { ImagePuller } from './image-puller.ts'
+import type { PodHost } from './pod-host.ts'
+import { refersTo } from './object-store.ts'
+import type { ObjectStore } from './object-store.ts'
+import { openRules, PodAdmission } from './pod-admission.ts'
+import type { AdmissionRules } from './pod-admission.ts'
+import { podResolvConf } from './pod-resolver.ts'
+import { PodWorker } from './pod-worker.ts'
+import { probedPod } from './probed-pod.ts'
+import { Prober } from './prober.ts'
+import { RuntimeObserver } from './runtime-observer.ts'
+import type { RuntimeEventSource } from './runtime-observer.ts'
+import { renamePods } from './rename-pods.ts'
+import { findMissingReference } from './resolve-pod.ts'
+import { StatusStore } from './status-store.ts'
+import { SyncLoop } from './sync-loop.ts'
+import { watchVolumeLimits } from './volume-limits.ts'
+
+export interface PodSystemOptions {
+  readonly host: PodHost
+  /** Empty; the sources fill it. */
+  readonly objects: ObjectStore
+  readonly runtime: RuntimeService
+  readonly images: ImageService
+  /** Undefined where the runtime serves no events. */
+  readonly runtimeEvents: RuntimeEventSource | undefined
+  readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove'>
+  readonly events: EventRecorder
+  readonly runProbe: RunProbe
+  readonly clock: Clock
+  readonly random: RandomSource
+  readonly logger: Logger
+  /** The sources that are configured: none of their pods goes before all have spoken. */
+  readonly sources: readonly SourceName[]
+  /** `containerd`; asked when a status is made. */
+  readonly runtimeName: () => string
+  readonly maxPods: number
+  /** Beside `maxPods`; left out, whatever fits is let in. */
+  readonly admission?: AdmissionRules
+  readonly syncFrequencyMs: number
+  /** Appended to the names of all pods (`-<node>`), or empty. */
+  readonly podNameSuffix: string
+  readonly maxContainerRestartPeriodMs: number
+  readonly serializeImagePulls: boolean
+  readonly registryPullQps: number
+  readonly registryBurst: number
+}
+
+const learnAgainMs = 10_000
+
+const notListedYet = 'waiting for the container runtime'
+
+/** How long the runtime may take to answer the first question: as long as a call may take. */
+const firstListMs = 120_000
+/** How long pods may take to end beyond their grace: a runtime on a full disk may never say that they did. */
+const endingSlackMs = 20_000
+
+/** How long the pods' workers may take to let go when podd ends. */
+const letGoMs = 3000
+
+/** The loops and what they share, wired together. Knows nothing of sockets, files watched or flags. */
+export class PodSystem {
+  readonly statuses = new StatusStore()
+  readonly objects: ObjectStore
+  readonly #options: PodSystemOptions
+  readonly #loop: SyncLoop
+  readonly #observer: RuntimeObserver
+  readonly #desired: DesiredPods
+  readonly #prober: Prober
+  readonly #snapshots = new Map<SourceName, SourceSnapshot>()
+  #runtimeProblem: string | undefined = notListedYet
+  #features: RuntimeFeatures | undefined
+  #learnTimer: Timer | undefined
+  #listed = false
+  /** Every source has told of its objects. */
+  #objectsKnown = false
+  #problems: readonly Problem[] = []
+
+  constructor(options: PodSystemOptions) {
+    const { clock, random, logger, events, host } = options
+    this.#options = options
+    this.objects = options.objects
+    this.#loop = new SyncLoop(
+      {
+        snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
+        runtime: ({ uid }) => {
+          const worker = this.#desired.worker(uid)
+          if (worker === undefined) this.#endOrphans()
+          else worker.notice()
+        },
+        health: ({ health }) => this.#onHealth(health.healthy ? undefined : health.message),
+        stage: ({ worker }) => {
+          if (worker.stage === 'stopped') this.#prober.removePod(worker.ref.uid)
+          if (worker.stage === 'gone') {
+            this.#prober.removePod(worker.ref.uid)
+            this.#observer.forgetPod(worker.ref.uid)
+          }
+          this.#desired.onStage(worker)
+        },
+        probe: ({ uid }) => this.#desired.worker(uid)?.notice(),
+      },
+      logger,
+    )
+    this.#observer = new RuntimeObserver({
+      calls: options.runtime,
+      events: options.runtimeEvents,
+      clock,
+      random,
+      logger,
+      instance: host.instance,
+      relistMs: options.syncFrequencyMs,
+      onChange: (uid) => this.#loop.post({ kind: 'runtime', uid }),
+      onHealth: (health) => this.#loop.post({ kind: 'health', health }),
+      isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
+    })
+    this.#prober = new Prober({
+      clock,
+      random,
+      runProbe: options.runProbe,
+      events,
+      onResult: ({ uid }) => this.#loop.post({ kind: 'probe', uid }),
+    })
+    const images = new ImagePuller({
+      images: options.images,
+      events,
+      clock,
+      serialize: options.serializeImagePulls,
+      pullQps: options.registryPullQps,
+      pullBurst: options.registryBurst,
+    })
+    this.#desired = new DesiredPods({
+      images,
+      podFromManifest,
+      missingReference: (pod) => findMissingReference(host, pod),
+      clock,
+      logger,
+      admission: new PodAdmission(options.admission ?? openRules({ maxPods: options.maxPods }), {
+        objects: this.objects,
+        features: () => this.#features,
+      }),
+      observedPods: () => this.#observer.pods(),
+      makeWorker: (input) =>
+        new PodWorker(
+          {
+            host,
+            images,
+            events,
+            records: options.records,
+            observe: (uid) => this.#observer.read(uid),
+            probes: this.#prober.verdicts(input.record.uid),
+            publish: (uid, object) => {
+              if (object === undefined) this.statuses.remove(uid)
+              else this.statuses.publish(uid, object)
+            },
+            onObserved: (worker) => {
+              this.#prober.setPod(probedPod(worker, host.hostIps()))
+            },
+            onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
+            clock,
+            random,
+            logger,
+            limits: backoffLimits(options.maxContainerRestartPeriodMs),
+            runtimeName: options.runtimeName,
+            runtimeProblem: () => this.#runtimeProblem,
+            objectsKnown: () => this.#objectsKnown,
+            recursiveReadOnly: (handler) =>
+              this.#features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
+          },
+          input,
+        ),
+    })
+  }
+
+  /** Documents that are not followed, and why; warnings too. */
+  problems(): readonly Problem[] {
+    return [...this.#problems, ...this.objects.problems(), ...this.#desired.problems()]
+  }
+
+  /** Why the runtime can't be used for now. */
+  get runtimeProblem(): string | undefined {
+    return this.#runtimeProblem
+  }
+
+  /** What the sources gave last. */
+  snapshots(): readonly SourceSnapshot[] {
+    return [...this.#snapshots.values()]
+  }
+
+  /** The pod's worker. */
+  findPod(uid: PodUid): PodWorker | undefined {
+    return this.#desired.worker(uid)
+  }
+
+  /** The pods of which something may still run. */
+  livePods(): readonly Pod[] {
+    return [...this.#desired.workers()].map((worker) => worker.pod)
+  }
+
+  offerSnapshot(snapshot: SourceSnapshot): void {
+    this.#loop.post({ kind: 'snapshot', snapshot })
+  }
+
+  /** The runtime went or came back, as somebody else found out; undefined: look. */
+  reportRuntime(problem: string | undefined): void {
+    if (problem === undefined) this.#observer.requestRelist()
+    else this.#observer.reportGone(problem)
+  }
+
+  /** Runs until the signal is aborted, then lets go of the pods, which run on. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { records, unreadable } = await this.#options.records.load()
+    for (const { path, message } of unreadable) {
+      this.#options.logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
+    }
+    this.#desired.adopt(records)
+    for (const worker of this.#desired.workers()) worker.wake()
+    const following = this.#options.host.followResolver?.(() => void this.#refreshResolvers(), signal)
+    const limits = {
+      workers: () => this.#desired.workers(),
+      measure: (uid: PodUid, volume: string) => this.#options.host.volumes.measureEmptyDir(uid, volume),
+      clock: this.#options.clock,
+      logger: this.#options.logger,
+    }
+    const limiting = watchVolumeLimits(limits, signal)
+    await Promise.all([following, limiting, this.#loop.run(signal), this.#observer.run(signal)])
+    this.#prober.stop()
+    this.#learnTimer?.cancel()
+    const stopped = this.#desired.stop()
+    const done = new AbortController()
+    await Promise.race([stopped, this.#options.clock.sleep(letGoMs, done.signal).catch(() => {})])
+    done.abort()
+  }
+
+  /** Ends every pod; resolves when all are gone. For `podd down`: `run` goes on meanwhile. */
+  async endAll(options: {
+    readonly graceSeconds: number | undefined
+    readonly signal: AbortSignal
+  }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
+    const { clock } = this.#options
+    const listedByMs = clock.monotonicMs() + firstListMs
+    while (!this.#listed) {
+      if (clock.monotonicMs() > listedByMs)
+        throw new PoddError('RUNTIME_UNAVAILABLE', this.#runtimeProblem ?? 'the runtime cannot be listed')
+      await clock.sleep(20, options.signal)
+    }
+    this.#desired.endOrphans()
+    const workers = [...this.#desired.workers()]
+    for (const worker of workers) {
+      worker.start()
+      worker.end({
+        cause: 'removed',
+        reason: 'Killing',
+        message: 'podd is taken down',
+        graceSeconds: options.graceSeconds ?? worker.pod.spec.terminationGracePeriodSeconds,
+      })
+    }
+    const graces = workers.map((worker) => worker.record.ending?.graceSeconds ?? 0)
+    const giveUpAtMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000 + endingSlackMs
+    while (workers.some((worker) => worker.stage !== 'gone') && clock.monotonicMs() < giveUpAtMs)
+      await clock.sleep(20, options.signal)
+    const stuck = workers.filter((worker) => worker.stage !== 'gone').map(({ ref }) => podKey(ref))
+    return { ended: workers.length - stuck.length, stuck }
+  }
+
+  #onSnapshot(snapshot: SourceSnapshot): void {
+    this.#snapshots.set(snapshot.source, renamePods(snapshot, this.#options.podNameSuffix))
+    this.#reconcile()
+  }
+
+  /** The host's resolver may have changed: what runs follows it. */
+  async #refreshResolvers(): Promise<void> {
+    const { host, logger } = this.#options
+    const conf = await host.readResolver().catch((error: unknown) => {
+      logger.warn({ err: error }, "the host's resolver cannot be read")
+    })
+    if (conf === undefined) return
+    for (const { classedPod, ref } of this.#desired.workers()) {
+      try {
+        await host.volumes.refreshResolvConf(ref.uid, podResolvConf(classedPod, conf))
+      } catch (error) {
+        logger.warn({ pod: ref.name, uid: ref.uid, err: error }, "a pod cannot follow the host's resolver")
+      }
+    }
+  }
+
+  /** A runtime that came back may be another version. */
+  async #learnFeatures(): Promise<void> {
+    const { runtime, logger, clock } = this.#options
+    this.#learnTimer?.cancel()
+    if (this.#runtimeProblem !== undefined) return
+    try {
+      const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
+      this.#features = readRuntimeFeatures(version, status)
+      this.#desired.reviewAdmission()
+    } catch (error) {
+      logger.warn({ err: error }, 'the container runtime does not say what it can do')
+      this.#learnTimer = clock.startTimer(learnAgainMs, () => void this.#learnFeatures())
+    }
+  }
+
+  #onHealth(problem: string | undefined): void {
+    const before = this.#runtimeProblem
+    this.#runtimeProblem = problem
+    if (problem === undefined && before !== undefined) void this.#learnFeatures()
+    if (problem === undefined && !this.#listed) {
+      this.#listed = true
+      this.#desired.reviewAdmission()
+      this.#reconcile()
+    }
+    if (before !== problem) for (const worker of this.#desired.workers()) worker.wake()
+  }
+
+  /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
+  #reconcile(): void {
+    const { sources } = this.#options
+    const merged = mergeSnapshots(
+      sources.flatMap((name) => this.#snapshots.get(name) ?? []),
+      (key) => {
+        const holder = this.objects.holder(key)
+        if (holder !== undefined) return holder
+        for (const worker of this.#desired.workers()) {
+          if (`${worker.ref.namespace}/${worker.ref.name}` === key) return worker.record
+        }
+        return undefined
+      },
+    )
+    this.#problems = merged.problems
+    const changed = this.objects.replace(merged.objects)
+    for (const worker of this.#desired.workers()) if (refersTo(worker.pod, changed)) worker.reviewReferences()
+    if (!this.#listed) return
+    this.#desired.reconcile(merged.wanted, () => this.#allReady())
+    const isSilent = (source: SourceName): boolean =>
+      sources.includes(source) && this.#snapshots.get(source)?.ready !== true
+    this.#desired.startAdopted(isSilent)
+    this.#endOrphans()
+    // What waits for objects may be sure now that there are no more.
+    if (!this.#objectsKnown && this.#allReady()) for (const worker of this.#desired.workers()) worker.wake()
+    this.#objectsKnown = this.#allReady()
+  }
+
+  #allReady(): boolean {
+    return this.#options.sources.every((name) => this.#snapshots.get(name)?.ready === true)
+  }
+
+  #endOrphans(): void {
+    if (this.#listed && this.#allReady()) this.#desired.endOrphans()
+  }
+}

@@ -1,0 +1,255 @@
+import type { Clock } from '../base/clock.ts'
+import { PoddError, errorMessage } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import type { PoddConfig } from '../config/options.ts'
+import { ContainerdEvents } from '../containerd/event-stream.ts'
+import { EmbeddedContainerd } from '../containerd/embedded-containerd.ts'
+import { findContainerd, findShims } from '../containerd/containerd-process.ts'
+import { importImageFile } from '../containerd/import-image.ts'
+import { containerdPlaces } from '../containerd/containerd-places.ts'
+import { NetworkRules } from '../containerd/network-rules.ts'
+import { CriClient } from '../cri/cri-client.ts'
+import { CriEvents } from '../cri/cri-event-stream.ts'
+import { loadProto } from '../cri/load-proto.ts'
+import { pickRuntimeEvents } from '../cri/pick-runtime-events.ts'
+import { chooseCgroupDriver } from '../host/cgroups-layout.ts'
+import type { CgroupDriver } from '../host/cgroups-layout.ts'
+import type { HostInfo } from '../host/host-info.ts'
+import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
+import type { EventsCandidate } from '../cri/pick-runtime-events.ts'
+import type { RuntimeEventSource } from './runtime-observer.ts'
+
+export interface RuntimeAccessOptions {
+  readonly config: PoddConfig
+  readonly hostInfo: HostInfo
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** How soon after a sandbox was asked for its rules are there, usually. */
+const rulesSettleMs = 2000
+
+/** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
+const firstAnswerMs = 5000
+const meetAgainMs = 2000
+
+/**
+ * The container runtime, whichever it is: the embedded one, started and watched, or one behind a
+ * socket. It need not be there when podd starts.
+ */
+export class RuntimeAccess {
+  readonly client: CriClient
+  readonly endpoint: string
+  /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
+  readonly instance: string
+  readonly #options: RuntimeAccessOptions
+  readonly #embedded: EmbeddedContainerd | undefined
+  readonly #calls = new Map<string, number>()
+  #name = 'containerd'
+  #version: string | undefined
+  /** Aborted when a sandbox is made: it brings rules of the firewall with it. */
+  #sandboxMade = new AbortController()
+
+  constructor(options: RuntimeAccessOptions) {
+    const { config, clock, logger } = options
+    this.#options = options
+    const places = containerdPlaces(config.rootDir, config.runDir)
+    const isEmbedded = config.containerRuntimeEndpoint === 'embedded'
+    this.endpoint = isEmbedded ? `unix://${places.socketPath}` : config.containerRuntimeEndpoint
+    this.instance = isEmbedded ? '' : places.unitName
+    this.#embedded = isEmbedded
+      ? new EmbeddedContainerd({
+          rootDir: config.rootDir,
+          runDir: config.runDir,
+          cgroupDriver: this.cgroupDriver(),
+          sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
+          podCidrs: config.podCidrs,
+          clock,
+          logger,
+        })
+      : undefined
+    this.client = new CriClient({
+      endpoint: this.endpoint,
+      imageEndpoint: config.imageServiceEndpoint,
+      clock,
+      onCall: (method) => {
+        this.#calls.set(method, (this.#calls.get(method) ?? 0) + 1)
+        if (method === 'RunPodSandbox') this.#sandboxMade.abort()
+      },
+    })
+  }
+
+  /** As the runtime names itself; `containerd` until it has. */
+  get name(): string {
+    return this.#name
+  }
+
+  /** How many calls of each RPC were sent. */
+  get calls(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#calls)
+  }
+
+  get version(): string | undefined {
+    return this.#version
+  }
+
+  /** Who makes cgroups, as far as can be said before the runtime is asked. */
+  cgroupDriver(runtime?: CgroupDriver): CgroupDriver {
+    const { config, hostInfo } = this.#options
+    return chooseCgroupDriver({
+      configured: config.cgroupDriver,
+      runtime,
+      systemd: hostInfo.systemd,
+      version: hostInfo.cgroups?.version ?? 1,
+    })
+  }
+
+  /** Starts or adopts the embedded containerd, and asks the runtime who it is. Gives what is wrong, if anything is. */
+  async open(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      await this.#embedded?.start(signal)
+      await this.#meet(signal)
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      this.#options.logger.error({ err: error }, 'the container runtime is not there')
+      return withHint(error)
+    }
+  }
+
+  /** Asks the runtime who it is, and tells it of the pods' network. */
+  async #meet(signal: AbortSignal): Promise<void> {
+    const { podCidrs } = this.#options.config
+    const version = await this.client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
+    if (this.#embedded === undefined && podCidrs.length > 0) {
+      const networkConfig = { podCidr: podCidrs.join(',') }
+      await this.client.runtime.updateRuntimeConfig({ runtimeConfig: { networkConfig } })
+    }
+    this.#name = version.runtimeName
+    this.#version = version.runtimeVersion
+  }
+
+  /** A runtime that wasn't there when podd started is met when it is. */
+  async #meetLater(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#options
+    while (this.#version === undefined && !signal.aborted) {
+      await clock.sleep(meetAgainMs, signal).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        await this.#meet(signal)
+        logger.info({}, 'the container runtime is there')
+      } catch (error) {
+        logger.debug({ err: error }, 'the container runtime is not there yet')
+      }
+    }
+  }
+
+  /**
+   * Opens the runtime if there may be anything in it to end: an embedded containerd that neither runs
+   * nor left a container behind isn't started for that.
+   */
+  async isThere(signal: AbortSignal): Promise<boolean> {
+    if (this.#embedded !== undefined) {
+      const { places } = this.#embedded
+      if (findContainerd(places) === undefined && findShims(places).length === 0) return false
+    }
+    const problem = await this.open(signal)
+    if (problem === undefined) return true
+    throw new PoddError('RUNTIME_UNAVAILABLE', problem)
+  }
+
+  /** The cgroup driver that the runtime itself uses, where it says (CRI RuntimeConfig, containerd 2.0 and later). */
+  async askCgroupDriver(): Promise<CgroupDriver> {
+    if (this.#embedded !== undefined) return this.cgroupDriver()
+    try {
+      const { linux } = await this.client.runtime.runtimeConfig({})
+      if (linux !== null) return this.cgroupDriver(linux.cgroupDriver === 'SYSTEMD' ? 'systemd' : 'cgroupfs')
+    } catch {
+      // An older runtime: its driver has to be the one podd would choose, or the one that was configured.
+    }
+    return this.cgroupDriver()
+  }
+
+  /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */
+  async watch(onProblem: (problem: string | undefined) => void, signal: AbortSignal): Promise<void> {
+    const meeting = this.#meetLater(signal)
+    if (this.#embedded === undefined) return meeting
+    const stop = this.#embedded.onChange((state) => {
+      if (state.kind === 'running') onProblem(undefined)
+      if (state.kind === 'down') onProblem(state.message)
+    })
+    const rules = this.#keepNetworkRules(this.#embedded, signal)
+    await Promise.all([meeting, this.#embedded.supervise(signal), rules])
+    stop()
+  }
+
+  /** Puts back the rules of the pods' network that a reload of the firewall has wiped. */
+  async #keepNetworkRules({ places }: EmbeddedContainerd, signal: AbortSignal): Promise<void> {
+    const { clock, config, logger } = this.#options
+    const rules = new NetworkRules(places)
+    const listReady = async (): Promise<ReadonlySet<string>> => {
+      const filter = { state: { state: 'SANDBOX_READY' as const } }
+      const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
+      return new Set(items.map(({ id }) => id))
+    }
+    while (!signal.aborted) {
+      this.#sandboxMade = new AbortController()
+      const until = AbortSignal.any([signal, this.#sandboxMade.signal])
+      await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
+      if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        if (await rules.check(listReady))
+          logger.warn({}, "somebody removed rules of the pods' network; they were put back")
+      } catch (error) {
+        if (!signal.aborted) logger.debug({ err: error }, "the rules of the pods' network cannot be read")
+      }
+    }
+  }
+
+  /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */
+  events(): RuntimeEventSource {
+    const { clock } = this.#options
+    const { client } = this
+    return {
+      async run(onEvent, signal) {
+        const native = new ContainerdEvents({
+          channel: client.connection,
+          definitions: loadProto('containerd-events.proto'),
+          clock,
+        })
+        const candidates = [native, new CriEvents({ client, clock })]
+        while (!signal.aborted) {
+          try {
+            const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
+            if (chosen === undefined) return onEvent({ kind: 'unserved' })
+            return await chosen.run(onEvent, signal)
+          } catch {
+            if (!signal.aborted) await clock.sleep(500, signal).catch(() => {})
+          }
+        }
+      },
+    }
+  }
+
+  /** Imports an archive into the runtime's image store. */
+  async importImages(path: string): Promise<readonly string[]> {
+    const state = this.#embedded?.state
+    if (state?.kind === 'running') return importImageFile(state.running.importTarget, path)
+    throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
+      hint:
+        this.#embedded === undefined
+          ? 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.'
+          : 'Wait until containerd runs.',
+    })
+  }
+
+  close(): void {
+    this.client.close()
+  }
+}
+
+export function withHint(error: unknown): string {
+  const hint = error instanceof PoddError ? error.hint : undefined
+  return hint === undefined ? errorMessage(error) : `${errorMessage(error)}. ${hint}`
+}

@@ -1,0 +1,255 @@
+import { errorMessage } from '../base/errors.ts'
+import { PoddError } from '../base/errors.ts'
+import type { PodAction } from '../decide/pod-action.ts'
+import type { ContainerId } from '../pod/ids.ts'
+import { selectVolumeImages } from '../pod/image-volumes.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import { toContainerConfig } from '../translate/container-config.ts'
+import { hostNetworkHostsFile, podHostsFile } from '../translate/etc-hosts.ts'
+import { podResolvConf } from './pod-resolver.ts'
+import { podHostname } from '../translate/hostname.ts'
+import { containerMounts } from '../translate/mounts.ts'
+import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../translate/security-context.ts'
+import type { ContainerView, PodView } from '../translate/spec-view.ts'
+import { computeSpecHash } from './config-hash.ts'
+import { ImageError } from './image-puller.ts'
+import type { PresentImage } from './image-puller.ts'
+import type { PodContext, SandboxInUse } from './pod-context.ts'
+import { recordEvent } from './pod-context.ts'
+import { bindSubPaths, gatherEnvironment } from './resolve-pod.ts'
+import { stopOneContainer } from './stop-containers.ts'
+
+type StartAction = Extract<PodAction, { kind: 'start-container' }>
+
+/** How long a start that failed for a reason of ours or the runtime's isn't tried again (the kubelet's 10 s after an error). */
+const retryMs = 10_000
+/** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
+const showErrorMs = 1000
+/** A postStart hook has no limit of its own in Kubernetes; the kubelet's exec has the runtime request timeout. */
+const postStartTimeoutMs = 120_000
+
+/**
+ * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
+ * events (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, Kubernetes 1.36).
+ * A failure becomes a hold on this container; the other containers go on.
+ */
+export async function startContainer(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  action: StartAction,
+): Promise<void> {
+  const { spec } = action
+  const image = await fetchImage(ctx, sandbox, spec)
+  if (image === undefined) return
+  for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec))
+    if ((await fetchImage(ctx, sandbox, volumeImage)) === undefined) return
+  await ctx.charge(action)
+  const id = await createContainer(ctx, sandbox, action, image)
+  if (id === undefined) return
+  // Nothing starts once the pod is to end.
+  ctx.signal.throwIfAborted()
+  try {
+    await ctx.host.calls.startContainer({ containerId: id })
+  } catch (error) {
+    fail(
+      ctx,
+      spec,
+      'RunContainerError',
+      errorMessage(error),
+      (await hasEnded(ctx, id)) ? showErrorMs : retryMs,
+    )
+    return
+  }
+  recordEvent(ctx, {
+    type: 'Normal',
+    reason: 'Started',
+    message: `Started container ${spec.name}`,
+    container: spec.name,
+  })
+  await linkLog(ctx, spec, { id, restartCount: action.restartCount })
+  await runPostStart(ctx, sandbox, { spec, id })
+}
+
+/** Has the image at hand, or sets a hold that says why not. */
+export async function fetchImage(
+  ctx: PodContext,
+  sandbox: SandboxInUse | undefined,
+  spec: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>,
+): Promise<PresentImage | undefined> {
+  try {
+    return await ctx.images.ensure({
+      pod: ctx.ref,
+      container: spec,
+      fresh: ctx.takeFresh(spec.image),
+      sandboxConfig: sandbox?.config,
+      signal: ctx.manifestSignal,
+    })
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error
+    ctx.hold(spec.name, { untilMs: error.retryAtMs, waiting: { reason: error.code, message: error.message } })
+    return undefined
+  }
+}
+
+/** Whether a start that failed has ended the container; where it hasn't, nothing but the hold keeps it from being tried again. */
+async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
+  try {
+    const { status } = await ctx.host.calls.containerStatus({ containerId: id })
+    return status?.state === 'CONTAINER_EXITED'
+  } catch {
+    return false
+  }
+}
+
+function fail(
+  ctx: PodContext,
+  spec: ContainerSpec,
+  reason: string,
+  message: string,
+  afterMs = retryMs,
+): void {
+  recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
+  ctx.hold(spec.name, { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
+}
+
+async function createContainer(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, restartCount }: StartAction,
+  image: PresentImage,
+): Promise<ContainerId | undefined> {
+  try {
+    const config = await buildContainerConfig(ctx, sandbox, { spec, restartCount, image })
+    const { containerId } = await ctx.host.calls.createContainer({
+      podSandboxId: sandbox.id,
+      config,
+      sandboxConfig: sandbox.config,
+    })
+    const message = `Created container: ${spec.name}`
+    recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
+    return containerId
+  } catch (error) {
+    const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
+    fail(ctx, spec, ours ? 'CreateContainerConfigError' : 'CreateContainerError', errorMessage(error))
+    return undefined
+  }
+}
+
+async function buildContainerConfig(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, restartCount, image }: { spec: ContainerSpec; restartCount: number; image: PresentImage },
+) {
+  const { pod, ref, host } = ctx
+  const imageUser = imageUserOf(image.image)
+  const podView: PodView = pod
+  const containerView: ContainerView = spec
+  const security = effectiveSecurityContext(podView.spec.securityContext, containerView.securityContext)
+  const rootProblem = runAsRootProblem(security, imageUser)
+  if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
+  const [volumes, etcHostsPath, resolvConfPath, terminationLogPath] = await Promise.all([
+    host.volumes.prepare(ref.uid, pod),
+    writeHostsFile(ctx, sandbox),
+    host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
+    host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
+    host.logs.prepare(ref, spec.name),
+  ])
+  const resolved = { pod, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
+  const environment = await gatherEnvironment(host, resolved)
+  const subPaths = await bindSubPaths(host, resolved, environment)
+  return toContainerConfig({
+    pod,
+    uid: ref.uid,
+    container: spec,
+    restartCount,
+    instance: host.instance,
+    specHash: computeSpecHash({ host, pod, container: spec, running: undefined }),
+    imageRef: image.ref,
+    imageUser,
+    environment,
+    mounts: containerMounts({
+      container: spec,
+      volumes,
+      subPaths,
+      recursiveReadOnly: ctx.recursiveReadOnly,
+      etcHostsPath,
+      resolvConfPath,
+      terminationLogPath,
+      selinux: host.selinux,
+    }),
+    resources: host.resources,
+    security: host.security,
+    targetContainerId: findTarget(ctx, containerView.targetContainerName),
+  })
+}
+
+/** The container whose processes an ephemeral container is to see. */
+function findTarget({ observed }: PodContext, name: string | undefined): ContainerId | undefined {
+  if (name === undefined || name === '') return undefined
+  const target = observed.containers.find((found) => found.name === name && found.state === 'running')
+  if (target !== undefined) return target.id
+  throw new PoddError('REFERENCE_MISSING', `unable to find target container ${name}: it does not run`)
+}
+
+async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<string> {
+  const { pod, ref, host } = ctx
+  const text = pod.spec.hostNetwork
+    ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
+    : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod, ''), aliases: pod.spec.hostAliases })
+  return host.volumes.writeHostsFile(ref.uid, text)
+}
+
+/** A missing link costs a log shipper its file, never the pod its container. */
+async function linkLog(
+  ctx: PodContext,
+  spec: ContainerSpec,
+  made: { readonly id: ContainerId; readonly restartCount: number },
+): Promise<void> {
+  try {
+    await ctx.host.logs.link(ctx.ref, { name: spec.name, ...made })
+  } catch (error) {
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
+      'log link failed',
+    )
+  }
+}
+
+async function runPostStart(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, id }: { readonly spec: ContainerSpec; readonly id: ContainerId },
+): Promise<void> {
+  const handler = spec.lifecycle?.postStart
+  if (handler === undefined) return
+  try {
+    await ctx.host.hooks.run({
+      handler,
+      containerId: id,
+      podIp: sandbox.ips[0],
+      ports: spec.ports,
+      timeoutMs: postStartTimeoutMs,
+      signal: ctx.signal,
+    })
+  } catch (error) {
+    if (ctx.signal.aborted) throw ctx.signal.reason
+    // The hook's output may hold secrets: the event says only that it failed.
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
+      'postStart hook failed',
+    )
+    recordEvent(ctx, {
+      type: 'Warning',
+      reason: 'FailedPostStartHook',
+      message: 'PostStartHook failed',
+      container: spec.name,
+    })
+    await stopOneContainer(ctx, {
+      id,
+      name: spec.name,
+      graceSeconds: ctx.pod.spec.terminationGracePeriodSeconds,
+      message: `Container ${spec.name} failed post-start hook`,
+      preStop: undefined,
+    })
+  }
+}

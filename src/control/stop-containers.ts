@@ -1,0 +1,108 @@
+import type { PodAction } from '../decide/pod-action.ts'
+import { computeTerminationWaves, minimumStopSeconds } from '../decide/termination-order.ts'
+import type { ContainerId } from '../pod/ids.ts'
+import type { ObservedContainer } from '../pod/observed.ts'
+import type { ContainerSpec, LifecycleHandler } from '../pod/schema/container-schema.ts'
+import { readContainerFacts } from '../translate/labels.ts'
+import type { PodContext } from './pod-context.ts'
+import { recordEvent } from './pod-context.ts'
+
+interface StopRequest {
+  readonly id: ContainerId
+  readonly name: string
+  readonly graceSeconds: number
+  readonly message: string
+  readonly preStop: LifecycleHandler | undefined
+  readonly ports?: ContainerSpec['ports']
+}
+
+/**
+ * preStop inside the grace, then StopContainer with what is left of it, at least 2 s
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
+ */
+export async function stopOneContainer(ctx: PodContext, request: StopRequest): Promise<void> {
+  const { clock } = ctx
+  const beganMs = clock.monotonicMs()
+  recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
+  if (request.preStop !== undefined && request.graceSeconds > 0 && (await ctx.claimPreStop(request.id))) {
+    await runPreStop(ctx, request, request.preStop)
+  }
+  const usedSeconds = (clock.monotonicMs() - beganMs) / 1000
+  const left = Math.ceil(request.graceSeconds - usedSeconds)
+  const timeout = Math.max(minimumStopSeconds, left)
+  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
+}
+
+async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
+  try {
+    await ctx.host.hooks.run({
+      handler,
+      containerId: request.id,
+      podIp:
+        ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
+      ports: request.ports ?? [],
+      timeoutMs: request.graceSeconds * 1000,
+      signal: ctx.signal,
+    })
+  } catch (error) {
+    if (ctx.signal.aborted) throw ctx.signal.reason
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: request.name, err: error },
+      'preStop hook failed',
+    )
+    const message = 'PreStopHook failed'
+    recordEvent(ctx, { type: 'Warning', reason: 'FailedPreStopHook', message, container: request.name })
+  }
+}
+
+/** Stops one container that is to be replaced or has failed its probe. */
+export async function stopContainer(
+  ctx: PodContext,
+  { container, cause, message }: Extract<PodAction, { kind: 'stop-container' }>,
+): Promise<void> {
+  const spec = findSpec(ctx, container.name)
+  const probe =
+    cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
+  const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
+  await stopOneContainer(ctx, { ...stopRequest(ctx, container, graceSeconds), message })
+}
+
+/**
+ * Stops all containers of the pod, in waves (sidecars last), by the ending's deadline or within the
+ * pod's grace, and then its sandboxes.
+ */
+export async function stopPod(ctx: PodContext): Promise<void> {
+  const deadlineMs = ctx.deadlineMs ?? ctx.clock.wallMs() + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+  for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
+    const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
+    await settleAll(wave.map((container) => stopOneContainer(ctx, stopRequest(ctx, container, graceSeconds))))
+  }
+  await settleAll(
+    ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
+  )
+}
+
+function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds: number): StopRequest {
+  const spec = findSpec(ctx, container.name)
+  const kept = readContainerFacts(container.annotations)
+  return {
+    id: container.id,
+    name: container.name,
+    graceSeconds,
+    message: `Stopping container ${container.name}`,
+    preStop: container.state === 'running' ? (spec?.lifecycle?.preStop ?? kept.preStop) : undefined,
+    ports: spec?.ports ?? kept.ports,
+  }
+}
+
+function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
+  const { initContainers, containers, ephemeralContainers } = ctx.pod.spec
+  return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
+}
+
+/** Waits for all, also when one fails; then throws the first failure. */
+export async function settleAll(work: readonly Promise<unknown>[]): Promise<void> {
+  const results = await Promise.allSettled(work)
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}

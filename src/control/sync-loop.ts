@@ -1,0 +1,83 @@
+import type { Logger } from '../base/logger.ts'
+import { WakeSlot } from '../base/wake-slot.ts'
+import type { PodUid } from '../pod/ids.ts'
+import type { SourceSnapshot } from '../pod/document.ts'
+import type { PodWorker } from './pod-worker.ts'
+import type { RuntimeHealth } from './runtime-observer.ts'
+
+/**
+ * Everything that can happen, and who takes care of it:
+ *
+ * | kind       | comes from                | goes to                                              |
+ * |------------|---------------------------|------------------------------------------------------|
+ * | snapshot   | a source                  | `sources`, then all pods are brought in line          |
+ * | runtime    | the runtime observer      | the worker of the pod it is about; orphans             |
+ * | health     | the runtime observer      | every worker: go on, or say why not                    |
+ * | stage      | a pod's worker            | desired pods: names and ports that became free        |
+ * | probe      | the prober                | the worker of the pod it is about                     |
+ */
+export type SyncEvent =
+  | { readonly kind: 'snapshot'; readonly snapshot: SourceSnapshot }
+  | { readonly kind: 'runtime'; readonly uid: PodUid }
+  | { readonly kind: 'health'; readonly health: RuntimeHealth }
+  | { readonly kind: 'stage'; readonly worker: PodWorker }
+  | { readonly kind: 'probe'; readonly uid: PodUid }
+
+export type SyncHandlers = {
+  readonly [Kind in SyncEvent['kind']]: (event: Extract<SyncEvent, { kind: Kind }>) => void
+}
+
+/**
+ * The loop: one event after another, in the order they came, each handed to its handler, which
+ * decides at once and leaves all waiting to the pods' workers. So what it knows never changes under
+ * its hands (`pkg/kubelet/kubelet.go` syncLoopIteration, Kubernetes 1.36).
+ */
+export class SyncLoop {
+  readonly #handlers: SyncHandlers
+  readonly #logger: Logger
+  readonly #slot = new WakeSlot()
+  #events: SyncEvent[] = []
+
+  constructor(handlers: SyncHandlers, logger: Logger) {
+    this.#handlers = handlers
+    this.#logger = logger
+  }
+
+  post(event: SyncEvent): void {
+    this.#events.push(event)
+    this.#slot.wake()
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', () => this.#slot.wake(), { once: true })
+    while (!signal.aborted) {
+      await this.#slot.wait()
+      const events = this.#events
+      this.#events = []
+      for (const event of events) this.#handle(event)
+    }
+  }
+
+  #handle(event: SyncEvent): void {
+    try {
+      this.#dispatch(event)
+    } catch (error) {
+      this.#logger.error({ reason: event.kind, err: error }, `an event could not be handled`)
+    }
+  }
+
+  #dispatch(event: SyncEvent): void {
+    switch (event.kind) {
+      case 'snapshot':
+        return this.#handlers.snapshot(event)
+      case 'runtime':
+        return this.#handlers.runtime(event)
+      case 'health':
+        return this.#handlers.health(event)
+      case 'stage':
+        return this.#handlers.stage(event)
+      case 'probe':
+        return this.#handlers.probe(event)
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import type { PodRef } from '../pod/ids.ts'
+import type { ObservedContainer } from '../pod/observed.ts'
+import { readContainerFacts } from '../translate/labels.ts'
+import type { PodHost } from './pod-host.ts'
+
+/**
+ * What a container said at its end: its termination message file, or, with FallbackToLogsOnError and
+ * a failure, the end of its log; else the runtime's message
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` getTerminationMessage, Kubernetes 1.36).
+ */
+export async function readTerminationMessage(
+  host: Pick<PodHost, 'volumes' | 'logs'>,
+  ref: PodRef,
+  container: ObservedContainer,
+): Promise<string> {
+  const facts = readContainerFacts(container.annotations)
+  const written =
+    facts.terminationMessagePath === ''
+      ? ''
+      : await host.volumes.readTerminationLog(ref.uid, container.name, container.restartCount)
+  if (written !== '') return container.message === '' ? written : `${container.message}: ${written}`
+  const failed = container.exitCode !== undefined && container.exitCode !== 0
+  if (facts.terminationMessagePolicy !== 'FallbackToLogsOnError' || !failed) return container.message
+  const tail = await host.logs.tail(ref, container.name, container.restartCount)
+  return container.message === '' ? tail : `${container.message}: ${tail}`
+}

@@ -1,0 +1,50 @@
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import type { PodUid } from '../pod/ids.ts'
+import { quantityValue } from '../pod/quantity.ts'
+import type { PodWorker } from './pod-worker.ts'
+
+/** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
+const periodMs = 10_000
+
+export interface VolumeLimitsDeps {
+  readonly workers: () => Iterable<PodWorker>
+  /** The bytes that an emptyDir on disk takes. */
+  readonly measure: (uid: PodUid, volume: string) => Promise<number>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Evicts pods that use more of an emptyDir on disk than its sizeLimit, until the signal is aborted
+ * (`pkg/kubelet/eviction/eviction_manager.go` emptyDirLimitEviction, 1.36). The kubelet doesn't for static pods.
+ */
+export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await deps.clock.sleep(periodMs, signal).catch(() => {})
+    if (signal.aborted) return
+    for (const worker of deps.workers()) {
+      try {
+        await check(worker, deps)
+      } catch (error) {
+        deps.logger.warn({ pod: worker.ref.name, uid: worker.ref.uid, err: error }, 'volumes not measured')
+      }
+    }
+  }
+}
+
+async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<void> {
+  if (worker.stage !== 'active' || worker.isOver) return
+  for (const { name, emptyDir } of worker.pod.spec.volumes) {
+    if (emptyDir?.sizeLimit === undefined || emptyDir.medium !== '') continue
+    const limitBytes = quantityValue(emptyDir.sizeLimit)
+    if (limitBytes <= 0 || (await measure(worker.ref.uid, name)) <= limitBytes) continue
+    worker.end({
+      cause: 'evicted',
+      reason: 'Evicted',
+      message: `Usage of EmptyDir volume "${name}" exceeds the limit "${emptyDir.sizeLimit}". `,
+      graceSeconds: 1,
+    })
+    return
+  }
+}
