@@ -1,0 +1,46 @@
+import type { EventListObject, PodObject } from '../api/objects.ts'
+import type { DaemonStatus } from '../api/routes.ts'
+import { podKey } from '../pod/ids.ts'
+import { describePod } from './describe-pod.ts'
+import { sortEvents } from './event-listing.ts'
+import { listPath, namespaceFlag, podPath, readNamespace } from './namespace.ts'
+import { UsageError } from './usage-error.ts'
+import type { Verb } from './verb.ts'
+
+const podWords: readonly string[] = ['pod', 'pods', 'po']
+
+export const describeVerb: Verb = {
+  usage: 'describe pod NAME [-n NAMESPACE]',
+  help: 'Shows all about one pod: its containers, their states, conditions, volumes and events.',
+  flags: [namespaceFlag],
+  examples: [
+    ['describe pod web', ''],
+    ['describe pod web -n shop', 'in another namespace'],
+  ],
+  async run({ args, client, clock, signal }) {
+    const words = args.positionals.flatMap((word) => word.split('/'))
+    const [kind = '', name, extra] = words
+    if (!podWords.includes(kind) || name === undefined || extra !== undefined)
+      throw new UsageError('describe what?', 'podd describe pod NAME')
+    const namespace = readNamespace(args)
+    const [pod, events, status] = await Promise.all([
+      client.get<PodObject>(podPath(namespace, name), signal),
+      client.get<EventListObject>(listPath('events', namespace), signal),
+      client.get<DaemonStatus>('/podd/v1/status', signal),
+    ])
+    const object = podKey(pod.metadata)
+    const path = pod.metadata.annotations?.['podd.dev/path']
+    return {
+      kind: 'text',
+      text: describePod({
+        pod,
+        events: sortEvents(events.items.filter(({ involvedObject }) => involvedObject.name === name)),
+        problems: status.problems.filter(
+          (problem) =>
+            problem.object === object || (problem.object === undefined && problem.place.path === path),
+        ),
+        nowMs: clock.wallMs(),
+      }),
+    }
+  },
+}

@@ -1,0 +1,45 @@
+import type { DoctorFinding } from '../decide/host-facts.ts'
+import { configFlags, loadConfig } from './load-config.ts'
+import { Table } from './table.ts'
+import { UsageError } from './usage-error.ts'
+import type { Verb } from './verb.ts'
+
+export const doctorVerb: Verb = {
+  usage: 'doctor [FLAGS]',
+  help: `Checks what this host has and lacks for podd, and says how to mend it; works whether the daemon runs or not.
+The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`.`,
+  flags: configFlags,
+  examples: [
+    ['doctor', 'with the settings of the config file'],
+    [
+      'doctor --container-runtime-endpoint unix:///run/containerd/containerd.sock',
+      "the host's own containerd",
+    ],
+  ],
+  async run({ args, deps, signal }) {
+    const [extra] = args.positionals
+    if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
+    const findings = await deps.doctor((await loadConfig(args)).config, signal)
+    return {
+      kind: 'text',
+      text: formatFindings(findings),
+      exitCode: findings.some(({ status }) => status === 'error') ? 1 : 0,
+    }
+  },
+}
+
+function formatFindings(findings: readonly DoctorFinding[]): string {
+  const rows = findings.flatMap(({ status, name, message, hint }) => [
+    [status, name, message],
+    ...(hint === undefined || status === 'ok'
+      ? []
+      : hint.split('\n').map((line) => ['', '', `fix: ${line}`])),
+  ])
+  const errors = findings.filter(({ status }) => status === 'error').length
+  const warnings = findings.filter(({ status }) => status === 'warning').length
+  const summary =
+    errors + warnings === 0
+      ? 'All is well.'
+      : `${errors} ${errors === 1 ? 'error' : 'errors'}, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`
+  return `${new Table().layOut(rows)}${summary}\n`
+}

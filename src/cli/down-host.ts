@@ -1,0 +1,88 @@
+import type { DaemonStatus } from '../api/routes.ts'
+import { systemClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { PoddError, errorMessage } from '../base/errors.ts'
+import { silentLogger } from '../base/logger.ts'
+import { apiSocketPath } from '../config/places.ts'
+import { removeEmbeddedContainerd } from '../containerd/remove-embedded-containerd.ts'
+import { assemblePods } from '../control/assemble-pods.ts'
+import { readProcess, signalProcess, waitForExit } from '../host/processes.ts'
+import { runCommand } from '../host/run-command.ts'
+import { ApiClient } from './client.ts'
+import type { DownRequest, DownResult } from './deps.ts'
+
+/** How long a daemon may take to let go of its pods. */
+const daemonEndMs = 15_000
+
+/**
+ * Ends everything of one podd: the daemon, if it runs, then all pods with their grace, then the
+ * embedded containerd and what it left on the host. What could not be done is reported, not thrown.
+ */
+export async function downHost(request: DownRequest): Promise<DownResult> {
+  const { config, signal, report } = request
+  const leftovers: string[] = []
+  await endDaemon(request, systemClock)
+  let podsStopped = 0
+  try {
+    const ended = await endPods(request, systemClock)
+    podsStopped = ended.podsStopped
+    leftovers.push(...ended.leftovers)
+  } catch (error) {
+    signal.throwIfAborted()
+    leftovers.push(`pods: ${errorMessage(error)}`)
+  }
+  if (config.containerRuntimeEndpoint === 'embedded') {
+    report('ending containerd')
+    try {
+      await removeEmbeddedContainerd({ rootDir: config.rootDir, runDir: config.runDir, clock: systemClock })
+    } catch (error) {
+      leftovers.push(errorMessage(error))
+    }
+  }
+  return { podsStopped, leftovers }
+}
+
+/** A daemon that goes on would start the pods again. systemd's is stopped through systemd, which would revive it. */
+async function endDaemon({ config, signal, report }: DownRequest, clock: Clock): Promise<void> {
+  const client = new ApiClient(apiSocketPath(config.runDir))
+  const pid = await client.get<DaemonStatus>('/podd/v1/status', signal).then(
+    (status) => status.pid,
+    () => undefined,
+  )
+  const daemon = pid === undefined ? undefined : readProcess(pid)
+  if (daemon === undefined) return
+  report(`ending the daemon (pid ${pid})`)
+  const unit = await runCommand('systemctl', ['show', '--property=MainPID', '--value', 'podd.service']).catch(
+    () => undefined,
+  )
+  if (unit?.stdout.trim() === String(pid)) await runCommand('systemctl', ['stop', 'podd.service'])
+  else signalProcess(daemon, 'SIGTERM')
+  if (await waitForExit(daemon, daemonEndMs, clock)) return
+  throw new PoddError('DAEMON_STUCK', `the daemon (pid ${pid}) does not end`, {
+    hint: `End it with \`kill -9 ${pid}\` and run \`podd down\` again.`,
+  })
+}
+
+async function endPods(
+  { config, graceSeconds, signal, report }: DownRequest,
+  clock: Clock,
+): Promise<DownResult> {
+  const { runtime, pods, removeCgroups } = assemblePods({ config, sources: [], clock, logger: silentLogger })
+  const stop = new AbortController()
+  const until = AbortSignal.any([signal, stop.signal])
+  try {
+    if (!(await runtime.isThere(until))) return { podsStopped: 0, leftovers: await removeCgroups() }
+    report('ending pods')
+    const running = pods.run(until)
+    const ending = pods.endAll({ graceSeconds, signal: until })
+    // What keeps the loops from running keeps the pods from ending.
+    const { ended, stuck } = await Promise.race([ending, running.then(() => ending)])
+    stop.abort(new PoddError('STOPPED', 'all pods have ended'))
+    await running
+    const left = stuck.map((key) => `pod ${key} would not end in time`)
+    return { podsStopped: ended, leftovers: [...left, ...(await removeCgroups())] }
+  } finally {
+    stop.abort(new PoddError('STOPPED', 'podd down is done'))
+    runtime.close()
+  }
+}

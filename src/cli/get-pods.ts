@@ -1,0 +1,60 @@
+import type { PodListObject, PodObject } from '../api/objects.ts'
+import type { DaemonStatus, WatchEvent } from '../api/routes.ts'
+import { formatProblem } from '../pod/format-problem.ts'
+import { listPath, podPath, readNamespace } from './namespace.ts'
+import { readOutputFormat } from './output-format.ts'
+import { listPods } from './pod-listing.ts'
+import type { Listing, VerbContext, VerbResult } from './verb.ts'
+
+/** Pods, all or by name, once or with each change. */
+export async function getPods(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
+  const { args, client, signal } = context
+  const format = readOutputFormat(args)
+  const withNamespace = args.has('all-namespaces')
+  const namespace = withNamespace ? undefined : readNamespace(args)
+  const listing = (pods: readonly PodObject[]): Listing =>
+    listPods(pods, { withNamespace, nowMs: context.clock.wallMs(), isSingle: names.length === 1 })
+  if (args.has('watch')) {
+    const path = `${listPath('pods', namespace)}?watch=true`
+    return { kind: 'watch', listings: watchPods(context, path, names, listing), format }
+  }
+  const [pods, status] = await Promise.all([
+    names.length === 0 || namespace === undefined
+      ? client.get<PodListObject>(listPath('pods', namespace), signal).then(({ items }) => items)
+      : Promise.all(names.map((name) => client.get<PodObject>(podPath(namespace, name), signal))),
+    client.get<DaemonStatus>('/podd/v1/status', signal),
+  ])
+  const wanted = names.length === 0 ? pods : pods.filter(({ metadata }) => names.includes(metadata.name))
+  const notes = daemonNotes(status)
+  if (wanted.length > 0 || format === 'json' || format === 'yaml')
+    return { kind: 'listing', listing: listing(wanted), format, notes }
+  const nothing = namespace === undefined ? 'No pods found' : `No pods found in namespace ${namespace}`
+  return { kind: 'listing', listing: listing([]), format, notes: [nothing, ...notes] }
+}
+
+async function* watchPods(
+  { client, signal, notify }: VerbContext,
+  path: string,
+  names: readonly string[],
+  listing: (pods: readonly PodObject[]) => Listing,
+): AsyncGenerator<Listing, void> {
+  for (const note of daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))) notify(note)
+  for await (const { object } of client.lines<WatchEvent<PodObject>>(path, signal)) {
+    if (names.length === 0 || names.includes(object.metadata.name)) yield listing([object])
+  }
+}
+
+/** What whoever looks at the pods has to know besides: bad manifests, sources that were not read, a runtime that is gone. */
+export function daemonNotes({ problems, runtime, sources }: DaemonStatus): readonly string[] {
+  return [
+    ...problems.map((problem) => `${problem.severity}: ${formatProblem(problem)}`),
+    ...sources
+      .filter((source) => !source.ready)
+      .map(({ source, path }) => `warning: ${path} has not been read yet (source ${source})`),
+    ...(runtime.healthy
+      ? []
+      : [
+          `warning: the container runtime at ${runtime.endpoint} does not work: ${runtime.message ?? 'no answer'}`,
+        ]),
+  ]
+}

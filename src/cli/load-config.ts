@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { mergeConfig, readConfigFlags } from '../config/config-flags.ts'
+import type { ConfigFile } from '../config/read-config-file.ts'
+import { readConfigFile } from '../config/read-config-file.ts'
+import { listOptions } from '../config/options.ts'
+import { defaultConfigPath } from '../config/places.ts'
+import { formatProblem } from '../pod/format-problem.ts'
+import type { RunRequest } from './deps.ts'
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+import { UsageError } from './usage-error.ts'
+
+const configFlag: FlagSpec = {
+  name: 'config',
+  label: 'FILE',
+  doc: `The config file. ${defaultConfigPath} is read where nothing is said, if it is there.`,
+}
+
+/** The flags that stand for options, as `podd run` takes them. */
+export const configFlags: readonly FlagSpec[] = [
+  configFlag,
+  ...listOptions().flatMap(([, option]) => {
+    if (option.flag === undefined) return []
+    const shown = option.defaultText ?? option.type.format(option.default)
+    const doc = shown === '' ? option.doc : `${option.doc} Default: ${shown}.`
+    const label = option.type.isSwitch === true ? {} : { label: option.type.label }
+    return [{ name: option.flag, ...label, doc }]
+  }),
+]
+
+/**
+ * The settings that a command line and its config file come to. Throws UsageError for a wrong flag, PoddError
+ * BAD_CONFIG that lists every error of the file, or CONFIG_UNREADABLE.
+ */
+export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
+  const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
+  const flags = readFlags(args.flags.filter(({ flag }) => optionFlags.has(flag)))
+  const named = args.value('config')
+  const file = await readFileOf(named ?? defaultConfigPath, named !== undefined)
+  const errors = (file?.problems ?? []).filter((problem) => problem.severity === 'error')
+  if (errors.length > 0) {
+    throw new PoddError('BAD_CONFIG', errors.map((problem) => formatProblem(problem)).join('\n'), {
+      hint: 'docs/OPTIONS.md lists the fields.',
+    })
+  }
+  return {
+    config: mergeConfig(file?.values ?? {}, flags),
+    configPath: file === undefined ? undefined : (named ?? defaultConfigPath),
+    warnings: file?.problems ?? [],
+  }
+}
+
+function readFlags(flags: ParsedArguments['flags']): ConfigFile['values'] {
+  try {
+    return readConfigFlags(flags)
+  } catch (error) {
+    throw new UsageError(errorMessage(error))
+  }
+}
+
+async function readFileOf(path: string, isNamed: boolean): Promise<ConfigFile | undefined> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    if (!isNamed && errorCode(error) === 'ENOENT') return undefined
+    throw new PoddError('CONFIG_UNREADABLE', `cannot read the config file ${path}: ${errorMessage(error)}`, {
+      cause: error,
+    })
+  }
+  return readConfigFile(text, path)
+}

@@ -1,0 +1,32 @@
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+
+export const namespaceFlag: FlagSpec = {
+  name: 'namespace',
+  short: 'n',
+  label: 'NAMESPACE',
+  doc: 'Of this namespace; `default` where nothing is said.',
+}
+
+export const allNamespacesFlag: FlagSpec = {
+  name: 'all-namespaces',
+  short: 'A',
+  doc: 'Of all namespaces.',
+}
+
+export function readNamespace(args: ParsedArguments): string {
+  return args.value('namespace') ?? 'default'
+}
+
+/** `/api/v1/namespaces/NS/RESOURCE`, or the path over all namespaces. */
+export function listPath(
+  resource: 'pods' | 'events' | 'configmaps' | 'secrets' | 'persistentvolumeclaims',
+  namespace: string | undefined,
+): string {
+  return namespace === undefined
+    ? `/api/v1/${resource}`
+    : `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}`
+}
+
+export function podPath(namespace: string, name: string): string {
+  return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
+}

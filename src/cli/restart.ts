@@ -1,0 +1,39 @@
+import type { RestartReply } from '../api/routes.ts'
+import { namespaceFlag, readNamespace } from './namespace.ts'
+import { UsageError } from './usage-error.ts'
+import type { Verb } from './verb.ts'
+
+export const restartVerb: Verb = {
+  usage: 'restart POD... [-c CONTAINER...]',
+  help: `Restarts the containers of a pod in place: each is stopped with its grace (preStop hook, stop signal) and
+started anew at once, from the same manifest; the pod keeps its UID, its address and its volumes. A container that
+waits in its crash or pull backoff is tried at once. Nothing is charged to the backoff, and the restart policy is not
+asked; but a pod that has finished stays so. Init containers that are through don't run again.`,
+  flags: [
+    {
+      name: 'container',
+      short: 'c',
+      label: 'NAME',
+      doc: 'This container only; may be given more than once.',
+    },
+    namespaceFlag,
+  ],
+  examples: [
+    ['restart web', 'all containers of the pod'],
+    ['restart web -c nginx', 'one of them'],
+  ],
+  async run({ args, client, signal }) {
+    if (args.positionals.length === 0) throw new UsageError('restart which pod?', 'podd restart POD')
+    const query = new URLSearchParams()
+    for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
+    const namespace = encodeURIComponent(readNamespace(args))
+    const lines: string[] = []
+    for (const word of args.positionals) {
+      const name = word.replace(/^pods?\//u, '')
+      const path = `/podd/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`
+      const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
+      lines.push(`pod/${name}: restarting ${containers.join(', ')}\n`)
+    }
+    return { kind: 'text', text: lines.join('') }
+  },
+}

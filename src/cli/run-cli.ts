@@ -1,0 +1,137 @@
+import type { Writable } from 'node:stream'
+import { systemClock } from '../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { nearestName } from '../pod/nearest-name.ts'
+import { ApiClient } from './client.ts'
+import type { CliDeps } from './deps.ts'
+import { globalFlags, programHelp, verbHelp } from './help.ts'
+import type { Output } from './output.ts'
+import { createOutput } from './output.ts'
+import type { ParsedArguments } from './parse-arguments.ts'
+import { parseArguments } from './parse-arguments.ts'
+import { printResult } from './print.ts'
+import { findSocket } from './socket-path.ts'
+import { UsageError } from './usage-error.ts'
+import type { Verb, VerbContext } from './verb.ts'
+import type { VerbEntry } from './verbs.ts'
+import { verbs } from './verbs.ts'
+
+/** What surrounds a call: the process, or a test. */
+export interface Surroundings {
+  readonly stdout: Writable
+  readonly stderr: Writable
+  readonly stdin: AsyncIterable<Uint8Array | string>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Takes Ctrl-C over from here on; the signal is aborted by it. */
+  readonly onInterrupt: () => AbortSignal
+}
+
+/** 128 and SIGINT's number, as shells report it. */
+const interruptedExitCode = 130
+
+/** Runs one command line; gives the exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Never throws. */
+export async function runCli(argv: readonly string[], deps: CliDeps, around: Surroundings): Promise<number> {
+  const output = createOutput(around.stdout)
+  createOutput(around.stderr)
+  const notify = (line: string): void => void around.stderr.write(`${line}\n`)
+  try {
+    return await runCommand(argv, deps, { ...around, output, notify })
+  } catch (error) {
+    // Whoever interrupts knows it, and whoever stops reading needs no word about it.
+    if (errorCode(error) === 'INTERRUPTED' && !output.closed.aborted) return interruptedExitCode
+    if (output.closed.aborted) return 0
+    notify(formatError(error))
+    return error instanceof UsageError ? 2 : 1
+  }
+}
+
+interface Call extends Surroundings {
+  readonly output: Output
+  readonly notify: (line: string) => void
+}
+
+async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): Promise<number> {
+  const { before, name, after } = splitCommand(argv)
+  const globals = parseArguments(before, [...globalFlags, { name: 'version', doc: '' }])
+  const wantsHelp = name === 'help' || (name === undefined && globals.has('help'))
+  if (name === undefined && !wantsHelp && !globals.has('version')) {
+    call.notify(programHelp(verbs))
+    return 2
+  }
+  const target = globals.has('version') ? 'version' : wantsHelp ? after[0] : name
+  if (target === undefined || target.startsWith('-')) {
+    await call.output.write(programHelp(verbs))
+    return 0
+  }
+  const verb = await findVerb(target).load()
+  if (wantsHelp) {
+    await call.output.write(verbHelp(verb))
+    return 0
+  }
+  const args = parseArguments(
+    [...before.filter((word) => word !== '--version'), ...after],
+    [...verb.flags, ...globalFlags],
+  )
+  if (args.has('help')) {
+    await call.output.write(verbHelp(verb))
+    return 0
+  }
+  return runVerb(verb, args, deps, call)
+}
+
+async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: Call): Promise<number> {
+  const interrupt = verb.takesSignals === true ? new AbortController().signal : call.onInterrupt()
+  const signal = AbortSignal.any([interrupt, call.output.closed])
+  const context: VerbContext = {
+    args,
+    deps,
+    client: new ApiClient(await findSocket(args.value('socket'), call.env)),
+    clock: systemClock,
+    env: call.env,
+    signal,
+    readStdin: async () => {
+      const chunks: Buffer[] = []
+      for await (const chunk of call.stdin) chunks.push(Buffer.from(chunk))
+      return Buffer.concat(chunks)
+    },
+    stdio: call,
+    notify: call.notify,
+  }
+  try {
+    const exitCode = await printResult(await verb.run(context), call)
+    return interrupt.aborted ? interruptedExitCode : exitCode
+  } catch (error) {
+    throw interrupt.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: error }) : error
+  }
+}
+
+/** What stands before the verb may only be flags of every verb, whose values must not be taken for it. */
+function splitCommand(argv: readonly string[]): {
+  readonly before: readonly string[]
+  readonly name: string | undefined
+  readonly after: readonly string[]
+} {
+  let at = 0
+  while (argv[at]?.startsWith('-') === true) at += argv[at] === '--socket' ? 2 : 1
+  return { before: argv.slice(0, at), name: argv[at], after: argv.slice(at + 1) }
+}
+
+function findVerb(name: string): VerbEntry {
+  const found = verbs.find((verb) => verb.name === name || verb.aliases?.includes(name) === true)
+  if (found !== undefined) return found
+  const near = nearestName(
+    name,
+    verbs.map((verb) => verb.name),
+  )
+  throw new UsageError(
+    `unknown verb ${JSON.stringify(name)}`,
+    near === undefined ? '`podd --help` lists them.' : `Did you mean ${near}?`,
+  )
+}
+
+function formatError(error: unknown): string {
+  const message = `podd: ${errorMessage(error)}`
+  if (error instanceof PoddError) return error.hint === undefined ? message : `${message}\n${error.hint}`
+  // A fault of podd's own: whoever reports it needs the place.
+  return error instanceof Error && error.stack !== undefined ? `podd: ${error.stack}` : message
+}

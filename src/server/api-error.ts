@@ -1,0 +1,47 @@
+import type { StatusObject } from '../api/routes.ts'
+import { PoddError, errorMessage } from '../base/errors.ts'
+
+const reasons = {
+  400: 'BadRequest',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  409: 'Conflict',
+  413: 'RequestEntityTooLarge',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+} as const
+
+type HttpCode = keyof typeof reasons
+
+/** A request that is answered with an error; code `API_<REASON>`. */
+export class ApiError extends PoddError {
+  readonly httpCode: HttpCode
+  readonly reason: (typeof reasons)[HttpCode]
+
+  constructor(httpCode: HttpCode, message: string, hint?: string) {
+    super(`API_${reasons[httpCode]}`, message, { hint })
+    this.httpCode = httpCode
+    this.reason = reasons[httpCode]
+  }
+}
+
+/** `pods "web" not found`, as Kubernetes says it. */
+export function notFound(resource: string, name: string): ApiError {
+  return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`)
+}
+
+/** What the client is told of anything that was thrown while its request was handled. */
+export function toStatusObject(error: unknown): StatusObject {
+  const httpCode = error instanceof ApiError ? error.httpCode : 500
+  const base = {
+    apiVersion: 'v1',
+    kind: 'Status',
+    status: 'Failure',
+    message: errorMessage(error),
+    reason: reasons[httpCode],
+    code: httpCode,
+  } as const
+  if (!(error instanceof PoddError)) return base
+  const cause = { reason: error.code, message: error.hint ?? '' }
+  return { ...base, details: { causes: [cause] } }
+}

@@ -1,0 +1,158 @@
+import type { PodObject } from '../api/objects.ts'
+import type { Clock } from '../base/clock.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { LogLifetime } from '../logs/follow-log.ts'
+import { followLog } from '../logs/follow-log.ts'
+import { listLogInstances } from '../logs/log-files.ts'
+import { readLog } from '../logs/read-log.ts'
+import type { ContainerStatus } from '../pod/status.ts'
+import { podLogDirectory } from '../translate/log-path.ts'
+import { ApiError } from './api-error.ts'
+import { mayRunAgain } from './container-future.ts'
+import type { PodReader } from './readers.ts'
+
+/** PodLogOptions of core/v1, what of it podd knows. */
+export interface LogRequest {
+  readonly container: string | undefined
+  readonly follow: boolean
+  readonly previous: boolean
+  readonly timestamps: boolean
+  readonly tailLines: number | undefined
+  /** Wall time. */
+  readonly sinceMs: number | undefined
+  readonly limitBytes: number | undefined
+}
+
+export interface PodLogsOptions {
+  readonly podLogsDir: string
+  readonly pods: PodReader
+  readonly clock: Clock
+}
+
+/** Reads the logs of pods; the checks and messages are the kubelet's (pkg/kubelet/kubelet_pods.go, 1.36). */
+export class PodLogs {
+  readonly #options: PodLogsOptions
+
+  constructor(options: PodLogsOptions) {
+    this.#options = options
+  }
+
+  /** Throws ApiError; errors of the file system come while the chunks are taken. */
+  async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const container = chooseContainer(pod, request.container)
+    const directory = `${podLogDirectory(this.#options.podLogsDir, pod.metadata)}/${container}`
+    const restartCount = await chooseInstance(pod, container, request, directory)
+    const options = {
+      tailLines: request.tailLines,
+      sinceMs: request.sinceMs,
+      timestamps: request.timestamps,
+    }
+    const chunks =
+      request.follow && !request.previous
+        ? followLog({
+            directory,
+            restartCount,
+            options,
+            lifetime: this.#lifetime(pod, container),
+            clock: this.#options.clock,
+            signal,
+          })
+        : readLog(directory, restartCount, options)
+    return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
+  }
+
+  #lifetime(pod: PodObject, container: string): LogLifetime {
+    const { pods } = this.#options
+    const { uid } = pod.metadata
+    return {
+      isOver() {
+        const now = pods.listPods().find((other) => other.metadata.uid === uid)
+        return now === undefined || !mayRunAgain(now, container)
+      },
+      watch: (listener) =>
+        pods.watchPods((change) => {
+          if (change.object.metadata.uid === uid) listener()
+        }),
+    }
+  }
+}
+
+/** Names of the pod's containers, the main ones first. */
+function containerNames(pod: PodObject, list: 'containers' | 'initContainers'): readonly string[] {
+  const containers = pod.spec[list]
+  if (!Array.isArray(containers)) return []
+  return containers.flatMap((container: unknown) =>
+    isJsonObject(container) && typeof container['name'] === 'string' ? [container['name']] : [],
+  )
+}
+
+/** The container that was asked for, or the only one. Throws ApiError. */
+export function chooseContainer(pod: PodObject, wanted: string | undefined): string {
+  const main = containerNames(pod, 'containers')
+  const init = containerNames(pod, 'initContainers')
+  const { name } = pod.metadata
+  if (wanted !== undefined) {
+    if (main.includes(wanted) || init.includes(wanted)) return wanted
+    throw new ApiError(
+      400,
+      `container ${wanted} is not valid for pod ${name}`,
+      `It has: ${[...main, ...init].join(', ')}.`,
+    )
+  }
+  const [only] = main
+  if (only !== undefined && main.length === 1 && init.length === 0) return only
+  const inits = init.length === 0 ? '' : ` or one of the init containers: [${init.join(' ')}]`
+  throw new ApiError(
+    400,
+    `a container name must be specified for pod ${name}, choose one of: [${main.join(' ')}]${inits}`,
+  )
+}
+
+async function chooseInstance(
+  pod: PodObject,
+  container: string,
+  request: LogRequest,
+  directory: string,
+): Promise<number> {
+  const { status } = pod
+  const found = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].find(
+    (candidate) => candidate.name === container,
+  )
+  const logged = await listLogInstances(directory)
+  const newest = logged.at(-1)
+  if (request.previous) {
+    const wanted = previousInstance(found)
+    if (wanted !== undefined && logged.includes(wanted)) return wanted
+    throw new ApiError(
+      400,
+      `previous terminated container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)} not found`,
+    )
+  }
+  if (newest !== undefined) return newest
+  if (request.follow) return found?.restartCount ?? 0
+  const reason = found?.state.waiting?.reason ?? 'ContainerCreating'
+  throw new ApiError(
+    400,
+    `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)} is waiting to start: ${waitingWords[reason] ?? reason}`,
+  )
+}
+
+const waitingWords: Readonly<Record<string, string>> = {
+  ErrImagePull: "image can't be pulled",
+  ImagePullBackOff: 'trying and failing to pull image',
+}
+
+/** While the next instance waits to start, the newest log is that of the last one that ended. */
+function previousInstance(status: ContainerStatus | undefined): number | undefined {
+  if (status?.lastState.terminated === undefined) return undefined
+  return status.state.waiting === undefined ? status.restartCount - 1 : status.restartCount
+}
+
+async function* limit(chunks: AsyncIterable<Buffer>, limitBytes: number): AsyncGenerator<Buffer, void> {
+  let leftBytes = limitBytes
+  for await (const chunk of chunks) {
+    yield chunk.subarray(0, leftBytes)
+    leftBytes -= chunk.length
+    if (leftBytes <= 0) return
+  }
+}

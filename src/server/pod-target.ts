@@ -1,0 +1,39 @@
+import type { PodObject } from '../api/objects.ts'
+import { ApiError, notFound } from './api-error.ts'
+import type { PodReader } from './readers.ts'
+
+/**
+ * The pod that a name stands for when something is done with what runs: while its successor is being made ready, that
+ * is the old one. Throws ApiError.
+ */
+export function findRunningPod(pods: PodReader, namespace: string, name: string): PodObject {
+  const namesakes = pods
+    .listPods()
+    .filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
+  const found = namesakes.findLast(({ status }) => status.phase !== 'Pending') ?? namesakes.at(-1)
+  if (found === undefined) throw notFound('pods', name)
+  return found
+}
+
+/** The runtime's id of a container that runs. Throws ApiError that says why it doesn't. */
+export function findRunningContainer(pod: PodObject, container: string): string {
+  const { status, metadata } = pod
+  const statuses = [
+    ...(status.containerStatuses ?? []),
+    ...(status.initContainerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ]
+  const found = statuses.find(({ name }) => name === container)
+  const id = found?.containerID?.replace(/^[^:]*:\/\//u, '')
+  if (found?.state.running !== undefined && id !== undefined && id !== '') return id
+  if (status.phase === 'Succeeded' || status.phase === 'Failed') {
+    throw new ApiError(
+      400,
+      `cannot exec into a container in a completed pod; current phase is ${status.phase}`,
+    )
+  }
+  const state = found?.state
+  const reason = state?.waiting?.reason ?? state?.terminated?.reason
+  const why = reason === undefined ? '' : `: ${reason}`
+  throw new ApiError(400, `container ${container} of pod ${metadata.name} is not running${why}`)
+}

@@ -1,0 +1,27 @@
+import { ApiError } from './api-error.ts'
+
+/** `true`, `1` and the bare name mean yes, as Kubernetes reads them. */
+export function booleanParam(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name)
+  if (value === null || value === 'false' || value === '0') return false
+  if (value === 'true' || value === '1' || value === '') return true
+  throw new ApiError(400, `${name} must be true or false`)
+}
+
+/** A whole number, 0 or more. */
+export function countParam(query: URLSearchParams, name: string): number | undefined {
+  const value = query.get(name)
+  if (value === null) return undefined
+  const count = /^\d{1,15}$/u.test(value) ? Number(value) : Number.NaN
+  if (Number.isNaN(count)) throw new ApiError(400, `${name} must be a whole number, 0 or more`)
+  return count
+}
+
+/** Wall milliseconds of an RFC 3339 time. */
+export function timeParam(query: URLSearchParams, name: string): number | undefined {
+  const value = query.get(name)
+  if (value === null) return undefined
+  const timeMs = /^\d{4}-\d\d-\d\dT/u.test(value) ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(timeMs)) throw new ApiError(400, `${name} must be a time such as 2026-01-31T09:30:00Z`)
+  return timeMs
+}

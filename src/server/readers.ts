@@ -1,0 +1,43 @@
+import type { EventObject, PodObject } from '../api/objects.ts'
+import type { DaemonStatus, ImageEntry, WatchEvent } from '../api/routes.ts'
+import type { LocalObjectReader } from './object-handlers.ts'
+import type { PodReach } from './pod-reach.ts'
+
+/** Stops what was begun; calling it twice is harmless. */
+export type Unsubscribe = () => void
+
+/** The pods as they are now. Both methods answer at once, from memory. */
+export interface PodReader {
+  /** A pod that replaces another of its name stands after it. */
+  listPods(): readonly PodObject[]
+  /** Calls `listener` for each change from now on, in order. The listener never throws and never waits. */
+  watchPods(listener: (change: WatchEvent<PodObject>) => void): Unsubscribe
+}
+
+/** The events that are still remembered, oldest first. */
+export interface EventReader {
+  listEvents(): readonly EventObject[]
+  /** Calls `listener` for each event that is recorded or counted up from now on. */
+  watchEvents(listener: (change: WatchEvent<EventObject>) => void): Unsubscribe
+}
+
+export interface StatusReader {
+  daemonStatus(): DaemonStatus
+}
+
+/** The runtime's images. Both methods reject with a PoddError that says what to do. */
+export interface ImageStore {
+  listImages(): Promise<readonly ImageEntry[]>
+  /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
+  importImages(path: string): Promise<readonly string[]>
+}
+
+/** All that the API server needs to know. */
+export interface ApiReaders {
+  readonly pods: PodReader
+  readonly events: EventReader
+  readonly status: StatusReader
+  readonly images: ImageStore
+  readonly objects: LocalObjectReader
+  readonly reach: PodReach
+}
