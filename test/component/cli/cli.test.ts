@@ -1,0 +1,608 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
+import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
+import { verbs } from '../../../src/cli/verbs.ts'
+import { defaultConfig } from '../../../src/config/options.ts'
+import type { DoctorFinding } from '../../../src/decide/host-facts.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import type { CliOptions, CliOutcome } from '../../support/cli-rig.ts'
+import { callCli, startCli } from '../../support/cli-rig.ts'
+import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
+
+let rig: ApiRig
+beforeEach(async () => {
+  rig = await ApiRig.start()
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+const withSocket = (options: CliOptions = {}): CliOptions => ({
+  ...options,
+  env: { PODD_SOCKET: rig.socketPath },
+})
+const podd = (line: string, options: CliOptions = {}): Promise<CliOutcome> =>
+  callCli(
+    line.split(' ').filter((word) => word !== ''),
+    withSocket(options),
+  )
+const recent = (secondsAgo: number): string => new Date(Date.now() - secondsAgo * 1000).toISOString()
+
+describe('podd get pods', () => {
+  beforeEach(() => {
+    rig.pods.put(
+      podObject({
+        name: 'web',
+        metadata: { creationTimestamp: recent(300), annotations: { 'podd.dev/path': '/etc/pods/web.yaml' } },
+        spec: { nodeName: 'box' },
+        status: { podIP: '10.88.0.2' },
+      }),
+    )
+    const crashing = containerStatus('main', {
+      ready: false,
+      restartCount: 3,
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
+      lastState: { terminated: { exitCode: 1, finishedAt: recent(20) } },
+    })
+    rig.pods.put(
+      podObject({
+        name: 'a-longer-name',
+        metadata: { creationTimestamp: recent(7200) },
+        status: { containerStatuses: [crashing] },
+      }),
+    )
+    rig.pods.put(podObject({ name: 'till', namespace: 'shop', metadata: { creationTimestamp: recent(60) } }))
+  })
+
+  it('shows a table as kubectl does', async () => {
+    const { exitCode, stdout, stderr } = await podd('get pods')
+    expect(exitCode).toBe(0)
+    expect(stderr).toBe('')
+    expect(stdout).toBe(`NAME            READY   STATUS             RESTARTS      AGE
+web             1/1     Running            0             5m
+a-longer-name   0/1     CrashLoopBackOff   3 (20s ago)   120m
+`)
+  })
+
+  it('shows more when asked to', async () => {
+    const { stdout } = await podd('get po web -o wide')
+    expect(stdout).toBe(`NAME   READY   STATUS    RESTARTS   AGE   IP          NODE   SOURCE
+web    1/1     Running   0          5m    10.88.0.2   box    /etc/pods/web.yaml
+`)
+  })
+
+  it('shows all namespaces, one, or one pod', async () => {
+    expect((await podd('get pods -A')).stdout).toMatch(/^NAMESPACE +NAME.*\n.*\n.*\nshop +till/u)
+    expect((await podd('get pods -n shop -o name')).stdout).toBe('pod/till\n')
+    expect((await podd('get pod/web -o name')).stdout).toBe('pod/web\n')
+    expect((await podd('get pod web a-longer-name -o name')).stdout).toBe('pod/web\npod/a-longer-name\n')
+  })
+
+  it('gives real objects as JSON and YAML', async () => {
+    expect(JSON.parse((await podd('get pods -ojson')).stdout)).toMatchObject({
+      apiVersion: 'v1',
+      kind: 'PodList',
+      items: [{ kind: 'Pod', metadata: { name: 'web' } }, { metadata: { name: 'a-longer-name' } }],
+    })
+    expect(JSON.parse((await podd('get pod web -o json')).stdout)).toEqual(rig.pods.list()[0])
+    expect((await podd('get pod web -o yaml')).stdout).toMatch(
+      /^apiVersion: v1\nkind: Pod\nmetadata:\n {2}name: web\n/u,
+    )
+  })
+
+  it('tells bad manifests and a broken runtime after the table', async () => {
+    rig.status = {
+      ...rig.status,
+      runtime: { endpoint: 'unix:///run/c.sock', healthy: false, message: 'connection refused', calls: {} },
+      sources: [{ source: 'http', path: 'https://host/pods', ready: false, pods: 0 }],
+      problems: [
+        {
+          severity: 'error',
+          place: { path: '/etc/pods/bad.yaml', line: 7, column: 5 },
+          field: 'spec.contaners',
+          message: 'unknown field',
+          hint: 'did you mean containers?',
+        },
+      ],
+    }
+    const { exitCode, stdout, stderr } = await podd('get pods')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^NAME/u)
+    expect(stderr)
+      .toBe(`error: /etc/pods/bad.yaml:7:5: spec.contaners: unknown field (did you mean containers?)
+warning: https://host/pods has not been read yet (source http)
+warning: the container runtime at unix:///run/c.sock does not work: connection refused
+`)
+  })
+
+  it('says so where there are none', async () => {
+    expect(await podd('get pods -n empty')).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: 'No pods found in namespace empty\n',
+    })
+    expect(JSON.parse((await podd('get pods -n empty -o json')).stdout)).toEqual({
+      apiVersion: 'v1',
+      kind: 'PodList',
+      items: [],
+    })
+  })
+
+  it('goes on with each change until it is interrupted', async () => {
+    using call = startCli(['get', 'pods', '-w'], withSocket())
+    await expect.poll(() => call.stdout().split('\n').length).toBe(4)
+    rig.pods.put(podObject({ name: 'late', metadata: { creationTimestamp: recent(0) } }))
+    await expect.poll(() => call.stdout()).toMatch(/\nlate {12}1\/1 /u)
+    call.interrupt()
+    expect(await call.outcome).toMatchObject({ exitCode: 130, stderr: '' })
+    expect(call.stdout().match(/NAME/gu)).toHaveLength(1)
+  })
+
+  it('ends quietly when nobody reads', async () => {
+    const call = startCli(['get', 'pods', '-w'], withSocket({ closeAfterBytes: 10 }))
+    expect(await call.outcome).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+})
+
+describe('podd without a daemon', () => {
+  it('says how to start it', async () => {
+    const { exitCode, stdout, stderr } = await callCli([
+      'get',
+      'pods',
+      '--socket',
+      join(rig.directory, 'none'),
+    ])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+    expect(stderr).toContain("podd isn't running")
+    expect(stderr).toContain('systemctl start podd')
+  })
+
+  it('still knows its version', async () => {
+    const outcome = await callCli(['--socket', join(rig.directory, 'none'), '--version'])
+    expect(outcome).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^podd \d.*\nno daemon is running\n$/u),
+    })
+    expect((await podd('version')).stdout).toMatch(
+      /\ndaemon 0\.1\.0 \(pid 42\)\ncontainerd 2\.1\.0 \(embedded\)\n$/u,
+    )
+  })
+})
+
+describe('wrong usage', () => {
+  it.each<[line: string, message: string]>([
+    ['gt pods', 'podd: unknown verb "gt"\nDid you mean get?'],
+    ['frobnicate', 'podd: unknown verb "frobnicate"\n`podd --help` lists them.'],
+    ['get', 'podd: get what?'],
+    ['get pds', 'podd: podd knows no resource "pds"\nDid you mean pod'],
+    ['get pods --wacth', 'podd: unknown flag --wacth\nDid you mean --watch?'],
+    ['get pods -o jsn', 'podd: unknown output format "jsn"\nDid you mean json?'],
+    ['describe web', 'podd: describe what?'],
+    ['logs', 'podd: logs of which pod?'],
+    ['logs web --since never', 'podd: --since must be a duration'],
+    ['logs web --tail x', 'podd: --tail must be a whole number, -1 or more'],
+    ['logs web -c a --all-containers', 'podd: --all-containers and a container'],
+    ['events web', 'podd: events takes no argument "web"\nTry --for web.'],
+    ['images import', 'podd: images import needs a file'],
+    ['images delete', 'podd: unknown action "delete"'],
+    ['validate', 'podd: validate which files?'],
+    ['run --max-pods many', 'podd: --max-pods must be a whole number'],
+    ['run now', 'podd: run takes no argument "now"'],
+    ['version 2', 'podd: version takes no argument "2"'],
+    ['', 'podd runs Kubernetes Pods'],
+  ])('exits 2 for `podd %s`', async (line, message) => {
+    rig.pods.put(podObject())
+    const { exitCode, stdout, stderr } = await podd(line)
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr).toContain(message)
+  })
+
+  it('is helped by a text for each verb, with examples', async () => {
+    const overview = await podd('--help')
+    expect(overview.exitCode).toBe(0)
+    for (const { name } of verbs) {
+      expect(overview.stdout).toContain(`  ${name} `)
+      const { exitCode, stdout } = await podd(`${name} --help`)
+      expect(exitCode).toBe(0)
+      expect(stdout).toContain(`Usage: podd ${name}`)
+      expect(stdout).toContain('Examples:')
+      expect(await podd(`help ${name}`)).toEqual({ exitCode, stdout, stderr: '' })
+    }
+  })
+})
+
+describe('podd logs', () => {
+  const record = (text: string): string => `2026-01-01T00:00:00.000000001Z stdout F ${text}\n`
+  const write = async (container: string, text: string, restartCount = 0): Promise<void> => {
+    const directory = join(rig.podLogsDir, 'default_web_uid-web', container)
+    await mkdir(directory, { recursive: true })
+    await writeFile(join(directory, `${restartCount}.log`), text)
+  }
+
+  it('prints what a container wrote', async () => {
+    rig.pods.put(podObject())
+    await write('main', record('one') + record('two'))
+    expect(await podd('logs web')).toEqual({ exitCode: 0, stdout: 'one\ntwo\n', stderr: '' })
+    expect((await podd('logs pod/web --tail=1 --timestamps')).stdout).toBe(
+      '2026-01-01T00:00:00.000000001Z two\n',
+    )
+  })
+
+  it('chooses the first container, and says so', async () => {
+    rig.pods.put(podObject({ spec: { containers: [{ name: 'main' }, { name: 'side' }] } }))
+    await write('main', record('main'))
+    await write('side', record('side'))
+    expect(await podd('logs web')).toEqual({
+      exitCode: 0,
+      stdout: 'main\n',
+      stderr: 'Defaulted container "main" out of: main, side\n',
+    })
+    expect((await podd('logs web -c side')).stdout).toBe('side\n')
+    expect((await podd('logs web side')).stdout).toBe('side\n')
+    expect((await podd('logs web --all-containers --prefix')).stdout).toBe(
+      '[pod/web/main] main\n[pod/web/side] side\n',
+    )
+  })
+
+  it('follows all containers at once until they have ended', async () => {
+    const spec = { containers: [{ name: 'main' }, { name: 'side' }], restartPolicy: 'Never' }
+    rig.pods.put(podObject({ spec }))
+    await write('main', record('main'))
+    await write('side', record('side'))
+    const call = startCli(['logs', 'web', '-f', '--all-containers'], withSocket())
+    await expect.poll(() => call.stdout().split('\n').sort().join(' ')).toBe(' main side')
+    rig.pods.put(podObject({ spec, status: { phase: 'Succeeded', containerStatuses: [] } }))
+    expect(await call.outcome).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
+  it('shows what came before a restart', async () => {
+    const again = containerStatus('main', { restartCount: 1, lastState: terminated(1) })
+    rig.pods.put(podObject({ status: { containerStatuses: [again] } }))
+    await write('main', record('before'), 0)
+    await write('main', record('now'), 1)
+    expect((await podd('logs web -p')).stdout).toBe('before\n')
+  })
+
+  it('ends with 130 when it is interrupted', async () => {
+    rig.pods.put(podObject())
+    await write('main', record('one'))
+    using call = startCli(['logs', 'web', '-f'], withSocket())
+    await expect.poll(() => call.stdout()).toBe('one\n')
+    call.interrupt()
+    expect(await call.outcome).toEqual({ exitCode: 130, stdout: 'one\n', stderr: '' })
+  })
+
+  it('fails for a pod that is not there', async () => {
+    expect(await podd('logs gone')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'podd: Error from server (NotFound): pods "gone" not found\n',
+    })
+  })
+})
+
+describe('podd events', () => {
+  beforeEach(() => {
+    rig.events.put(
+      eventObject('e2', {
+        type: 'Warning',
+        reason: 'BackOff',
+        count: 4,
+        firstTimestamp: recent(120),
+        lastTimestamp: recent(5),
+        message: 'Back-off\n',
+      }),
+    )
+    rig.events.put(eventObject('e1', { lastTimestamp: recent(60) }))
+    rig.events.put(
+      eventObject('e3', {
+        involvedObject: { kind: 'Pod', namespace: 'default', name: 'db', uid: 'u' },
+        lastTimestamp: recent(1),
+      }),
+    )
+  })
+
+  it('lists them oldest first', async () => {
+    expect((await podd('events')).stdout).toBe(`LAST SEEN         TYPE      REASON    OBJECT    MESSAGE
+60s               Normal    Started   Pod/web   Container started
+5s (x4 over 2m)   Warning   BackOff   Pod/web   Back-off
+1s                Normal    Started   Pod/db    Container started
+`)
+    expect((await podd('get events -o name')).stdout).toBe('event/e1\nevent/e2\nevent/e3\n')
+  })
+
+  it('lists those of one pod or type', async () => {
+    expect((await podd('events --for pod/db -o name')).stdout).toBe('event/e3\n')
+    expect((await podd('events --types warning -o name')).stdout).toBe('event/e2\n')
+    expect(await podd('events --for nobody')).toMatchObject({
+      stdout: '',
+      stderr: 'No events found in namespace default\n',
+    })
+  })
+
+  it('goes on with those that come', async () => {
+    using call = startCli(['events', '-w', '-o', 'name'], withSocket())
+    await expect.poll(() => call.stdout().split('\n').length).toBe(4)
+    rig.events.put(eventObject('e4'))
+    await expect.poll(() => call.stdout()).toMatch(/event\/e4\n$/u)
+    call.interrupt()
+    expect((await call.outcome).exitCode).toBe(130)
+  })
+})
+
+describe('podd describe pod', () => {
+  it('tells all about it', async () => {
+    rig.pods.put(
+      podObject({
+        metadata: { labels: { app: 'web', tier: 'front' } },
+        spec: {
+          nodeName: 'box',
+          containers: [
+            {
+              name: 'main',
+              image: 'busybox:1',
+              command: ['sh', '-c'],
+              ports: [{ containerPort: 80, hostPort: 8080 }],
+              env: [{ name: 'A', value: 'b' }],
+              resources: { limits: { memory: '64Mi' } },
+              livenessProbe: { httpGet: { port: 80, path: '/live' } },
+              volumeMounts: [{ name: 'data', mountPath: '/data', readOnly: true }],
+            },
+          ],
+          volumes: [{ name: 'data', hostPath: { path: '/srv' } }],
+        },
+        status: {
+          hostIP: '10.0.0.1',
+          podIP: '10.88.0.2',
+          containerStatuses: [
+            containerStatus('main', { restartCount: 1, lastState: terminated(137, 'OOMKilled') }),
+          ],
+        },
+      }),
+    )
+    rig.events.put(eventObject('e1', { lastTimestamp: recent(60) }))
+    rig.status = {
+      ...rig.status,
+      problems: [
+        {
+          severity: 'warning',
+          place: { path: '/etc/pods/web.yaml' },
+          object: 'default/web',
+          message: 'careful',
+        },
+      ],
+    }
+    const { exitCode, stdout } = await podd('describe pod web')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatchInlineSnapshot(`
+      "Name:             web
+      Namespace:        default
+      UID:              uid-web
+      Node:             box/10.0.0.1
+      Start Time:       <none>
+      Labels:           app=web
+                        tier=front
+      Annotations:      <none>
+      Status:           Running
+      IP:               10.88.0.2
+      IPs:              <none>
+      Containers:
+        main:
+          Container ID:
+          Image:          busybox:1
+          Image ID:       sha256:0123
+          Port:           80/TCP
+          Host Port:      8080/TCP
+          Command:
+            sh
+            -c
+          State:          Running
+            Started:      Thu, 01 Jan 2026 00:00:00 +0000
+          Last State:     Terminated
+            Reason:       OOMKilled
+            Exit Code:    137
+            Started:      <unknown>
+            Finished:     Thu, 01 Jan 2026 00:00:00 +0000
+          Ready:          True
+          Restart Count:  1
+          Limits:
+            memory: 64Mi
+          Liveness:       http-get http://:80/live delay=0s timeout=1s period=10s #success=1 #failure=3
+          Environment:
+            A:  b
+          Mounts:
+            /data from data (ro)
+      Conditions:
+        Type          Status
+        Initialized   True
+        Ready         True
+      Volumes:
+        data:
+          Type:           hostPath
+          path:           /srv
+      QoS Class:        BestEffort
+      Manifest:
+        /etc/pods/web.yaml: careful
+      Events:
+        Type     Reason    Age   From   Message
+        ----     ------    ---   ----   -------
+        Normal   Started   60s   podd   Container started
+      "
+    `)
+  })
+})
+
+describe('podd images', () => {
+  it('lists them, one line for each tag', async () => {
+    rig.images.push(
+      {
+        id: 'sha256:0123456789abcdef',
+        tags: ['localhost:5000/web:1', 'localhost:5000/web:2'],
+        digests: [],
+        sizeBytes: 1_234_567,
+        pinned: true,
+      },
+      {
+        id: 'sha256:ff',
+        tags: [],
+        digests: ['docker.io/library/busybox@sha256:aa'],
+        sizeBytes: 999,
+        pinned: false,
+      },
+    )
+    expect((await podd('images')).stdout).toBe(`IMAGE                       TAG      IMAGE ID        SIZE
+docker.io/library/busybox   <none>   ff              999B
+localhost:5000/web          1        0123456789abc   1.23MB
+localhost:5000/web          2        0123456789abc   1.23MB
+`)
+  })
+
+  it('imports a file of the caller’s directory', async () => {
+    expect(await podd('images import web.tar')).toEqual({
+      exitCode: 0,
+      stdout: 'imported localhost/web:1\n',
+      stderr: '',
+    })
+    expect(rig.imported).toEqual([join(process.cwd(), 'web.tar')])
+  })
+})
+
+describe('podd validate', () => {
+  let directory: string
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'podd-validate-'))
+    const pod = (name: string, extra = ''): string =>
+      `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${name}\nspec:\n  containers:\n  - name: main\n    image: busybox:1\n${extra}`
+    await writeFile(join(directory, 'good.yaml'), pod('good'))
+    await writeFile(join(directory, 'again.yml'), pod('good'))
+    await writeFile(join(directory, 'bad.yaml'), pod('bad', '    imag: x\n'))
+    await writeFile(join(directory, '.hidden.yaml'), 'nonsense')
+    await writeFile(join(directory, 'notes.txt'), 'nonsense')
+  })
+  afterAll(() => rm(directory, { recursive: true }))
+
+  it('is content with a good file, without a daemon', async () => {
+    expect(await callCli(['validate', join(directory, 'good.yaml')])).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: '1 valid pod, 0 errors in 1 file\n',
+    })
+  })
+
+  it('prints every problem with its place and exits 1', async () => {
+    const { exitCode, stdout } = await callCli(['validate', join(directory, 'bad.yaml')])
+    expect(exitCode).toBe(1)
+    expect(stdout).toMatch(/bad\.yaml:9:5: spec\.containers\[0\]\.imag: .*image/u)
+  })
+
+  it('reads a directory as the daemon does, and finds the same pod in two files', async () => {
+    const { exitCode, stdout, stderr } = await callCli(['validate', directory])
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain(
+      `good.yaml:1:1: metadata.name: pod default/good stands in ${directory}/again.yml:1:1 already`,
+    )
+    expect(stderr).toBe('2 valid pods, 2 errors in 3 files\n')
+  })
+
+  it('reads standard input', async () => {
+    const { exitCode, stdout } = await callCli(['validate', '-'], { stdin: 'kind: Pod\n' })
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain('<stdin>:1:1')
+  })
+
+  it('turns unknown fields into warnings when asked to', async () => {
+    const { exitCode, stdout } = await callCli([
+      'validate',
+      '--field-validation=Warn',
+      join(directory, 'bad.yaml'),
+    ])
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/bad\.yaml:9:5: warning: spec\.containers\[0\]\.imag: /u)
+  })
+
+  it('fails for a file that is not there', async () => {
+    expect(await callCli(['validate', '/nowhere/x.yaml'])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('cannot read /nowhere/x.yaml') as string,
+    })
+  })
+})
+
+describe('podd run, down and doctor', () => {
+  it('start the daemon with flags, file and defaults', async () => {
+    const config = join(rig.directory, 'config.yaml')
+    await writeFile(
+      config,
+      'apiVersion: podd.dev/v1\nkind: PoddConfiguration\nmaxPods: 5\nrunDir: /run/file\nfailSwapOn: true\n',
+    )
+    const requests: RunRequest[] = []
+    const deps = {
+      startDaemon: async (request: RunRequest) => {
+        requests.push(request)
+        return 3
+      },
+    }
+    expect((await podd(`run --config ${config} --run-dir /run/flag`, { deps })).exitCode).toBe(3)
+    expect(requests).toMatchObject([
+      {
+        config: { ...defaultConfig(), maxPods: 5, runDir: '/run/flag' },
+        configPath: config,
+        warnings: [{ field: 'failSwapOn' }],
+      },
+    ])
+  })
+
+  it('list every error of the config file', async () => {
+    const config = join(rig.directory, 'config.yaml')
+    await writeFile(config, 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\nmaxPod: 5\nrunDir: x\n')
+    const { exitCode, stderr } = await podd(`run --config ${config}`)
+    expect(exitCode).toBe(1)
+    expect(stderr).toBe(`podd: ${config}:3:1: maxPod: unknown field (Did you mean maxPods?)
+${config}:4:1: runDir: must be an absolute path
+docs/OPTIONS.md lists the fields.
+`)
+    expect((await podd('run --config /nowhere.yaml')).stderr).toContain(
+      'cannot read the config file /nowhere.yaml',
+    )
+  })
+
+  it('report what down could not end', async () => {
+    const graces: (number | undefined)[] = []
+    const deps = {
+      down: async ({ graceSeconds, report }: DownRequest) => {
+        graces.push(graceSeconds)
+        report('ending default/web')
+        return { podsStopped: 1, leftovers: ['bridge podd0'] }
+      },
+    }
+    expect(await podd('down --grace-period=2', { deps })).toEqual({
+      exitCode: 1,
+      stdout: '1 pod ended\n',
+      stderr: 'ending default/web\nleft over: bridge podd0\n',
+    })
+    expect(graces).toEqual([2])
+  })
+
+  it('show what doctor found, and how to mend it', async () => {
+    const findings: DoctorFinding[] = [
+      { name: 'containerd', status: 'ok', message: '2.1.0' },
+      {
+        name: 'cni-plugins',
+        status: 'error',
+        message: 'not found',
+        hint: 'apt-get install containernetworking-plugins',
+      },
+    ]
+    expect(await podd('doctor', { deps: { doctor: async () => findings } })).toEqual({
+      exitCode: 1,
+      stdout: `ok      containerd    2.1.0
+error   cni-plugins   not found
+                      fix: apt-get install containernetworking-plugins
+1 error, 0 warnings
+`,
+      stderr: '',
+    })
+  })
+})

@@ -1,0 +1,41 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { removeCniResults, removeTornCniResults } from '../../../src/containerd/cni-results.ts'
+
+const id = 'ab'.repeat(32)
+const other = 'cd'.repeat(32)
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podd-cni-'))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+function result(name: string, text: string): void {
+  writeFileSync(join(folder, name), text)
+}
+
+it('takes away what a power cut left of results, and nothing that is whole or of another network', async () => {
+  result(`podd-${id}-eth0`, '')
+  result(`cni-loopback-${id}-lo`, '{"kind":')
+  result(`podd-${other}-eth0`, '{"kind":"cniCacheV1"}')
+  result(`bridge-${id}-eth0`, '')
+  await removeTornCniResults('podd', folder)
+  expect(readdirSync(folder).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
+})
+
+it('forgets all of a network, with the loopback of its sandboxes', async () => {
+  result(`podd-${id}-eth0`, '{}')
+  result(`cni-loopback-${id}-lo`, '{}')
+  result(`cni-loopback-${other}-lo`, '{}')
+  await removeCniResults('podd', folder)
+  expect(readdirSync(folder)).toEqual([`cni-loopback-${other}-lo`])
+})
+
+it.each([removeCniResults, removeTornCniResults])('does without the folder (%#)', async (remove) => {
+  await expect(remove('podd', join(folder, 'absent'))).resolves.toBeUndefined()
+})

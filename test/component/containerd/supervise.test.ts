@@ -1,0 +1,174 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { Clock } from '../../../src/base/clock.ts'
+import type { Logger } from '../../../src/base/logger.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import type { EmbeddedContainerdError } from '../../../src/containerd/embedded-containerd-error.ts'
+import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.ts'
+import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
+import { removeEmbeddedContainerd } from '../../../src/containerd/remove-embedded-containerd.ts'
+
+let folder = ''
+let containerdPath = ''
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'podd-ctd-'))
+  containerdPath = join(folder, 'containerd')
+  await writeProgram('containerd github.com/containerd/containerd 1.7.0', 'containerd: no space left')
+})
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** A program with containerd's version that says something and ends, whenever it is told to run. */
+async function writeProgram(version: string, lastWords: string): Promise<void> {
+  const script = `#!/bin/sh
+if [ "$1" = --version ]; then echo '${version} abc'; exit 0; fi
+echo '${lastWords}'
+exit 1
+`
+  await writeFile(containerdPath, script)
+  await chmod(containerdPath, 0o755)
+}
+
+/** Time passes at once; what was slept is written down. */
+function hastyClock(slept: number[]): Clock {
+  let passedMs = 0
+  return {
+    ...systemClock,
+    monotonicMs: () => passedMs,
+    async sleep(delayMs, signal) {
+      signal?.throwIfAborted()
+      slept.push(delayMs)
+      passedMs += delayMs
+      // Programs that were started still take their own time.
+      await nextTurn()
+    },
+  }
+}
+
+function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedContainerdOptions {
+  return {
+    rootDir: join(folder, 'root'),
+    runDir: join(folder, 'run'),
+    cgroupDriver: 'cgroupfs',
+    sandboxImage: { name: 'localhost/none:1', build: () => Promise.reject(new Error('not asked for')) },
+    containerdPath,
+    ctrPath: '/bin/false',
+    cniBinDirs: ['/none'],
+    podCidrs: ['10.99.0.0/24'],
+    launchMode: 'detached',
+    clock: systemClock,
+    logger: silentLogger,
+    ...change,
+  }
+}
+
+describe('start', () => {
+  it.each<[string, () => Promise<Partial<EmbeddedContainerdOptions>>, string, string]>([
+    [
+      'an old containerd',
+      async () => {
+        await writeProgram('containerd containerd.io 1.5.11', '')
+        return {}
+      },
+      '1.5.11 is too old',
+      'newer',
+    ],
+    [
+      'a program that is not containerd',
+      async () => {
+        await writeProgram('nothing', '')
+        return {}
+      },
+      'no version',
+      '',
+    ],
+    [
+      'no CNI plugins',
+      () => Promise.resolve({ cniBinDirs: [] }),
+      'CNI plugins',
+      'containernetworking-plugins',
+    ],
+    [
+      'a run directory that is too deep',
+      () => Promise.resolve({ runDir: `/run/${'x'.repeat(100)}` }),
+      'too long for a unix socket',
+      '--run-dir',
+    ],
+    [
+      'a root directory that cannot be made',
+      async () => {
+        await writeFile(join(folder, 'file'), '')
+        return { rootDir: join(folder, 'file/root') }
+      },
+      "cannot write containerd's files",
+      'writable',
+    ],
+    ['one that ends at once', () => Promise.resolve({}), 'does not start: no space left', 'containerd.log'],
+  ])('%s is one clear error', async (_, prepare, message, hint) => {
+    const containerd = new EmbeddedContainerd(options(await prepare()))
+    const error = await containerd.start().then(
+      () => undefined,
+      (reason: EmbeddedContainerdError) => reason,
+    )
+    expect(error).toMatchObject({
+      code: 'EMBEDDED_CONTAINERD',
+      message: expect.stringContaining(message) as string,
+    })
+    expect(error?.hint ?? '').toContain(hint)
+  })
+
+  it('writes the config and the network, readable and whole, before anything runs', async () => {
+    const containerd = new EmbeddedContainerd(options())
+    await expect(containerd.start()).rejects.toThrow('no space left')
+    const { places } = containerd
+    expect(await readFile(places.configPath, 'utf8')).toContain(places.socketPath)
+    expect(await readFile(places.conflistPath, 'utf8')).toContain('10.99.0.0/24')
+    expect((await stat(places.rootDir)).mode & 0o777).toBe(0o700)
+  })
+})
+
+describe('supervise', () => {
+  it('tries again with growing pauses, says the same trouble once, and ends with the signal', async () => {
+    const slept: number[] = []
+    const said: string[] = []
+    const stop = new AbortController()
+    const logger: Logger = { ...silentLogger, error: (_, message) => said.push(message) }
+    const containerd = new EmbeddedContainerd(options({ clock: hastyClock(slept), logger }))
+    const states: string[] = []
+    containerd.onChange((state) => {
+      states.push(state.kind)
+      if (states.length === 7) stop.abort()
+    })
+    await containerd.supervise(stop.signal)
+    expect(slept.filter((delayMs) => delayMs >= 1000)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000])
+    expect(states).toEqual(Array.from({ length: 7 }, () => 'down'))
+    expect(said).toEqual(['containerd does not start, trying again'])
+    expect(containerd.state).toMatchObject({
+      kind: 'down',
+      message: expect.stringContaining('no space') as string,
+    })
+  })
+})
+
+describe('removeEmbeddedContainerd', () => {
+  it('is content where nothing ever ran', async () => {
+    await removeEmbeddedContainerd({ ...options(), clock: systemClock })
+    await expect(stat(join(folder, 'root'))).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  it('removes the run directory and leaves the root directory', async () => {
+    const containerd = new EmbeddedContainerd(options())
+    await expect(containerd.start()).rejects.toThrow('no space left')
+    await mkdir(containerd.places.cniDataDir, { recursive: true })
+    await removeEmbeddedContainerd({ ...options(), clock: systemClock })
+    await expect(stat(containerd.places.runDir)).rejects.toMatchObject({ code: 'ENOENT' })
+    expect((await stat(containerd.places.configPath)).isFile()).toBe(true)
+  })
+})

@@ -1,0 +1,317 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+
+beforeEach(() => {
+  rig = new PodRig()
+})
+
+/** What podd asked of the runtime since it was started again. */
+async function changesOf(work: () => Promise<void>): Promise<readonly string[]> {
+  const before = rig.fake.changes().length
+  await work()
+  return rig.fake.changes().slice(before)
+}
+
+describe.each([
+  ['killed', () => rig.kill()],
+  ['told to end', () => rig.terminate()],
+] as const)('a podd that was %s', (_, end) => {
+  it('restarts nothing when it comes back, keeps UIDs, counts and times', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('db'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    const before = [rig.pod('web'), rig.pod('db')]
+    await end()
+    await rig.clock.advance(30_000)
+    expect(await changesOf(() => rig.start())).toEqual([])
+    expect([rig.pod('web'), rig.pod('db')]).toEqual(before)
+  })
+
+  it('stays Ready at every moment', async () => {
+    await rig.start()
+    const readinessProbe = { exec: { command: ['ready'] }, periodSeconds: 5 }
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:1', readinessProbe }] }))
+    await rig.clock.advance(6000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    const since = rig.pod('web').status.conditions
+    await end()
+    rig.boot()
+    const seen = new Set<unknown>()
+    rig.system.statuses.subscribe(({ object }) =>
+      seen.add(object.status.conditions.find(({ type }) => type === 'Ready')?.status),
+    )
+    await rig.settle()
+    await rig.offer()
+    await rig.clock.advance(10_000)
+    expect([...seen]).toEqual(['True'])
+    expect(rig.pod('web').status.conditions).toEqual(since)
+  })
+
+  it('goes on with the crash backoff where it was', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    for (const restMs of [0, 10_000, 0]) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(1000 + restMs)
+    }
+    await end()
+    await rig.start()
+    expect(rig.container('web').state.waiting?.reason).toBe('CrashLoopBackOff')
+    await rig.clock.advance(13_000)
+    expect(rig.running()).toEqual([])
+    await rig.clock.advance(6000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(3)
+  })
+
+  it('starts again what crashed meanwhile, and removes what is not wanted any more', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('old'))
+    await end()
+    rig.fake.world.kill(
+      [...rig.fake.world.containers.values()].find(({ sandbox }) => sandbox.config.metadata?.name === 'web')!,
+    )
+    await rig.remove('old')
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(1)
+    expect(rig.fake.world.sandboxes.size).toBe(1)
+  })
+
+  it('keeps pods of a source that has not spoken yet, and looks after them', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await end()
+    rig.boot()
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.offer()
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('lets pods that finished stay finished, also when the runtime has forgotten them', async () => {
+    await rig.start()
+    await rig.apply(podManifest('job', { restartPolicy: 'OnFailure' }))
+    rig.fake.exitContainer('main', 0)
+    await rig.clock.advance(1000)
+    await end()
+    rig.fake.world.containers.clear()
+    rig.fake.world.sandboxes.clear()
+    expect(
+      await changesOf(async () => {
+        await rig.start()
+        await rig.clock.advance(60_000)
+      }),
+    ).toEqual([])
+    expect(rig.pod('job').status.phase).toBe('Succeeded')
+  })
+
+  it('lets a pod past its deadline stay Failed', async () => {
+    await rig.start()
+    await rig.apply(podManifest('job', { activeDeadlineSeconds: 10 }))
+    await rig.clock.advance(11_000)
+    await end()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.pod('job').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
+    expect(rig.running()).toEqual([])
+  })
+
+  it('counts the deadline of a pod over its own end', async () => {
+    await rig.start()
+    await rig.apply(podManifest('job', { activeDeadlineSeconds: 60 }))
+    await rig.clock.advance(30_000)
+    await end()
+    await rig.start()
+    await rig.clock.advance(31_000)
+    expect(rig.pod('job').status.reason).toBe('DeadlineExceeded')
+  })
+
+  it('gives ports to who had them', async () => {
+    await rig.start()
+    await rig.apply(podManifest('holder', onHostPort(80)))
+    await rig.apply(podManifest('a-waiter', onHostPort(80)))
+    await end()
+    await rig.start()
+    expect(rig.pod('holder').status.phase).toBe('Running')
+    expect(rig.pod('a-waiter').status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
+  })
+
+  it('finishes a change that was under way', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.start()
+    await rig.apply(podManifest('web', { hostname: 'one' }))
+    await rig.apply(podManifest('web', { hostname: 'two' }))
+    await rig.clock.advance(10_000)
+    await end()
+    await rig.start()
+    await rig.clock.advance(25_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').spec['hostname']).toBe('two')
+    expect(rig.records.saved.size).toBe(1)
+  })
+})
+
+describe('a host that was rebooted', () => {
+  it('has each pod run again in a new sandbox, with its UID and its counts', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.kill()
+    for (const sandbox of rig.fake.world.sandboxes.values()) rig.fake.world.stopSandbox(sandbox)
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('counts on even where the runtime has forgotten all', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    await rig.kill()
+    rig.fake.world.containers.clear()
+    rig.fake.world.sandboxes.clear()
+    await rig.start()
+    await rig.clock.advance(12_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+})
+
+describe('records that are lost', () => {
+  it('are made anew from the runtime: nothing restarts, UID and counts stay', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    const { uid } = rig.pod('web').metadata
+    await rig.kill()
+    rig.records.saved.clear()
+    expect(await changesOf(() => rig.start())).toEqual([])
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.container('web').restartCount).toBe(1)
+    expect(rig.records.saved.size).toBe(1)
+  })
+
+  it('of a pod that nobody wants: it ends as it asked to, hook and grace from its annotations', async () => {
+    const lifecycle = { preStop: { exec: { command: ['bye'] } } }
+    await rig.start()
+    await rig.apply(
+      podManifest('web', {
+        containers: [{ name: 'main', image: 'app:1', lifecycle }],
+        terminationGracePeriodSeconds: 77,
+      }),
+    )
+    await rig.kill()
+    rig.records.saved.clear()
+    await rig.remove('web')
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.fake.calls('ExecSync').map(({ request }) => request.cmd)).toEqual([['bye']])
+    expect(rig.fake.calls('StopContainer')[0]?.request.timeout).toBe(77)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('of a pod that is wanted otherwise: it ends, then the wanted one starts', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web', { hostname: 'one' }))
+    await rig.kill()
+    rig.records.saved.clear()
+    await rig.apply(podManifest('web', { hostname: 'two' }))
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').spec['hostname']).toBe('two')
+  })
+
+  it('does not end orphans before every source has spoken', async () => {
+    rig = new PodRig({ sources: ['file', 'http'] })
+    await rig.start()
+    await rig.put('http', podManifest('web'))
+    await rig.kill()
+    rig.records.saved.clear()
+    rig.boot()
+    await rig.offer('file')
+    await rig.clock.advance(120_000)
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.offer('http')
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.records.saved.size).toBe(1)
+  })
+
+  it('do not matter for what another instance has in the same runtime', async () => {
+    rig.host = { instance: 'one' }
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    rig.records.saved.clear()
+    rig.host = { instance: 'two' }
+    await rig.remove('web')
+    await rig.start()
+    await rig.clock.advance(120_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('what pods refer to', () => {
+  it('is not taken for missing before every source has spoken', async () => {
+    rig = new PodRig({ sources: ['file', 'http'] })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    rig.prepared.length = 0
+    rig.boot()
+    await rig.offer('file')
+    await rig.clock.advance(10_000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.prepared).toEqual([])
+    await rig.offer('http')
+    expect(rig.prepared).toEqual([rig.pod('web').metadata.uid])
+  })
+})
+
+describe('removed pods of several sources', () => {
+  it('go only when every source has spoken', async () => {
+    rig = new PodRig({ sources: ['file', 'http'] })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    await rig.remove('web')
+    rig.boot()
+    await rig.offer('file')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').status.phase).toBe('Running')
+    await rig.offer('http')
+    await rig.clock.advance(1000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
+describe('two records of one name', () => {
+  it('leave one pod: the newer', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web', { hostname: 'one' }))
+    const older = rig.records.named('web')!
+    await rig.kill()
+    rig.records.saved.clear()
+    await rig.clock.advance(1000)
+    const copy = { ...older, uid: 'another', acceptedAtMs: older.acceptedAtMs + 1000 }
+    rig.records.saved.set(older.uid, older)
+    rig.records.saved.set('another', copy)
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect([...rig.records.saved.keys()]).toEqual(['another'])
+  })
+})

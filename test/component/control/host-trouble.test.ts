@@ -1,0 +1,193 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+const full = new Error('ENOSPC: no space left on device')
+
+beforeEach(() => {
+  rig = new PodRig()
+})
+
+describe('a disk that cannot be written', () => {
+  it('leaves pods running, and shows what a new one waits for until it can', async () => {
+    await rig.start()
+    await rig.apply(podManifest('old'))
+    rig.records.failure = full
+    await rig.apply(podManifest('web'))
+    expect(rig.running()).toEqual(['old/main'])
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Pending', reason: 'FailedSync' })
+    expect(rig.pod('web').status.message).toContain('no space left')
+    expect(rig.reasons('web')).toEqual(['FailedSync'])
+    await rig.clock.advance(60_000)
+    rig.records.failure = undefined
+    await rig.clock.advance(16_000)
+    expect(rig.running()).toEqual(['old/main', 'web/main'])
+    expect(rig.pod('web').status.reason).toBeUndefined()
+  })
+
+  it('does not hide that a container crashed, and it runs again when the disk can be written', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    rig.records.failure = full
+    rig.fake.exitContainer('main', 3)
+    await rig.clock.advance(100)
+    expect(rig.container('web').state.terminated?.exitCode).toBe(3)
+    expect(rig.condition('web', 'Ready')).toBe('False')
+    rig.records.failure = undefined
+    await rig.clock.advance(16_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('does not keep a pod from ending', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    rig.records.failure = full
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual([])
+    expect(rig.fake.world.sandboxes.size).toBe(0)
+    expect(rig.pod('web').metadata.deletionTimestamp).toBeDefined()
+    rig.records.failure = undefined
+    await rig.clock.advance(5000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('is written at last, also where nothing else happens', async () => {
+    await rig.start()
+    const readinessProbe = { exec: { command: ['ready'] }, periodSeconds: 1 }
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:1', readinessProbe }] }))
+    rig.records.failure = full
+    await rig.clock.advance(5000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    expect(rig.records.named('web')?.conditions['Ready']?.status).toBe('False')
+    rig.records.failure = undefined
+    await rig.clock.advance(20_000)
+    expect(rig.records.named('web')?.conditions['Ready']?.status).toBe('True')
+  })
+})
+
+describe('what goes wrong for one pod', () => {
+  const isOf = (name: string) => (uid: string) => rig.records.saved.get(uid)?.name === name
+
+  it.each([
+    ['a plain error', () => new TypeError('x is not a function')],
+    ['no error at all', () => undefined],
+  ])('%s of the host does not matter to others, and is tried again', async (_, make) => {
+    let broken = true
+    rig.host = {
+      cgroups: {
+        ensure: async (uid) => {
+          if (broken && isOf('bad')(uid)) throw make()
+          return `/kubepods/pod${uid}`
+        },
+        remove: async (uid) => {
+          if (broken && isOf('bad')(uid)) throw make()
+        },
+      },
+    }
+    await rig.start()
+    await rig.apply(podManifest('bad'), podManifest('web'))
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.clock.advance(60_000)
+    broken = false
+    await rig.clock.advance(16_000)
+    expect(rig.running()).toEqual(['bad/main', 'web/main'])
+    broken = true
+    await rig.remove('bad')
+    await rig.clock.advance(10_000)
+    expect(rig.pod('bad').metadata.deletionTimestamp).toBeDefined()
+    broken = false
+    await rig.clock.advance(10_000)
+    expect(rig.pods('bad')).toEqual([])
+    expect(rig.failures).toEqual([])
+  })
+
+  it('whose watchers fail: the pod runs all the same', async () => {
+    await rig.start()
+    rig.system.statuses.subscribe(() => {
+      throw new Error('the client is gone')
+    })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.failures).toEqual([])
+  })
+
+  it('of which the record cannot be used: the others are taken up', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('bad'))
+    const bad = rig.records.named('bad')!
+    await rig.kill()
+    rig.records.saved.set(bad.uid, { ...bad, manifest: { kind: 'Pod' } })
+    const before = rig.fake.changes().length
+    await rig.start()
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.pod('bad').status.phase).toBe('Running')
+    expect(rig.fake.changes().length).toBe(before)
+    expect(rig.failures).toEqual([])
+  })
+
+  it('that nobody knows and that tells little of itself: it is ended', async () => {
+    await rig.fake.runtime.runPodSandbox({
+      config: {
+        metadata: { name: 'Odd_Name', uid: 'odd', namespace: 'default', attempt: 0 },
+        labels: {
+          'io.kubernetes.pod.name': 'Odd_Name',
+          'io.kubernetes.pod.namespace': 'default',
+          'io.kubernetes.pod.uid': 'odd',
+        },
+      },
+    })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.sandboxesOf('Odd_Name')).toEqual([])
+  })
+})
+
+describe('probes', () => {
+  const probe = { exec: { command: ['ask'] }, periodSeconds: 1, failureThreshold: 1 }
+
+  it('turn a pod ready and unready, at once', async () => {
+    await rig.start()
+    rig.probe = () => ({ result: 'failure', output: 'not yet' })
+    await rig.apply(
+      podManifest('web', { containers: [{ name: 'main', image: 'app:1', readinessProbe: probe }] }),
+    )
+    await rig.clock.advance(5000)
+    expect(rig.condition('web', 'Ready')).toBe('False')
+    rig.probe = () => ({ result: 'success', output: '' })
+    await rig.clock.advance(1000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+  })
+
+  it('restart a container that is not alive, with backoff', async () => {
+    await rig.start()
+    rig.probe = () => ({ result: 'failure', output: 'dead' })
+    await rig.apply(
+      podManifest('web', { containers: [{ name: 'main', image: 'app:1', livenessProbe: probe }] }),
+    )
+    await rig.clock.advance(60_000)
+    const starts = rig.fake.calls('StartContainer').map(({ atMs }) => atMs)
+    expect(starts.length).toBeGreaterThanOrEqual(3)
+    expect(starts.length).toBeLessThanOrEqual(5)
+    expect(rig.reasons('web')).toContain('Unhealthy')
+  })
+
+  it('go on telling of readiness while the pod ends', async () => {
+    await rig.start()
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(
+      podManifest('web', { containers: [{ name: 'main', image: 'app:1', readinessProbe: probe }] }),
+    )
+    await rig.clock.advance(3000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    await rig.remove('web')
+    rig.probe = () => ({ result: 'failure', output: 'draining' })
+    await rig.clock.advance(5000)
+    expect(rig.condition('web', 'Ready')).toBe('False')
+  })
+})

@@ -1,0 +1,237 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { FakeContainer } from '../../support/fake-runtime-world.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+let preStops: { readonly container: string; readonly atMs: number }[]
+
+const preStop = { lifecycle: { preStop: { exec: { command: ['bye'] } } } }
+const withPreStop = (spec: object = {}) => ({
+  containers: [{ name: 'main', image: 'app:1', ...preStop }],
+  ...spec,
+})
+
+function hookTakes(afterMs: number): void {
+  rig.fake.onExec((container: FakeContainer) => {
+    preStops.push({ container: container.config.metadata?.name ?? '', atMs: rig.clock.monotonicMs() })
+    return { afterMs }
+  })
+}
+
+beforeEach(async () => {
+  rig = new PodRig()
+  preStops = []
+  hookTakes(0)
+  await rig.start()
+})
+
+const stops = () =>
+  rig.fake.calls('StopContainer').map(({ request, atMs }) => ({ timeout: request.timeout, atMs }))
+
+describe('the grace of a pod that ends', () => {
+  it('holds the preStop hook, and StopContainer gets what is left of it', async () => {
+    hookTakes(10_000)
+    await rig.apply(podManifest('web', withPreStop()))
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(1)
+    expect(stops()).toEqual([{ timeout: 20, atMs: 10_000 }])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('leaves StopContainer 2 s after a hook that used it up', async () => {
+    hookTakes(100_000)
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 5 })))
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(stops()).toEqual([{ timeout: 2, atMs: 5000 }])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('bounds a hook whose runtime forgets to end it', async () => {
+    rig.fake.onExec(() => ({ afterMs: 300_000, outlivesTimeout: true }))
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 5 })))
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(stops()[0]?.atMs).toBeLessThanOrEqual(7000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('is shown at once, also while a sandbox is being made', async () => {
+    rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 60_000 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    await rig.remove('web')
+    expect(rig.pod('web').metadata.deletionTimestamp).toBeDefined()
+  })
+
+  it('can only shrink, and the hook is not run again for that', async () => {
+    hookTakes(1000)
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 100 })))
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    const ended = rig.system.endAll({ graceSeconds: 3, signal: new AbortController().signal })
+    await rig.clock.advance(2900)
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.clock.advance(200)
+    expect((await ended).ended).toBe(1)
+    expect(preStops).toHaveLength(1)
+    expect(stops()).toEqual([
+      { timeout: 99, atMs: 1000 },
+      { timeout: 3, atMs: 5000 },
+    ])
+  })
+
+  it('does not grow when it is told again with more', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', { terminationGracePeriodSeconds: 10 }))
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    const ended = rig.system.endAll({ graceSeconds: 500, signal: new AbortController().signal })
+    await rig.clock.advance(5100)
+    expect((await ended).ended).toBe(1)
+  })
+})
+
+describe('a preStop hook', () => {
+  const failing = {
+    livenessProbe: { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 },
+  }
+
+  it('runs once for a container that is restarted while the pod is removed', async () => {
+    hookTakes(10_000)
+    await rig.apply(
+      podManifest('web', { containers: [{ name: 'main', image: 'app:1', ...preStop, ...failing }] }),
+    )
+    rig.probe = () => ({ result: 'failure', output: 'dead' })
+    await rig.clock.advance(2000)
+    expect(preStops).toHaveLength(1)
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('runs once, and to its end, for a container whose image is changed twice', async () => {
+    hookTakes(10_000)
+    await rig.apply(podManifest('web', withPreStop()))
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:2', ...preStop }] }))
+    await rig.clock.advance(3000)
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'side:1', ...preStop }] }))
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.fake.calls('ExecSync').map(({ cancelled }) => cancelled)).toEqual([false])
+    expect(rig.container('web')).toMatchObject({ image: 'side:1', restartCount: 1 })
+  })
+
+  it('runs for the next container again', async () => {
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:1', ...preStop }] }))
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:2', ...preStop }] }))
+    await rig.clock.advance(1000)
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(preStops).toHaveLength(2)
+  })
+
+  it('of several containers is taken down as begun for each, however slow the disk is', async () => {
+    const containers = ['a', 'b', 'c'].map((name) => Object.assign({ name, image: 'app:1' }, preStop))
+    await rig.apply(podManifest('web', { containers }))
+    // Writes that begin later are done earlier.
+    let waitMs = 50
+    rig.records.beforeSave = () => rig.clock.sleep((waitMs = Math.max(1, waitMs - 20)))
+    await rig.remove('web')
+    hookTakes(20_000)
+    await rig.clock.advance(5000)
+    expect(rig.records.named('web')?.preStopBegun).toHaveLength(3)
+    expect(preStops).toHaveLength(3)
+  })
+})
+
+describe('podd itself ends in the middle of a pod’s end', () => {
+  it('SIGTERM: it lets go soon, and the next podd goes on with what is left of the grace', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
+    await rig.remove('web')
+    await rig.clock.advance(20_000)
+    await rig.terminate()
+    expect(rig.clock.monotonicMs()).toBeLessThan(26_000)
+    await rig.start()
+    expect(preStops).toHaveLength(1)
+    expect(stops().at(-1)?.timeout).toBeLessThanOrEqual(40)
+    await rig.clock.advance(41_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('SIGKILL: neither is a hook run twice that had begun', async () => {
+    hookTakes(30_000)
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('SIGKILL in a hook of a container that is restarted', async () => {
+    hookTakes(30_000)
+    await rig.apply(podManifest('web', withPreStop()))
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:2', ...preStop }] }))
+    await rig.clock.advance(1000)
+    expect(preStops).toHaveLength(1)
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.container('web').image).toBe('app:2')
+  })
+})
+
+describe('a wall clock that jumps while a pod ends', () => {
+  it.each([
+    ['back a day', -86_400_000],
+    ['forward a day', 86_400_000],
+  ])('%s: the pod ends within its grace', async (_, jumpMs) => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web'))
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    rig.clock.setWall(rig.clock.wallMs() + jumpMs)
+    await rig.clock.advance(26_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
+describe('a call that fails while a pod ends', () => {
+  it.each(['StopContainer', 'StopPodSandbox', 'RemoveContainer', 'RemovePodSandbox'] as const)(
+    '%s is tried again, seconds later each time',
+    async (method) => {
+      await rig.apply(podManifest('web'))
+      rig.fake.fault(method, { kind: 'fails' }, { times: 3 })
+      await rig.remove('web')
+      await rig.clock.advance(1000)
+      // Once more for the events of what did end.
+      expect(rig.fake.calls(method).length).toBeLessThanOrEqual(2)
+      expect(rig.reasons('web')).toContain('FailedKillPod')
+      await rig.clock.advance(10_000)
+      expect(rig.isEmpty()).toBe(true)
+    },
+  )
+})
+
+describe('sidecars', () => {
+  it('end after the main containers, in reverse order', async () => {
+    const sidecar = (name: string) => ({ name, image: 'side:1', restartPolicy: 'Always' })
+    await rig.apply(podManifest('web', { initContainers: [sidecar('one'), sidecar('two')] }))
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    const names = rig.fake.calls('StopContainer').map(({ request }) => request.containerId)
+    expect(names).toHaveLength(3)
+    expect(rig.reasons('web').filter((reason) => reason === 'Killing')).toHaveLength(3)
+    expect(rig.events.filter(({ reason }) => reason === 'Killing').map(({ container }) => container)).toEqual(
+      ['main', 'two', 'one'],
+    )
+  })
+})

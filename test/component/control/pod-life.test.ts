@@ -1,0 +1,223 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+
+beforeEach(async () => {
+  rig = new PodRig()
+  await rig.start()
+})
+
+describe('a pod that starts', () => {
+  it('runs, is Ready, and is recorded before it runs', async () => {
+    const savedBefore: (boolean | undefined)[] = []
+    rig.fake.listen((event) => {
+      if (event.kind === 'started') savedBefore.push(rig.records.named('web') !== undefined)
+    })
+    await rig.apply(podManifest('web'))
+    expect(rig.fake.changes()).toEqual(['RunPodSandbox', 'CreateContainer', 'StartContainer'])
+    expect(savedBefore).toEqual([true, true])
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    expect(rig.records.named('web')).toMatchObject({ source: 'file', path: '/file/web.yaml' })
+    expect(rig.reasons('web')).toEqual(['Pulled', 'Created', 'Started'])
+  })
+
+  it('is left alone when nothing changes', async () => {
+    await rig.apply(podManifest('web'))
+    const calls = rig.fake.journal.length
+    const writes = rig.records.history.length
+    await rig.offer()
+    await rig.offer()
+    expect(rig.fake.journal.length).toBe(calls)
+    expect(rig.records.history.length).toBe(writes)
+  })
+
+  it('costs few calls', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(50)
+    expect(rig.fake.journal.length).toBeLessThanOrEqual(18)
+  })
+
+  it('rests when it runs: no calls but the slow relist', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    const calls = rig.fake.journal.length
+    await rig.clock.advance(600_000)
+    // Two lists each minute.
+    expect(rig.fake.journal.length - calls).toBeLessThanOrEqual(24)
+  })
+})
+
+describe('a container that crashes', () => {
+  it('runs again at once the first time, then after 10 s doubling to 300 s', async () => {
+    await rig.apply(podManifest('web'))
+    const delays: number[] = []
+    for (let crash = 0; crash < 8; crash += 1) {
+      await rig.clock.advance(1000)
+      rig.fake.exitContainer('main', 1)
+      const atMs = rig.clock.monotonicMs()
+      await rig.settle()
+      while (rig.running().length === 0) await rig.clock.advanceToNextTimer()
+      delays.push(rig.clock.monotonicMs() - atMs)
+    }
+    expect(delays).toEqual([0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000])
+    expect(rig.container('web').restartCount).toBe(8)
+  })
+
+  it('shows CrashLoopBackOff, its last end, and one event for each wait', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(100)
+    rig.fake.exitContainer('main', 3)
+    await rig.clock.advance(100)
+    expect(rig.container('web')).toMatchObject({
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
+      lastState: { terminated: { exitCode: 3 } },
+      restartCount: 1,
+    })
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.reasons('web').filter((reason) => reason === 'BackOff')).toHaveLength(1)
+  })
+
+  it('has a clean sheet after it ran for ten minutes', async () => {
+    await rig.apply(podManifest('web'))
+    for (let crash = 0; crash < 2; crash += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(10_100)
+    }
+    await rig.clock.advance(601_000)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(100)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('is not held up by a wall clock that was set back, nor by one set forward', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(100)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(100)
+    rig.clock.setWall(rig.clock.wallMs() - 86_400_000)
+    await rig.clock.advance(21_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('keeps one dead container beside the one that runs', async () => {
+    await rig.apply(podManifest('web'))
+    for (let crash = 0; crash < 4; crash += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(60_000)
+    }
+    expect(rig.fake.containersNamed('main')).toHaveLength(2)
+  })
+})
+
+describe('a pod that ends by itself', () => {
+  it.each([
+    ['Never', 0, 'Succeeded'],
+    ['Never', 1, 'Failed'],
+    ['OnFailure', 0, 'Succeeded'],
+  ] as const)(
+    'with restartPolicy %s and exit code %i is %s, and its sandbox is stopped',
+    async (policy, exitCode, phase) => {
+      await rig.apply(podManifest('job', { restartPolicy: policy }))
+      rig.fake.exitContainer('main', exitCode)
+      await rig.clock.advance(100)
+      expect(rig.pod('job').status.phase).toBe(phase)
+      expect(rig.fake.sandboxesOf('job').some(({ ready }) => ready)).toBe(false)
+      const calls = rig.fake.changes().length
+      await rig.clock.advance(600_000)
+      expect(rig.fake.changes().length).toBe(calls)
+    },
+  )
+
+  it('gives its host ports to the pod that waits for them', async () => {
+    await rig.apply(podManifest('first', { ...onHostPort(80), restartPolicy: 'Never' }))
+    await rig.apply(podManifest('second', onHostPort(80)))
+    expect(rig.pod('second').status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
+    rig.fake.exitContainer('main', 0)
+    await rig.clock.advance(100)
+    expect(rig.pod('first').status.phase).toBe('Succeeded')
+    expect(rig.pod('second').status.phase).toBe('Running')
+    const stopped = rig.fake.calls('StopPodSandbox')[0]?.endedAtMs ?? Infinity
+    expect(rig.fake.calls('RunPodSandbox')[1]?.atMs).toBeGreaterThanOrEqual(stopped)
+  })
+
+  it('gives its host ports away when its deadline has passed, too', async () => {
+    await rig.apply(podManifest('first', { ...onHostPort(80), activeDeadlineSeconds: 60 }))
+    await rig.apply(podManifest('second', onHostPort(80)))
+    await rig.clock.advance(61_000)
+    expect(rig.pod('first').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
+    expect(rig.pod('second').status.phase).toBe('Running')
+  })
+})
+
+describe('a pod whose manifest goes', () => {
+  it('leaves nothing behind', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.remove('web')
+    await rig.clock.advance(100)
+    expect(rig.pods('web')).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('stays gone, though events of its end come late', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(61_000)
+    await rig.remove('web')
+    const shown: string[] = []
+    rig.system.statuses.subscribe(({ type }) => shown.push(type))
+    await rig.clock.advance(130_000)
+    expect(shown).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('comes back under a new UID', async () => {
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    // So that a full list has seen it.
+    await rig.clock.advance(61_000)
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    await rig.apply(podManifest('web'))
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.pod('web').status.startTime).toBe(rig.pod('web').metadata.creationTimestamp)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('and comes back while it still ends, starts when it has ended', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web'))
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(10_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+    await rig.clock.advance(20_000)
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(2)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').metadata.deletionTimestamp).toBeUndefined()
+  })
+
+  it('while its sandbox is being made is not started', async () => {
+    rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 5000 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(rig.fake.calls('StartContainer')).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('while its container is being made has none started', async () => {
+    rig.fake.fault('CreateContainer', { kind: 'delays', delayMs: 5000 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(1000)
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(rig.fake.calls('StartContainer')).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+})

@@ -1,0 +1,315 @@
+import type { JsonObject } from '../../../src/base/json.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { createHookRunner } from '../../../src/control/lifecycle-hooks.ts'
+import { ObjectStore } from '../../../src/control/object-store.ts'
+import { PodSystem } from '../../../src/control/pod-system.ts'
+import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
+import type { PodHost } from '../../../src/control/pod-host.ts'
+import type { PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
+import type { PodUid } from '../../../src/pod/ids.ts'
+import type { PodObject } from '../../../src/api/objects.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { PodEvent } from '../../../src/pod/pod-event.ts'
+import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { ContainerStatus } from '../../../src/pod/status.ts'
+import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
+import { FakeRuntime } from '../../support/fake-runtime.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+/** A manifest with one container `main` of image `app:1`, changed where a test cares. */
+export function podManifest(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, ...metadata },
+    spec: { containers: [{ name: 'main', image: 'app:1' }], ...spec },
+  }
+}
+
+/** One container with a port on the host. */
+export function onHostPort(hostPort: number): JsonObject {
+  return { containers: [{ name: 'main', image: 'app:1', ports: [{ containerPort: 80, hostPort }] }] }
+}
+
+/** The records as a disk keeps them: each is copied, so that nothing written later changes what was saved. */
+export class MemoryRecords {
+  readonly saved = new Map<PodUid, PodRecord>()
+  readonly history: PodRecord[] = []
+  /** What goes wrong with writes and removals from now on. */
+  failure: Error | undefined
+  /** Waited for before a write takes place. */
+  beforeSave: (record: PodRecord) => Promise<void> = () => Promise.resolve()
+
+  async load(): Promise<{ records: PodRecord[]; unreadable: [] }> {
+    return { records: [...this.saved.values()], unreadable: [] }
+  }
+
+  async save(record: PodRecord): Promise<void> {
+    const copy = structuredClone(record)
+    await this.beforeSave(copy)
+    if (this.failure !== undefined) throw this.failure
+    this.saved.set(copy.uid, copy)
+    this.history.push(copy)
+  }
+
+  async remove(uid: PodUid): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+    this.saved.delete(uid)
+  }
+
+  named(name: string): PodRecord | undefined {
+    return [...this.saved.values()].find((record) => record.name === name)
+  }
+}
+
+export interface PodRigOptions {
+  readonly sources?: readonly SourceName[]
+  readonly maxPods?: number
+  readonly maxContainerRestartPeriodMs?: number
+  readonly serializeImagePulls?: boolean
+}
+
+/**
+ * The loops of podd over a runtime in memory, records in memory and a clock that the test moves. podd can be
+ * killed and started again over the same runtime and records.
+ */
+export class PodRig {
+  readonly clock = new ManualClock()
+  readonly fake = new FakeRuntime({ clock: this.clock, images: ['app:1', 'app:2', 'side:1'] })
+  readonly objects = new ObjectStore()
+  readonly records = new MemoryRecords()
+  readonly events: PodEvent[] = []
+  /** What probes find; success unless told. */
+  probe: (containerId: string) => ProbeOutcome = () => ({ result: 'success', output: '' })
+  /** Overrides of what acting for a pod needs of the host. */
+  host: Partial<PodHost> = {}
+  readonly failures: unknown[] = []
+  /** The pods whose volumes were made or brought up to date. */
+  readonly prepared: PodUid[] = []
+  readonly #options: PodRigOptions
+  #documents = new Map<SourceName, PodDocument[]>()
+  #system: PodSystem | undefined
+  #stop = new AbortController()
+  #running: Promise<void> | undefined
+
+  constructor(options: PodRigOptions = {}) {
+    this.#options = options
+  }
+
+  get system(): PodSystem {
+    if (this.#system === undefined) throw new Error('podd does not run')
+    return this.#system
+  }
+
+  /** Starts podd, lets it see the runtime and gives it the manifests there are. */
+  async start(): Promise<void> {
+    this.boot()
+    for (const source of this.#sources()) this.system.offerSnapshot(this.snapshot(source))
+    await this.settle()
+  }
+
+  /** Starts podd without telling it of any manifest. */
+  boot(): void {
+    this.#stop = new AbortController()
+    this.#system = new PodSystem(this.#systemOptions())
+    this.#running = this.#system.run(this.#stop.signal).catch((error: unknown) => {
+      this.failures.push(error)
+    })
+  }
+
+  /** SIGTERM: podd lets go of the pods. */
+  async terminate(): Promise<void> {
+    this.#stop.abort(new Error('stopped'))
+    let ended = false
+    void this.#running?.then(() => (ended = true))
+    await this.settle()
+    if (!ended) await this.clock.advance(5000)
+    await this.#running
+    this.#system = undefined
+  }
+
+  /** SIGKILL: nothing is written or called any more, whatever was under way. */
+  async kill(): Promise<void> {
+    const { failure } = this.records
+    this.records.failure = new Error('podd was killed')
+    await this.terminate()
+    this.records.failure = failure
+  }
+
+  /** Puts manifests where the source finds them, one file each, and shows podd. */
+  async apply(...manifests: readonly JsonObject[]): Promise<void> {
+    await this.put('file', ...manifests)
+  }
+
+  async put(source: SourceName, ...manifests: readonly JsonObject[]): Promise<void> {
+    const documents = this.#documents.get(source) ?? []
+    for (const manifest of manifests) {
+      const document = toDocument(source, manifest)
+      const at = documents.findIndex(({ place }) => place.path === document.place.path)
+      if (at === -1) documents.push(document)
+      else documents[at] = document
+    }
+    this.#documents.set(source, documents)
+    await this.offer(source)
+  }
+
+  async remove(name: string, source: SourceName = 'file'): Promise<void> {
+    const documents = this.#documents.get(source) ?? []
+    this.#documents.set(
+      source,
+      documents.filter(({ pod }) => pod.metadata.name !== name),
+    )
+    await this.offer(source)
+  }
+
+  /** Shows podd what the source holds, changed or not. */
+  async offer(source: SourceName = 'file'): Promise<void> {
+    this.#system?.offerSnapshot(this.snapshot(source))
+    await this.settle()
+  }
+
+  snapshot(source: SourceName, ready = true): SourceSnapshot {
+    const pods = [...(this.#documents.get(source) ?? [])]
+    return { source, location: `/${source}`, ready, pods, objects: [], problems: [] }
+  }
+
+  /** Lets everything happen that takes no time. */
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 5; turn += 1) await this.clock.settle()
+  }
+
+  /** All pods of this name that podd shows, oldest first. */
+  pods(name: string): readonly PodObject[] {
+    return this.system.statuses.list().filter(({ metadata }) => metadata.name === name)
+  }
+
+  /** The one pod of this name; throws when there is none or several. */
+  pod(name: string): PodObject {
+    const [pod, ...more] = this.pods(name)
+    if (pod === undefined || more.length > 0)
+      throw new Error(`there are ${more.length} pods too many of ${name}`)
+    return pod
+  }
+
+  container(podName: string, name = 'main'): ContainerStatus {
+    const { containerStatuses = [], initContainerStatuses = [] } = this.pod(podName).status
+    const found = [...initContainerStatuses, ...containerStatuses].find((status) => status.name === name)
+    if (found === undefined) throw new Error(`${podName} has no container ${name}`)
+    return found
+  }
+
+  condition(podName: string, type: string): string | undefined {
+    return this.pod(podName).status.conditions.find((condition) => condition.type === type)?.status
+  }
+
+  /** The reasons of a pod's events, in their order. */
+  reasons(podName: string): readonly string[] {
+    return this.events.filter(({ pod }) => pod.name === podName).map(({ reason }) => reason)
+  }
+
+  /** Names of containers that run, with their pod's: `web/main`. */
+  running(): readonly string[] {
+    return [...this.fake.world.containers.values()]
+      .filter(({ state }) => state === 'CONTAINER_RUNNING')
+      .map(({ config, sandbox }) => `${sandbox.config.metadata?.name}/${config.metadata?.name}`)
+      .sort()
+  }
+
+  /** What the runtime holds is all of the pods that run: no remains. */
+  isEmpty(): boolean {
+    const { containers, sandboxes } = this.fake.world
+    return containers.size === 0 && sandboxes.size === 0 && this.records.saved.size === 0
+  }
+
+  #sources(): readonly SourceName[] {
+    return this.#options.sources ?? ['file']
+  }
+
+  #systemOptions(): PodSystemOptions {
+    const { clock, fake } = this
+    const { maxPods = 110, maxContainerRestartPeriodMs = 300_000, serializeImagePulls = true } = this.#options
+    return {
+      host: this.#host(),
+      objects: this.objects,
+      runtime: fake.runtime,
+      images: fake.images,
+      runtimeEvents: fake.events,
+      records: this.records,
+      events: { record: (event) => void this.events.push(event) },
+      runProbe: async (_probe, { containerId }) => this.probe(containerId),
+      clock,
+      random: () => 0,
+      logger: silentLogger,
+      sources: this.#sources(),
+      runtimeName: () => 'containerd',
+      maxPods,
+      syncFrequencyMs: 60_000,
+      podNameSuffix: '',
+      maxContainerRestartPeriodMs,
+      serializeImagePulls,
+      registryPullQps: 0,
+      registryBurst: 1,
+    }
+  }
+
+  #host(): PodHost {
+    const { clock, fake } = this
+    const folder = (ref: { namespace: string; name: string; uid: string }): string =>
+      `/logs/${ref.namespace}_${ref.name}_${ref.uid}`
+    return {
+      calls: fake.runtime,
+      cgroups: { ensure: async (uid) => `/kubepods/pod${uid}`, remove: async () => {} },
+      volumes: {
+        prepare: async (uid) => {
+          this.prepared.push(uid)
+          return new Map()
+        },
+        readFile: async () => undefined,
+        measureEmptyDir: async () => 0,
+        bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
+        writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
+        writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
+        refreshResolvConf: async () => true,
+        makeTerminationLog: async (uid, container) => `/pods/${uid}/${container}`,
+        readTerminationLog: async () => '',
+        removeTerminationLog: async () => {},
+        teardown: async () => {},
+      },
+      logs: {
+        directory: folder,
+        prepare: async () => {},
+        link: async () => {},
+        remove: async () => {},
+        tail: async () => '',
+        removeAll: async () => {},
+      },
+      hooks: createHookRunner({ execSync: fake.runtime.execSync, clock, kubernetesVersion: '1.36' }),
+      instance: '',
+      hostName: 'box',
+      readHostsFile: async () => '',
+      readResolver: async () => ({ servers: [], searches: [], options: [] }),
+      hostIps: () => ['192.0.2.1'],
+      capacity: { cpu: '2', memory: '1Gi' },
+      objects: this.objects,
+      selinux: false,
+      resources: {
+        cgroupVersion: 2,
+        memoryCapacityBytes: 2 ** 30,
+        minOomScoreAdj: -1000,
+        cpuCfsQuota: true,
+        cpuCfsQuotaPeriodUs: 100_000,
+        swapController: true,
+        hugePageSizes: [],
+        swapBytes: 0,
+        oomKillsGroup: true,
+      },
+      security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
+      ...this.host,
+    }
+  }
+}
+
+export function toDocument(source: SourceName, manifest: JsonObject): PodDocument {
+  const pod = podFromManifest(manifest)
+  return { pod, manifest, place: { path: `/${source}/${pod.metadata.name}.yaml`, line: 1 } }
+}

@@ -1,0 +1,241 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+
+const withImage = (image: string, more: object = {}) => ({
+  containers: [{ name: 'main', image, ...more }],
+})
+const withEnv = (value: string, image = 'app:1') => withImage(image, { env: [{ name: 'V', value }] })
+
+beforeEach(async () => {
+  rig = new PodRig()
+  await rig.start()
+})
+
+describe('a change in place', () => {
+  it('of labels restarts nothing and keeps the UID', async () => {
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', {}, { labels: { tier: 'front' } }))
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').metadata).toMatchObject({ uid, labels: { tier: 'front' } })
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+    expect(rig.records.named('web')?.manifest).toMatchObject({ metadata: { labels: { tier: 'front' } } })
+  })
+
+  it('of one image restarts that container only', async () => {
+    const containers = (image: string) => ({
+      containers: [
+        { name: 'main', image },
+        { name: 'other', image: 'side:1' },
+      ],
+    })
+    await rig.apply(podManifest('web', containers('app:1')))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', containers('app:2')))
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.container('web')).toMatchObject({ image: 'app:2', restartCount: 1 })
+    expect(rig.container('web', 'other').restartCount).toBe(0)
+    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+  })
+
+  it('to an image that cannot be had leaves the old one running and says why, until it can', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.apply(podManifest('web', withImage('gone:1')))
+    await rig.clock.advance(65_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('StopContainer')).toEqual([])
+    expect(rig.reasons('web')).toContain('Failed')
+    expect(rig.system.problems().map(({ message, place }) => [message, place.path])).toEqual([
+      [expect.stringMatching(/the old one keeps running: .*gone:1/u), '/file/web.yaml'],
+    ])
+    rig.fake.addRemoteImage('gone:1')
+    await rig.clock.advance(80_000)
+    expect(rig.container('web').image).toBe('gone:1')
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('gone back on while the new image is pulled changes nothing', async () => {
+    rig.fake.addRemoteImage('big:1')
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 60_000 })
+    await rig.apply(podManifest('web'))
+    await rig.apply(podManifest('web', withImage('big:1')))
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(120_000)
+    expect(rig.container('web')).toMatchObject({ image: 'app:1', restartCount: 0 })
+    expect(rig.fake.calls('StopContainer')).toEqual([])
+  })
+
+  it('ends the crash backoff', async () => {
+    await rig.apply(podManifest('web'))
+    for (let crash = 0; crash < 4; crash += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(45_000)
+    }
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual([])
+    await rig.apply(podManifest('web', withImage('app:2')))
+    await rig.clock.advance(100)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('ends the image backoff', async () => {
+    await rig.apply(podManifest('web', withImage('gone:1')))
+    await rig.clock.advance(200_000)
+    await rig.apply(podManifest('web'))
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a change that makes a new pod', () => {
+  it('pulls first, then ends the old one with its grace, then starts the new one at once', async () => {
+    rig.fake.addRemoteImage('big:1')
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 20_000 })
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', withEnv('2', 'big:1')))
+    await rig.clock.advance(19_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('StopContainer')).toEqual([])
+    await rig.clock.advance(1100)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('PullImage')).toHaveLength(1)
+  })
+
+  it('that cannot be pulled leaves the old one running, with the reason shown', async () => {
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', withEnv('2', 'gone:1')))
+    await rig.clock.advance(600_000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()[0]?.message).toMatch(/the old one keeps running.*gone:1/u)
+    rig.fake.addRemoteImage('gone:1')
+    await rig.clock.advance(301_000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.system.problems()).toEqual([])
+  })
+
+  it('and is called off, or changed again, leaves no trace of what was meant before', async () => {
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', withEnv('2', 'gone:1')))
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('web', withEnv('3', 'gone:2')))
+    await rig.clock.advance(1000)
+    expect(rig.system.problems().map(({ message }) => message)).toEqual([expect.stringContaining('gone:2')])
+    await rig.apply(podManifest('web', withEnv('1')))
+    rig.fake.addRemoteImage('gone:1')
+    rig.fake.addRemoteImage('gone:2')
+    await rig.clock.advance(600_000)
+    expect(rig.system.problems()).toEqual([])
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.fake.calls('StopContainer')).toEqual([])
+  })
+
+  it('while the one before is still ending takes the newest version', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', withEnv('1')))
+    await rig.apply(podManifest('web', withEnv('2')))
+    await rig.clock.advance(10_000)
+    await rig.apply(podManifest('web', withEnv('3')))
+    await rig.clock.advance(21_000)
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+    expect(rig.fake.container('main').config.envs.map(({ value }) => String(value))).toEqual(['3'])
+  })
+
+  it('does not pull again what was pulled for it, though other files change meanwhile', async () => {
+    rig.fake.addRemoteImage('big:latest')
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', withEnv('1')))
+    await rig.apply(podManifest('web', withEnv('2', 'big:latest')))
+    await rig.clock.advance(5000)
+    expect(rig.fake.calls('PullImage')).toHaveLength(1)
+    await rig.apply(podManifest('other'))
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').image).toBe('big:latest')
+    expect(rig.fake.calls('PullImage')).toHaveLength(1)
+  })
+
+  it('hands its host port over', async () => {
+    await rig.apply(podManifest('web', onHostPort(80)))
+    await rig.apply(podManifest('web', { ...onHostPort(80), hostNetwork: false, hostname: 'other' }))
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.reasons('web')).not.toContain('Blocked')
+  })
+
+  it('that wants a host port of another pod waits for it while the old one runs', async () => {
+    await rig.apply(podManifest('holder', onHostPort(80)), podManifest('web'))
+    await rig.apply(podManifest('web', onHostPort(80)))
+    await rig.clock.advance(30_000)
+    expect(rig.running()).toEqual(['holder/main', 'web/main'])
+    expect(rig.system.problems()[0]?.message).toContain('held by pod default/holder')
+    await rig.remove('holder')
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()).toEqual([])
+    expect(rig.fake.sandboxesOf('web').at(-1)?.config.portMappings).toHaveLength(1)
+  })
+
+  it('is not waited for when the old one does not run', async () => {
+    await rig.apply(podManifest('web', withImage('gone:1')))
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('web', withEnv('1')))
+    await rig.clock.advance(100)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('removed while it is made ready goes with the old one', async () => {
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 20_000 })
+    rig.fake.addRemoteImage('big:1')
+    await rig.apply(podManifest('web', withEnv('1')))
+    await rig.apply(podManifest('web', withEnv('2', 'big:1')))
+    await rig.clock.advance(1000)
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
+describe('images that cannot be had', () => {
+  it('are shown as in Kubernetes: ErrImagePull, then ImagePullBackOff', async () => {
+    await rig.apply(podManifest('web', withImage('gone:1')))
+    expect(rig.container('web').state.waiting?.reason).toBe('ErrImagePull')
+    const shown = new Set<string>()
+    for (let second = 0; second < 100; second += 1) {
+      await rig.clock.advance(1000)
+      shown.add(rig.container('web').state.waiting?.reason ?? '')
+    }
+    expect([...shown].sort()).toEqual(['ErrImagePull', 'ImagePullBackOff'])
+    expect(rig.fake.calls('PullImage').map(({ atMs }) => atMs)).toEqual([0, 10_000, 30_000, 70_000])
+    expect(rig.reasons('web')).toContain('BackOff')
+  })
+
+  it('are not waited for longer because the wall clock was set back', async () => {
+    await rig.apply(podManifest('web', withImage('gone:1')))
+    await rig.clock.advance(1000)
+    rig.clock.setWall(rig.clock.wallMs() - 86_400_000)
+    rig.fake.addRemoteImage('gone:1')
+    await rig.clock.advance(20_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('of a pod that is gone hold up no other pull', async () => {
+    rig.fake.addRemoteImage('stuck:1')
+    rig.fake.addRemoteImage('good:1')
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { when: ({ image }) => image.image === 'stuck:1' })
+    await rig.apply(podManifest('stuck', withImage('stuck:1')))
+    await rig.apply(podManifest('web', withImage('good:1')))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual([])
+    await rig.remove('stuck')
+    await rig.clock.advance(11_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})

@@ -1,0 +1,288 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+
+beforeEach(async () => {
+  rig = new PodRig()
+  await rig.start()
+})
+
+/** Calls that change something within some seconds: what spins shows as thousands. */
+async function changesWithin(ms: number): Promise<number> {
+  const before = rig.fake.changes().length
+  await rig.clock.advance(ms)
+  return rig.fake.changes().length - before
+}
+
+describe('a runtime that goes and comes back', () => {
+  it('finds every pod as before, and is told of at once', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.goDown()
+    await rig.settle()
+    expect(rig.system.runtimeProblem).toBeDefined()
+    rig.fake.comeUp()
+    await rig.settle()
+    expect(rig.system.runtimeProblem).toBeUndefined()
+    rig.fake.exitContainer('main', 1)
+    await rig.settle()
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+
+  it('shows pods as they were last seen meanwhile', async () => {
+    await rig.apply(podManifest('web'))
+    const before = rig.pod('web')
+    rig.fake.goDown()
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web')).toEqual(before)
+  })
+
+  it('takes up what was asked for meanwhile', async () => {
+    await rig.apply(podManifest('old'))
+    rig.fake.goDown()
+    await rig.settle()
+    await rig.apply(podManifest('web'))
+    await rig.remove('old')
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Pending', reason: 'RuntimeNotReady' })
+    expect(rig.pod('old').metadata.deletionTimestamp).toBeDefined()
+    await rig.clock.advance(30_000)
+    rig.fake.comeUp()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pods('old')).toEqual([])
+  })
+
+  it.each(['RunPodSandbox', 'CreateContainer', 'StartContainer'] as const)(
+    'in the middle of %s leaves one pod running once',
+    async (method) => {
+      rig.fake.fault(method, { kind: 'delays', delayMs: 5000 })
+      await rig.apply(podManifest('web'))
+      await rig.clock.advance(1000)
+      rig.fake.goDown()
+      await rig.clock.advance(6000)
+      rig.fake.comeUp()
+      await rig.clock.advance(30_000)
+      expect(rig.running()).toEqual(['web/main'])
+      expect([...rig.fake.world.sandboxes.values()].filter(({ ready }) => ready)).toHaveLength(1)
+    },
+  )
+
+  it.each(['RunPodSandbox', 'CreateContainer', 'StartContainer', 'StopContainer', 'StopPodSandbox'] as const)(
+    'and loses the reply to %s leaves nothing behind in the end',
+    async (method) => {
+      rig.fake.fault(method, { kind: 'loses-reply' })
+      await rig.apply(podManifest('web'))
+      await rig.clock.advance(30_000)
+      expect(rig.running()).toEqual(['web/main'])
+      await rig.remove('web')
+      await rig.clock.advance(60_000)
+      expect(rig.isEmpty()).toBe(true)
+    },
+  )
+
+  it('goes away when podd starts: pods are taken up when it is there', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.terminate()
+    rig.fake.goDown()
+    await rig.start()
+    await rig.clock.advance(30_000)
+    expect(rig.system.runtimeProblem).toBeDefined()
+    const before = rig.fake.changes().length
+    rig.fake.comeUp()
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.fake.changes().length).toBe(before)
+  })
+
+  it('answers again although the event stream stays broken: podd lists it each second', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.eventsMuted = true
+    rig.fake.goDown()
+    rig.fake.comeUp({ events: false })
+    await rig.clock.advance(3000)
+    expect(rig.system.runtimeProblem).toBeUndefined()
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('a runtime that does not say at once what it can do', () => {
+  it('is asked again, and pods that depend on it start then', async () => {
+    rig = new PodRig()
+    rig.fake.fault('Status', { kind: 'fails' }, { times: 2 })
+    await rig.start()
+    const securityContext = { supplementalGroupsPolicy: 'Strict' }
+    await rig.apply(podManifest('strict', { securityContext }), podManifest('web'))
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('strict').status).toMatchObject({ phase: 'Pending', reason: 'RuntimeNotReady' })
+    await rig.clock.advance(25_000)
+    expect(rig.fake.calls('Status')).toHaveLength(3)
+    expect(rig.pod('strict').status.reason).not.toBe('RuntimeNotReady')
+  })
+})
+
+describe('an event that never came', () => {
+  it('is made up for by the slow relist', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.eventsMuted = true
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(70_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+})
+
+describe('calls that always fail', () => {
+  it.each([
+    ['RunPodSandbox', 'FailedCreatePodSandBox'],
+    ['CreateContainer', 'Failed'],
+    ['StartContainer', 'Failed'],
+    ['ListContainers', 'FailedSync'],
+    ['ContainerStatus', 'FailedSync'],
+    ['ImageStatus', 'InspectFailed'],
+  ] as const)(
+    '%s: podd says so, tries again now and then, and goes on when it works',
+    async (method, reason) => {
+      rig.fake.fault(method, { kind: 'fails' }, { times: 1000 })
+      await rig.apply(podManifest('web'))
+      const before = rig.fake.journal.length
+      await rig.clock.advance(60_000)
+      expect(rig.fake.journal.length - before).toBeLessThan(400)
+      expect(rig.reasons('web')).toContain(reason)
+      expect(rig.pod('web').status.phase).toBe('Pending')
+      rig.fake.clearFaults()
+      await rig.clock.advance(310_000)
+      expect(rig.running()).toEqual(['web/main'])
+    },
+  )
+
+  it('StopContainer of a container that fails its probe', async () => {
+    const livenessProbe = { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 }
+    rig.probe = () => ({ result: 'failure', output: 'dead' })
+    rig.fake.fault('StopContainer', { kind: 'fails' }, { times: 1000 })
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:1', livenessProbe }] }))
+    expect(await changesWithin(60_000)).toBeLessThan(20)
+  })
+
+  it('of one pod do not hold up another', async () => {
+    rig.fake.fault(
+      'RunPodSandbox',
+      { kind: 'hangs' },
+      { when: ({ config }) => config.metadata.name === 'stuck' },
+    )
+    await rig.apply(podManifest('stuck'), podManifest('web'))
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.pods('web')).toEqual([])
+  })
+})
+
+describe('a sandbox', () => {
+  it('that dies is made anew, its containers with it, in a new attempt', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(10_000)
+    rig.fake.endSandbox('web')
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.sandboxesOf('web').at(-1)?.config.metadata?.attempt).toBe(1)
+    expect(rig.container('web').restartCount).toBe(1)
+    expect(rig.condition('web', 'PodReadyToStartContainers')).toBe('True')
+  })
+
+  it('that dies again and again does not make podd spin', async () => {
+    rig.fake.listen((event) => {
+      if (event.kind !== 'started') return
+      const sandbox = rig.fake.world.sandboxes.get(event.containerId)
+      if (sandbox !== undefined) rig.clock.startTimer(0, () => rig.fake.world.endSandbox(sandbox))
+    })
+    await rig.apply(podManifest('web'))
+    expect(await changesWithin(60_000)).toBeLessThan(600)
+    expect(rig.fake.world.sandboxes.size).toBeLessThan(5)
+  })
+
+  it('without an address does not make podd spin', async () => {
+    rig.fake.listen((event) => {
+      const sandbox = event.kind === 'started' ? rig.fake.world.sandboxes.get(event.containerId) : undefined
+      if (sandbox !== undefined) sandbox.ip = ''
+    })
+    await rig.apply(podManifest('web'))
+    expect(await changesWithin(60_000)).toBeLessThan(600)
+  })
+})
+
+describe('a container', () => {
+  it('that the runtime lost track of is stopped before its successor starts', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.container('main').state = 'CONTAINER_UNKNOWN'
+    await rig.clock.advance(70_000)
+    expect(rig.fake.changes().slice(3, 6)).toEqual(['StopContainer', 'CreateContainer', 'StartContainer'])
+  })
+
+  it('that vanishes in the middle of a look is not taken for one that succeeded', async () => {
+    await rig.apply(podManifest('job', { restartPolicy: 'OnFailure' }))
+    const { id } = rig.fake.container('main')
+    rig.fake.fault(
+      'ContainerStatus',
+      { kind: 'fails', grpcCode: 5 },
+      { when: ({ containerId }) => containerId === id },
+    )
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(60_000)
+    expect(rig.pod('job').status.phase).toBe('Running')
+  })
+
+  it('that ends before podd has heard of its start is restarted', async () => {
+    rig.fake.script('main', { kind: 'exits', afterMs: 0, exitCode: 1 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(11_000)
+    expect(rig.fake.calls('StartContainer').length).toBeGreaterThanOrEqual(3)
+  })
+
+  it('whose end the runtime takes its time to admit is restarted once', async () => {
+    rig.fake.world.exitLagMs = 60
+    await rig.apply(podManifest('web'))
+    rig.fake.exitContainer('main', 7)
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+    expect(rig.container('web').lastState.terminated?.exitCode).toBe(7)
+  })
+})
+
+describe('podd down', () => {
+  const endAll = (graceSeconds?: number) =>
+    rig.system.endAll({ graceSeconds, signal: new AbortController().signal })
+
+  it('ends pods that crash in a loop, that wait for images, and that finished', async () => {
+    rig.fake.script('main', { kind: 'exits', afterMs: 10, exitCode: 1 })
+    await rig.apply(
+      podManifest('loop'),
+      podManifest('job', { restartPolicy: 'Never' }),
+      podManifest('pull', { containers: [{ name: 'other', image: 'gone:1' }] }),
+    )
+    await rig.clock.advance(30_000)
+    const ended = endAll()
+    await rig.clock.advance(60_000)
+    expect((await ended).ended).toBe(3)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('starts nothing more, though manifests are there still', async () => {
+    await rig.apply(podManifest('web'))
+    const ended = endAll(0)
+    await rig.clock.advance(10_000)
+    expect((await ended).ended).toBe(1)
+    expect(rig.running()).toEqual([])
+  })
+
+  it('gives up on a runtime that cannot be listed, and says why', async () => {
+    rig = new PodRig()
+    rig.fake.fault('ListContainers', { kind: 'fails', message: 'out of order' }, { times: 10_000 })
+    await rig.start()
+    const ended = endAll().catch((error: unknown) => error)
+    await rig.clock.advance(130_000)
+    expect(await ended).toMatchObject({ code: 'RUNTIME_UNAVAILABLE', message: 'out of order' })
+  })
+})

@@ -1,0 +1,90 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { runDoctor } from '../../../src/cli/doctor.ts'
+import { gatherExternalFacts } from '../../../src/cli/gather-external-facts.ts'
+import { completeConfig } from '../../../src/config/options.ts'
+
+let folder = ''
+const { signal } = new AbortController()
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'podd-doctor-'))
+})
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe('runDoctor', () => {
+  it('looks at the host without a daemon, and makes nothing', async () => {
+    const config = completeConfig({
+      rootDir: join(folder, 'root'),
+      runDir: join(folder, 'run'),
+      podLogsDir: join(folder, 'logs'),
+      staticPodPath: join(folder, 'manifests'),
+    })
+    const findings = await runDoctor(config, signal)
+    const names = findings.map(({ name }) => name)
+    expect(names).toContain('containerd')
+    expect(names).toContain('cgroups')
+    expect(findings.find(({ name }) => name === 'manifests')).toMatchObject({ status: 'warning' })
+    expect(await readdir(folder)).toEqual([])
+    const troubles = findings.filter(({ status }) => status === 'error' || status === 'warning')
+    expect(troubles.filter(({ hint }) => hint === undefined)).toEqual([])
+  })
+
+  it('says that a runtime is not there', async () => {
+    const config = completeConfig({ containerRuntimeEndpoint: `unix://${folder}/none.sock` })
+    const findings = await runDoctor(config, signal)
+    expect(findings.find(({ name }) => name === 'runtime')).toMatchObject({
+      status: 'error',
+      message: expect.stringContaining('no socket') as string,
+      hint: expect.stringContaining('embedded') as string,
+    })
+  })
+})
+
+describe('gatherExternalFacts', () => {
+  const ask = (path: string) => gatherExternalFacts(`unix://${path}`, systemClock, signal)
+
+  it('tells a dead socket', async () => {
+    const path = join(folder, 'dead.sock')
+    await writeFile(path, '')
+    expect(await ask(path)).toMatchObject({
+      failure: { hint: expect.stringContaining('embedded') as string },
+    })
+  })
+
+  it('tells a server that has nothing to say', async () => {
+    const path = join(folder, 'other.sock')
+    const server = createServer((socket) => socket.end('no gRPC here')).listen(path)
+    try {
+      expect((await ask(path)).failure).toBeDefined()
+    } finally {
+      server.close()
+    }
+  })
+
+  it('tells a containerd whose CRI plugin is off, and how to switch it on', async () => {
+    const path = join(folder, 'docker.sock')
+    const server = new Server()
+    await new Promise((resolve, reject) => {
+      server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error, port) =>
+        error === null ? resolve(port) : reject(error),
+      )
+    })
+    try {
+      expect((await ask(path)).failure).toMatchObject({
+        message: expect.stringContaining('no CRI') as string,
+        hint: expect.stringContaining('disabled_plugins') as string,
+      })
+    } finally {
+      server.forceShutdown()
+    }
+  })
+})

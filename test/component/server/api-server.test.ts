@@ -1,0 +1,323 @@
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { PoddError } from '../../../src/base/errors.ts'
+import { holdInstanceLock } from '../../../src/server/instance-lock.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
+
+let rig: ApiRig
+beforeEach(async () => {
+  rig = await ApiRig.start()
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+const podsPath = '/api/v1/namespaces/default/pods'
+
+describe('the API server', () => {
+  it('lists pods, of all namespaces and of one', async () => {
+    rig.pods.put(podObject({ name: 'a' }))
+    rig.pods.put(podObject({ name: 'b', namespace: 'shop' }))
+    const names = async (path: string): Promise<unknown> => {
+      const list = JSON.parse((await rig.call(path)).text) as {
+        kind: string
+        items: { metadata: { name: string } }[]
+      }
+      expect(list.kind).toBe('PodList')
+      return list.items.map(({ metadata }) => metadata.name)
+    }
+    expect(await names('/api/v1/pods')).toEqual(['a', 'b'])
+    expect(await names('/api/v1/namespaces/shop/pods')).toEqual(['b'])
+    expect(JSON.parse((await rig.call(`${podsPath}/a`)).text)).toMatchObject({
+      kind: 'Pod',
+      metadata: { name: 'a' },
+    })
+  })
+
+  it('lists events, images and its own status', async () => {
+    rig.events.put(eventObject('e1'))
+    rig.images.push({ id: 'sha256:1', tags: ['busybox:1'], digests: [], sizeBytes: 1, pinned: false })
+    expect(JSON.parse((await rig.call('/api/v1/namespaces/default/events')).text)).toMatchObject({
+      kind: 'EventList',
+      items: [{ metadata: { name: 'e1' } }],
+    })
+    expect(JSON.parse((await rig.call('/podd/v1/images')).text)).toEqual(rig.images)
+    expect(JSON.parse((await rig.call('/podd/v1/status')).text)).toEqual(rig.status)
+    expect(await rig.call('/healthz')).toMatchObject({ code: 200, text: 'ok' })
+  })
+
+  it.each<[path: string, method: string, code: number, reason: string, message: string]>([
+    [`${podsPath}/gone`, 'GET', 404, 'NotFound', 'pods "gone" not found'],
+    [
+      '/api/v1/nodes',
+      'GET',
+      404,
+      'NotFound',
+      'the server could not find the requested resource /api/v1/nodes',
+    ],
+    ['/api/v1/pods', 'DELETE', 405, 'MethodNotAllowed', 'DELETE is not allowed at /api/v1/pods'],
+    ['/api/v1/pods?watch=maybe', 'GET', 400, 'BadRequest', 'watch must be true or false'],
+    ['/api/v1/%zz', 'GET', 400, 'BadRequest', '/api/v1/%zz is not a well-formed path'],
+    [
+      '/podd/v1/images/import?path=a.tar',
+      'POST',
+      400,
+      'BadRequest',
+      'path must be the absolute path of an image archive on this host',
+    ],
+  ])('answers %s (%s) with a Status', async (path, method, code, reason, message) => {
+    const answer = await rig.call(path, method)
+    expect(answer.code).toBe(code)
+    expect(JSON.parse(answer.text)).toMatchObject({
+      kind: 'Status',
+      status: 'Failure',
+      code,
+      reason,
+      message,
+    })
+  })
+
+  it('tells what a failed call was about, with the hint', async () => {
+    rig.importImages = () =>
+      Promise.reject(
+        new PoddError('IMAGE_ARCHIVE', '/x.tar is no image archive', { hint: 'Make it with docker save.' }),
+      )
+    const answer = await rig.call('/podd/v1/images/import?path=/x.tar', 'POST')
+    expect(answer.code).toBe(500)
+    expect(JSON.parse(answer.text)).toMatchObject({
+      reason: 'InternalError',
+      message: '/x.tar is no image archive',
+      details: { causes: [{ reason: 'IMAGE_ARCHIVE', message: 'Make it with docker save.' }] },
+    })
+  })
+
+  it('refuses a body that nobody reads', async () => {
+    const answer = await rig.call('/podd/v1/images/import?path=/x.tar', 'POST', {
+      'content-length': '10000000',
+    })
+    expect(answer.code).toBe(413)
+    expect(rig.imported).toEqual([])
+  })
+
+  it('sends what is there and then each change to a watcher', async () => {
+    rig.pods.put(podObject({ name: 'a' }))
+    rig.pods.put(podObject({ name: 'other', namespace: 'shop' }))
+    const response = await rig.open(`${podsPath}?watch=true`)
+    const seen: string[] = []
+    const lines = (async () => {
+      let rest = ''
+      for await (const chunk of response) {
+        rest += String(chunk)
+        for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n')) {
+          const { type, object } = JSON.parse(rest.slice(0, end)) as {
+            type: string
+            object: { metadata: { name: string } }
+          }
+          seen.push(`${type} ${object.metadata.name}`)
+          rest = rest.slice(end + 1)
+        }
+        if (seen.length === 4) response.destroy()
+      }
+    })().catch(() => {})
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    rig.pods.put(podObject({ name: 'b' }))
+    rig.pods.put(podObject({ name: 'a', status: { phase: 'Failed' } }))
+    rig.pods.remove('a')
+    await lines
+    expect(seen).toEqual(['ADDED a', 'ADDED b', 'MODIFIED a', 'DELETED a'])
+    await expect.poll(() => rig.pods.watchers).toBe(0)
+  })
+
+  it('cuts off a watcher that does not read', async () => {
+    const response = await rig.open(`${podsPath}?watch=true`)
+    response.pause()
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    const big = 'x'.repeat(1024 * 1024)
+    for (let round = 0; round < 12; round += 1)
+      rig.pods.put(podObject({ metadata: { annotations: { big: `${big}${round}` } } }))
+    await expect.poll(() => rig.pods.watchers).toBe(0)
+    response.destroy()
+  })
+})
+
+describe('logs over the API', () => {
+  const record = (text: string): string => `2026-01-01T00:00:00.000000001Z stdout F ${text}\n`
+  let logs: string
+
+  beforeEach(async () => {
+    logs = join(rig.podLogsDir, 'default_web_uid-web', 'main')
+    await mkdir(logs, { recursive: true })
+  })
+
+  it('reads, with the options of the pod log API', async () => {
+    rig.pods.put(podObject())
+    await writeFile(join(logs, '0.log'), record('one') + record('two'))
+    expect(await rig.call(`${podsPath}/web/log`)).toMatchObject({ code: 200, text: 'one\ntwo\n' })
+    expect((await rig.call(`${podsPath}/web/log?tailLines=1`)).text).toBe('two\n')
+    expect((await rig.call(`${podsPath}/web/log?limitBytes=2`)).text).toBe('on')
+    expect((await rig.call(`${podsPath}/web/log?timestamps=true&tailLines=1`)).text).toBe(
+      '2026-01-01T00:00:00.000000001Z two\n',
+    )
+    expect((await rig.call(`${podsPath}/web/log?sinceTime=2027-01-01T00:00:00Z`)).text).toBe('')
+  })
+
+  it('finds the instance before the last restart', async () => {
+    await writeFile(join(logs, '1.log'), record('before'))
+    await writeFile(join(logs, '2.log'), record('now'))
+    const again = containerStatus('main', { restartCount: 2, lastState: terminated(1) })
+    rig.pods.put(podObject({ status: { containerStatuses: [again] } }))
+    expect((await rig.call(`${podsPath}/web/log`)).text).toBe('now\n')
+    expect((await rig.call(`${podsPath}/web/log?previous=true`)).text).toBe('before\n')
+    const waiting = { ...again, state: { waiting: { reason: 'CrashLoopBackOff' } } }
+    rig.pods.put(podObject({ status: { containerStatuses: [waiting] } }))
+    expect((await rig.call(`${podsPath}/web/log?previous=true`)).text).toBe('now\n')
+  })
+
+  it.each<[what: string, query: string, message: string]>([
+    [
+      'no instance before',
+      '?container=main&previous=true',
+      'previous terminated container "main" in pod "web" not found',
+    ],
+    ['a container that is not there', '?container=x', 'container x is not valid for pod web'],
+    [
+      'no choice among many',
+      '',
+      'a container name must be specified for pod web, choose one of: [main side] or one of the init containers: [init]',
+    ],
+    [
+      'a container that has not started',
+      '?container=side',
+      'container "side" in pod "web" is waiting to start: trying and failing to pull image',
+    ],
+    [
+      'a tail that is no number',
+      '?container=main&tailLines=x',
+      'tailLines must be a whole number, 0 or more',
+    ],
+  ])('refuses %s', async (_, query, message) => {
+    await writeFile(join(logs, '0.log'), record('one'))
+    rig.pods.put(
+      podObject({
+        spec: { containers: [{ name: 'main' }, { name: 'side' }], initContainers: [{ name: 'init' }] },
+        status: {
+          containerStatuses: [
+            containerStatus('main'),
+            containerStatus('side', { state: { waiting: { reason: 'ImagePullBackOff' } } }),
+          ],
+        },
+      }),
+    )
+    const answer = await rig.call(`${podsPath}/web/log${query}`)
+    expect(answer.code).toBe(400)
+    expect(JSON.parse(answer.text)).toMatchObject({ reason: 'BadRequest', message })
+  })
+
+  it('tells of the pod that runs while its successor is made ready', async () => {
+    await writeFile(join(logs, '0.log'), record('old'))
+    rig.pods.put(podObject())
+    rig.pods.put(podObject({ uid: 'uid-new', status: { phase: 'Pending', containerStatuses: [] } }))
+    expect((await rig.call(`${podsPath}/web/log`)).text).toBe('old\n')
+    expect(JSON.parse((await rig.call(`${podsPath}/web`)).text)).toMatchObject({
+      metadata: { uid: 'uid-new' },
+    })
+  })
+
+  it('follows until the container has ended for good', async () => {
+    rig.pods.put(podObject({ spec: { restartPolicy: 'OnFailure' } }))
+    await writeFile(join(logs, '0.log'), record('one'))
+    const response = await rig.open(`${podsPath}/web/log?follow=true`)
+    let text = ''
+    response.on('data', (chunk) => (text += String(chunk)))
+    await expect.poll(() => text).toBe('one\n')
+    const crashed = containerStatus('main', { state: { waiting: { reason: 'CrashLoopBackOff' } } })
+    rig.pods.put(
+      podObject({ spec: { restartPolicy: 'OnFailure' }, status: { containerStatuses: [crashed] } }),
+    )
+    await writeFile(join(logs, '1.log'), record('two'))
+    await expect.poll(() => text).toBe('one\ntwo\n')
+    await appendFile(join(logs, '1.log'), record('three'))
+    const done = containerStatus('main', { state: terminated(0), restartCount: 1 })
+    rig.pods.put(podObject({ spec: { restartPolicy: 'OnFailure' }, status: { containerStatuses: [done] } }))
+    await once(response, 'end')
+    expect(text).toBe('one\ntwo\nthree\n')
+  })
+
+  it('sends a large log no faster than it is read', async () => {
+    rig.pods.put(podObject())
+    const line = record('x'.repeat(1000))
+    await writeFile(join(logs, '0.log'), line.repeat(20_000))
+    const response = await rig.open(`${podsPath}/web/log`)
+    const before = process.memoryUsage().arrayBuffers
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    // 20 MB wait in the file; what is under way is what the sockets hold.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000)
+    let size = 0
+    for await (const chunk of response) size += (chunk as Buffer).length
+    expect(size).toBe(1001 * 20_000)
+  })
+})
+
+describe('the socket', () => {
+  it('may be opened by its owner alone', () => {
+    expect(statSync(rig.socketPath).mode & 0o777).toBe(0o600)
+  })
+
+  it('is not taken from a podd that answers', async () => {
+    await expect(rig.listen()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' })
+    expect((await rig.call('/healthz')).code).toBe(200)
+  })
+
+  it('is taken over from one that died', async () => {
+    await rig.close()
+    const dead = createServer().listen(rig.socketPath)
+    await once(dead, 'listening')
+    // What a killed process leaves: a socket file that nobody listens at.
+    const { rename } = await import('node:fs/promises')
+    await rename(rig.socketPath, `${rig.socketPath}.kept`)
+    dead.close()
+    await once(dead, 'close')
+    await rename(`${rig.socketPath}.kept`, rig.socketPath)
+    await rig.listen()
+    expect((await rig.call('/healthz')).code).toBe(200)
+  })
+
+  it('is removed in the end, with watches and followed logs ended', async () => {
+    rig.pods.put(podObject())
+    const watching = await rig.open(`${podsPath}?watch=true`)
+    const following = await rig.open(`${podsPath}/web/log?follow=true`)
+    const ends = Promise.all([once(watching.resume(), 'end'), once(following.resume(), 'end')])
+    await rig.close()
+    await ends
+    expect(() => statSync(rig.socketPath)).toThrow('ENOENT')
+    expect(rig.pods.watchers).toBe(0)
+  })
+
+  it('has a path that Linux can bear', async () => {
+    const { listenOnSocket } = await import('../../../src/server/listen-socket.ts')
+    await expect(listenOnSocket(createServer(), `/tmp/${'x'.repeat(120)}`)).rejects.toMatchObject({
+      code: 'SOCKET_PATH_TOO_LONG',
+    })
+    await expect(listenOnSocket(createServer(), '/proc/podd.sock')).rejects.toMatchObject({
+      code: 'SOCKET_FAILED',
+    })
+  })
+})
+
+describe('holdInstanceLock', () => {
+  it('lets one in at a time', () => {
+    const release = holdInstanceLock(rig.directory)
+    expect(() => holdInstanceLock(rig.directory)).toThrow(`another podd works in ${rig.directory}`)
+    release()
+    holdInstanceLock(rig.directory)()
+  })
+
+  it('tells when the directory is not there', () => {
+    expect(() => holdInstanceLock(join(rig.directory, 'missing'))).toThrow('cannot open')
+  })
+})

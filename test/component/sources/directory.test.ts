@@ -1,0 +1,445 @@
+import {
+  appendFile,
+  mkdir,
+  open,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  stat,
+  symlink,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { createDecodeSource } from '../../../src/sources/decode-source.ts'
+import type { DirectorySourceOptions } from '../../../src/sources/directory.ts'
+import { createDirectorySource } from '../../../src/sources/directory.ts'
+import { createLastGoodStore } from '../../../src/store/last-good.ts'
+import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
+
+let scratch = ''
+let pods = ''
+let removeScratch = async (): Promise<void> => undefined
+const runs: SourceRun[] = []
+
+beforeEach(async () => {
+  const made = await makeScratch()
+  scratch = made.path
+  removeScratch = made.remove
+  pods = join(scratch, 'pods')
+  await mkdir(pods)
+})
+
+afterEach(async () => {
+  await Promise.all(runs.splice(0).map((run) => run.stop()))
+  await removeScratch()
+})
+
+function start(options: Partial<DirectorySourceOptions> = {}): SourceRun {
+  const run = new SourceRun(
+    createDirectorySource({
+      path: pods,
+      clock: systemClock,
+      logger: silentLogger,
+      lastGood: createLastGoodStore(join(scratch, 'state')),
+      decode: createDecodeSource(systemClock),
+      ...options,
+    }),
+  )
+  runs.push(run)
+  return run
+}
+
+const write = (name: string, text: string): Promise<void> => writeFile(join(pods, name), text)
+const sleep = (ms: number): Promise<void> => systemClock.sleep(ms)
+
+/** Writes beside the folder and renames into it. */
+async function drop(name: string, text: string): Promise<void> {
+  await writeFile(join(scratch, 'dropped'), text)
+  await rename(join(scratch, 'dropped'), join(pods, name))
+}
+
+const is =
+  (...wanted: string[]) =>
+  (summary: { pods: string[] }): boolean =>
+    JSON.stringify(summary.pods) === JSON.stringify(wanted)
+
+describe('a folder with files', () => {
+  it('gives all of them in one first snapshot, in the order of their names', async () => {
+    await write('b.yaml', podYaml('b'))
+    await write('a.yml', `${podYaml('a')}---\n${podYaml('a2')}`)
+    await write(
+      'c.json',
+      '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"c"},"spec":{"containers":[{"name":"x","image":"i"}]}}',
+    )
+    const run = start()
+    await run.until(() => true)
+    expect(run.snapshots).toHaveLength(1)
+    expect(summarize(run.last()!)).toEqual({
+      pods: ['a=busybox:1.36', 'a2=busybox:1.36', 'b=busybox:1.36', 'c=i'],
+      problems: [],
+    })
+    expect(run.last()).toMatchObject({ source: 'file', ready: true, location: pods })
+  })
+
+  it('gives an empty snapshot for an empty folder, and is ready', async () => {
+    const run = start()
+    await run.until(is())
+    expect(run.last()).toMatchObject({ ready: true, problems: [] })
+  })
+
+  it('never reads dotfiles, backups, temp files, other endings or folders inside', async () => {
+    for (const name of [
+      '.a.yaml',
+      'a.yaml~',
+      '#a.yaml#',
+      '.a.yaml.swp',
+      '4913',
+      'a.yaml.bak',
+      'README.md',
+      'a.yaml.tmp',
+    ]) {
+      await write(name, podYaml('wrong'))
+    }
+    await mkdir(join(pods, 'sub'))
+    await writeFile(join(pods, 'sub', 'x.yaml'), podYaml('wrong'))
+    await write('a.yaml', podYaml('right'))
+    const run = start()
+    await run.until(is('right=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+})
+
+describe('changes', () => {
+  it('follows a file that comes, changes and goes', async () => {
+    const run = start()
+    await run.until(is())
+    await drop('a.yaml', podYaml('a'))
+    await run.until(is('a=busybox:1.36'))
+    await drop('a.yaml', podYaml('a', 'busybox:2'))
+    await run.until(is('a=busybox:2'))
+    await write('a.yaml', podYaml('a', 'busybox:37'))
+    await run.until(is('a=busybox:37'))
+    await unlink(join(pods, 'a.yaml'))
+    await run.until(is())
+    expect(run.snapshots.map(({ snapshot }) => snapshot.problems)).toEqual([[], [], [], [], []])
+  })
+
+  it('yields nothing when a file is touched, or written with what it held', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await write('a.yaml', podYaml('a'))
+    await drop('a.yaml', podYaml('a'))
+    await sleep(100)
+    expect(run.snapshots).toHaveLength(1)
+  })
+
+  it('takes a renamed file at once and a written one as soon as it is quiet', async () => {
+    const run = start()
+    await run.until(is())
+    await drop('warm.yaml', podYaml('warm'))
+    await run.until(is('warm=busybox:1.36'))
+    const renamed: number[] = []
+    const written: number[] = []
+    for (let round = 0; round < 7; round += 1) {
+      const image = `busybox:${round}`
+      let fromMs = performance.now()
+      await drop('warm.yaml', podYaml('warm', image))
+      renamed.push((await run.until(is(`warm=${image}`))) - fromMs)
+      fromMs = performance.now()
+      await write('warm.yaml', podYaml('warm', `${image}00`))
+      written.push((await run.until(is(`warm=${image}00`))) - fromMs)
+    }
+    const median = (values: number[]): number => values.sort((a, b) => a - b)[3]!
+    // Far below the longer wait, also on a machine that is busy with other tests.
+    expect(median(renamed)).toBeLessThan(60)
+    expect(median(written)).toBeLessThan(120)
+  })
+
+  it('doesn’t drop a pod whose file is moved to another name', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await rename(join(pods, 'a.yaml'), join(pods, 'z.yaml'))
+    await sleep(250)
+    expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length > 0)).toBe(true)
+    expect(run.last()?.pods[0]?.place.path).toBe(join(pods, 'z.yaml'))
+  })
+
+  it('doesn’t drop a pod while an editor saves by moving the old file aside', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await rename(join(pods, 'a.yaml'), join(pods, 'a.yaml~'))
+    await sleep(30)
+    await write('a.yaml', podYaml('a', 'busybox:2'))
+    await unlink(join(pods, 'a.yaml~'))
+    await run.until(is('a=busybox:2'))
+    expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
+  })
+
+  it('follows symlinks: to a file elsewhere, and through a swapped ..data', async () => {
+    const elsewhere = join(scratch, 'elsewhere.yaml')
+    await writeFile(elsewhere, podYaml('e'))
+    await symlink(elsewhere, join(pods, 'e.yaml'))
+    await mkdir(join(pods, '..1'))
+    await mkdir(join(pods, '..2'))
+    await writeFile(join(pods, '..1', 'd.yaml'), podYaml('d', 'i:1'))
+    await writeFile(join(pods, '..2', 'd.yaml'), podYaml('d', 'i:2'))
+    await symlink('..1', join(pods, '..data'))
+    await symlink('..data/d.yaml', join(pods, 'd.yaml'))
+    const run = start()
+    await run.until(is('d=i:1', 'e=busybox:1.36'))
+    await symlink('..2', join(pods, '..data_tmp'))
+    await rename(join(pods, '..data_tmp'), join(pods, '..data'))
+    await run.until(is('d=i:2', 'e=busybox:1.36'))
+    await writeFile(elsewhere, podYaml('e', 'i:3'))
+    await run.until(is('d=i:2', 'e=i:3'))
+    await unlink(elsewhere)
+    await run.until(({ problems }) => problems.includes('is a symlink to a file that is missing'))
+    expect(summarize(run.last()!).pods).toEqual(['d=i:2', 'e=i:3'])
+  })
+})
+
+describe('half-written files', () => {
+  it('are neither taken nor reported while their writer goes on', async () => {
+    await write('a.yaml', `${podYaml('a')}---\n${podYaml('b')}`)
+    const run = start()
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36'))
+    const whole = `${podYaml('a', 'i:2')}---\n${podYaml('b', 'i:2')}`
+    const file = await open(join(pods, 'a.yaml'), 'w')
+    // Ends of lines and of documents, where what is there so far parses.
+    const cuts = [0, 20, podYaml('a', 'i:2').length, podYaml('a', 'i:2').length + 20, whole.length]
+    for (const [index, cut] of cuts.entries()) {
+      await file.write(whole.slice(index === 0 ? 0 : cuts[index - 1], cut))
+      await sleep(40)
+    }
+    await file.close()
+    await run.until(is('a=i:2', 'b=i:2'))
+    expect(run.snapshots).toHaveLength(2)
+  })
+
+  it('are reported when they stay that way, and their pods go on', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await write('a.yaml', podYaml('a').slice(0, 60))
+    await run.until(({ problems }) => problems.length > 0)
+    expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
+    await write('a.yaml', podYaml('a', 'i:2'))
+    await run.until(({ problems, pods }) => problems.length === 0 && pods[0] === 'a=i:2')
+  })
+
+  it('an empty file is taken only when it stays empty', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    const fromMs = performance.now()
+    await write('a.yaml', '')
+    expect((await run.until(is())) - fromMs).toBeGreaterThan(350)
+  })
+})
+
+describe('bad documents', () => {
+  it('leave the others alone, and hold their own last good form', async () => {
+    await write('a.yaml', `${podYaml('one')}---\n${podYaml('two')}`)
+    const run = start()
+    await run.until(is('one=busybox:1.36', 'two=busybox:1.36'))
+    await drop('a.yaml', `${podYaml('one', 'i:2')}---\n${podYaml('two').replace('image:', 'imagee:')}`)
+    await run.until(is('one=i:2', 'two=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([
+      {
+        severity: 'error',
+        place: { path: join(pods, 'a.yaml'), line: 17, column: 5 },
+        field: 'spec.containers[0].imagee',
+        message: 'unknown field "imagee" in spec.containers[0]; did you mean "image"?',
+        object: 'default/two',
+      },
+    ])
+  })
+
+  it('hold all that their file gave when nobody can tell which they are', async () => {
+    await write('a.yaml', `${podYaml('one')}---\n${podYaml('two')}`)
+    const run = start()
+    await run.until(is('one=busybox:1.36', 'two=busybox:1.36'))
+    await drop('a.yaml', `${podYaml('three')}---\n"\n`)
+    await run.until(is('three=busybox:1.36', 'one=busybox:1.36', 'two=busybox:1.36'))
+    expect(run.last()?.problems).toHaveLength(1)
+    await drop('a.yaml', podYaml('three'))
+    await run.until(is('three=busybox:1.36'))
+  })
+
+  it('are told apart from what is no text, no file, or far too large', async () => {
+    await writeFile(join(pods, 'binary.yaml'), Buffer.from([0xff, 0xfe, 0x00, 0x41]))
+    await mkdir(join(pods, 'folder.yaml'))
+    await writeFile(join(pods, 'large.yaml'), 'x'.repeat(10 * 1024 * 1024 + 1))
+    await symlink('loop.yaml', join(pods, 'loop.yaml'))
+    await write('ok.yaml', podYaml('ok'))
+    const run = start()
+    await run.until(is('ok=busybox:1.36'))
+    expect(summarize(run.last()!).problems).toEqual([
+      'not a text in UTF-8',
+      'is a directory: folders inside the manifest directory are not read',
+      'is larger than 10 MiB',
+      'is a symlink that leads round in a circle',
+    ])
+  })
+
+  it('decodes large ones in a worker, while small ones go first', async () => {
+    const run = start()
+    await run.until(is())
+    const many = Array.from({ length: 800 }, (_, index) => podYaml(`p${index}`)).join('---\n')
+    expect(many.length).toBeGreaterThan(64 * 1024)
+    await drop('large.yaml', many)
+    await drop('small.yaml', podYaml('small'))
+    await run.until(({ pods }) => pods.includes('small=busybox:1.36'))
+    await run.until(({ pods }) => pods.length === 801, 10_000)
+  })
+})
+
+describe('the folder itself', () => {
+  it('is a problem while it is missing, and is read as soon as it is there', async () => {
+    await rm(pods, { recursive: true })
+    const run = start()
+    await run.until(({ problems }) => problems[0] === 'the manifest directory does not exist')
+    expect(run.last()).toMatchObject({ ready: false, pods: [] })
+    await mkdir(pods)
+    await write('a.yaml', podYaml('a'))
+    await run.until(is('a=busybox:1.36'), 1500)
+    expect(run.last()).toMatchObject({ ready: true, problems: [] })
+    await write('b.yaml', podYaml('b'))
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36'), 500)
+  })
+
+  it('keeps its pods when it vanishes, and when it comes back empty for a while', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await rm(pods, { recursive: true })
+    await run.until(({ problems }) => problems.length > 0)
+    expect(summarize(run.last()!)).toEqual({
+      pods: ['a=busybox:1.36'],
+      problems: ['the manifest directory does not exist; the pods it gave before are kept (1)'],
+    })
+    await mkdir(pods)
+    await run.until(({ problems }) => problems.length === 0)
+    await sleep(300)
+    await write('a.yaml', podYaml('a', 'i:2'))
+    await run.until(is('a=i:2'))
+    expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
+  })
+
+  it('may be a single file, whatever its name', async () => {
+    await rm(pods, { recursive: true })
+    await writeFile(pods, podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    expect(run.last()).toMatchObject({ ready: true, problems: [], pods: [{ place: { path: pods } }] })
+    await writeFile(pods, podYaml('a', 'i:2'))
+    await run.until(is('a=i:2'))
+    await writeFile(join(scratch, 'next'), podYaml('a', 'i:3'))
+    await rename(join(scratch, 'next'), pods)
+    await run.until(is('a=i:3'))
+    await unlink(pods)
+    await run.until(({ problems }) => problems.length > 0)
+    expect(summarize(run.last()!).pods).toEqual(['a=i:3'])
+    await run.stop()
+    const second = start()
+    await second.until(({ problems }) => problems.length > 0)
+    expect(summarize(second.last()!).pods).toEqual(['a=i:3'])
+  })
+
+  it('is a problem when it lies under a file', async () => {
+    await writeFile(join(scratch, 'file'), '')
+    const run = start({ path: join(scratch, 'file', 'pods') })
+    await run.until(
+      ({ problems }) => problems[0] === 'the manifest directory lies under something that is no directory',
+    )
+    expect(run.last()?.ready).toBe(false)
+  })
+
+  it('is read again and again when the system refuses to watch it', async () => {
+    const refused = Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), {
+      code: 'ENOSPC',
+    })
+    const run = start({
+      unhealthyRescanMs: 50,
+      watch: (_path, { onFailure }) => {
+        onFailure(refused)
+        return { close: async () => undefined }
+      },
+    })
+    await run.until(({ problems }) => problems.length > 0)
+    expect(run.last()?.problems[0]).toMatchObject({
+      severity: 'warning',
+      hint: expect.stringContaining('inotify'),
+    })
+    await write('a.yaml', podYaml('a'))
+    await run.until(is('a=busybox:1.36'))
+  })
+})
+
+describe('the last good copy', () => {
+  it('stands in for a folder that is missing at the start', async () => {
+    await write('a.yaml', podYaml('a'))
+    const first = start()
+    await first.until(is('a=busybox:1.36'))
+    await first.stop()
+    await rm(pods, { recursive: true })
+    const second = start()
+    await second.until(is('a=busybox:1.36'))
+    expect(second.last()).toMatchObject({ ready: true, problems: [{ severity: 'error' }] })
+  })
+
+  it('stands in for a document that is bad at the start, and for nothing that was taken away', async () => {
+    await write('a.yaml', podYaml('a'))
+    await write('b.yaml', podYaml('b'))
+    await write('c.yaml', podYaml('c'))
+    const first = start()
+    await first.until(({ pods }) => pods.length === 3)
+    await first.stop()
+    await write('a.yaml', 'kind: [')
+    await unlink(join(pods, 'b.yaml'))
+    await write('c.yaml', podYaml('c', 'i:2'))
+    const second = start()
+    await second.until(() => true)
+    expect(second.snapshots).toHaveLength(1)
+    expect(summarize(second.last()!).pods).toEqual(['a=busybox:1.36', 'c=i:2'])
+    expect(second.last()?.problems).toHaveLength(1)
+  })
+
+  it('is a private file, and not another folder’s', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await run.stop()
+    const state = join(scratch, 'state')
+    expect(await readdir(state)).toEqual(['file.json'])
+    expect((await stat(join(state, 'file.json'))).mode & 0o777).toBe(0o600)
+    const other = start({ path: join(scratch, 'other') })
+    await other.until(({ problems }) => problems.length > 0)
+    expect(other.last()).toMatchObject({ ready: false, pods: [] })
+  })
+
+  it('that can’t be read is passed over, and one that can’t be saved is a warning', async () => {
+    const state = join(scratch, 'state')
+    await mkdir(state)
+    await writeFile(join(state, 'file.json'), '{"version":1,')
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await run.stop()
+    expect(JSON.parse(await readFile(join(state, 'file.json'), 'utf8'))).toMatchObject({ version: 1 })
+    await rm(state, { recursive: true })
+    await writeFile(state, 'in the way')
+    await appendFile(join(pods, 'a.yaml'), `---\n${podYaml('b')}`)
+    const second = start()
+    await second.until(({ problems }) => problems.some((problem) => problem.includes('cannot be saved')))
+    expect(summarize(second.last()!).pods).toHaveLength(2)
+  })
+})

@@ -1,0 +1,90 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { followResolver } from '../../../src/host/follow-resolver.ts'
+import { refreshResolvConf, writeResolvConf } from '../../../src/volumes/resolv-conf-file.ts'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podd-resolv-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+describe('a pod’s resolv.conf', () => {
+  it('is rewritten in the file that containers have mounted', async () => {
+    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.100\n')
+    const { ino, mode } = statSync(path)
+    expect(mode & 0o777).toBe(0o644)
+    expect(await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')).toBe(path)
+    expect(await refreshResolvConf(folder, 'u', 'search lan\n')).toBe(true)
+    expect(readFileSync(path, 'utf8')).toBe('search lan\n')
+    expect(statSync(path).ino).toBe(ino)
+  })
+
+  it('is not made for a pod that has none', async () => {
+    expect(await refreshResolvConf(folder, 'none', 'search lan\n')).toBe(false)
+  })
+})
+
+describe('followResolver', () => {
+  /** Follows a path; `next` resolves with the next hint. */
+  function follow(path: string) {
+    const stop = new AbortController()
+    let hints = 0
+    const waiting: (() => void)[] = []
+    const done = followResolver(
+      {
+        path,
+        clock: systemClock,
+        recheckMs: 60_000,
+        onHint: () => {
+          hints += 1
+          for (const wake of waiting.splice(0)) wake()
+        },
+      },
+      stop.signal,
+    )
+    const until = async (count: number): Promise<void> => {
+      for (;;) {
+        if (hints >= count) return
+        await new Promise<void>((wake) => waiting.push(wake))
+      }
+    }
+    return { until, count: () => hints, end: () => (stop.abort(), done) }
+  }
+
+  it('tells of a file that comes, is written, replaced, and becomes a link', async () => {
+    const path = join(folder, 'etc.conf')
+    const { until, count, end } = follow(path)
+    await until(1)
+    writeFileSync(path, 'a')
+    await until(2)
+    writeFileSync(path, 'b')
+    await until(3)
+    writeFileSync(join(folder, 'next'), 'c')
+    renameSync(join(folder, 'next'), path)
+    await until(4)
+    const elsewhere = mkdtempSync(join(tmpdir(), 'podd-resolv-run-'))
+    writeFileSync(join(elsewhere, 'stub'), 'd')
+    symlinkSync(join(elsewhere, 'stub'), join(folder, 'next'))
+    renameSync(join(folder, 'next'), path)
+    await until(5)
+    writeFileSync(join(elsewhere, 'stub'), 'e')
+    await until(6)
+    rmSync(elsewhere, { recursive: true })
+    await until(7)
+    expect(count()).toBeGreaterThanOrEqual(7)
+    await end()
+  })
+
+  it('is silent about other files', async () => {
+    const { until, count, end } = follow(join(folder, 'etc.conf'))
+    await until(1)
+    writeFileSync(join(folder, 'other.conf'), 'a')
+    await systemClock.sleep(120)
+    expect(count()).toBe(1)
+    await end()
+  })
+})

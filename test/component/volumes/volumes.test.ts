@@ -1,0 +1,215 @@
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { errorMessage } from '../../../src/base/errors.ts'
+import { mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
+import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
+import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
+import { listPodFolders } from '../../../src/volumes/pod-folder.ts'
+import { volumeContext } from '../../support/volume-context.ts'
+import { prepareVolumes } from '../../../src/volumes/prepare-volumes.ts'
+import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
+import {
+  prepareTerminationLog,
+  readTerminationLog,
+  removeTerminationLog,
+} from '../../../src/volumes/termination-log.ts'
+import { VolumeError } from '../../../src/volumes/volume-error.ts'
+
+const uid = '3f6a1c52-0000-4000-8000-000000000001'
+const memoryBytes = 64 * 1024 ** 2
+// mount(2) is root's.
+const rootOnly = process.getuid?.() !== 0
+
+let scratch: string
+let rootDir: string
+
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'podd-volumes-'))
+  rootDir = `${scratch}/root`
+})
+
+afterEach(async () => {
+  for (const mountPoint of mountsBelow(scratch, readMounts())) await unmount(mountPoint)
+  await rm(scratch, { recursive: true })
+})
+
+async function prepare(...volumes: readonly VolumeSpec[]): Promise<(name: string) => string> {
+  const ready = await prepareVolumes(volumes, volumeContext({ uid, rootDir, memoryBytes }))
+  return (name) => ready.get(name)?.hostPath ?? 'missing'
+}
+
+function emptyDir(name: string, medium = ''): VolumeSpec {
+  return { name, emptyDir: { medium } }
+}
+
+describe('emptyDir', () => {
+  it('is a folder for anybody to write to, and keeps what is in it', async () => {
+    const before = (await prepare(emptyDir('data')))('data')
+    expect(before).toBe(`${rootDir}/pods/${uid}/volumes/kubernetes.io~empty-dir/data`)
+    expect((await stat(before)).mode & 0o7777).toBe(0o777)
+    await writeFile(`${before}/kept`, 'yes')
+    const after = (await prepare(emptyDir('data')))('data')
+    expect(await readFile(`${after}/kept`, 'utf8')).toBe('yes')
+  })
+
+  it.skipIf(rootOnly)('lies on one tmpfs of the pod’s size with medium Memory', async () => {
+    const path = (await prepare(emptyDir('fast', 'Memory')))('fast')
+    await writeFile(`${path}/kept`, 'yes')
+    await prepare(emptyDir('fast', 'Memory'))
+    expect(mountsBelow(path, readMounts())).toEqual([path])
+    expect(readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions).toContain('size=65536k')
+    expect((await stat(path)).mode & 0o7777).toBe(0o777)
+    expect(await readFile(`${path}/kept`, 'utf8')).toBe('yes')
+    await teardownVolumes(rootDir, uid)
+    expect(mountsBelow(rootDir, readMounts())).toEqual([])
+    expect(existsSync(`${rootDir}/pods/${uid}`)).toBe(false)
+  })
+
+  it('refuses a medium it doesn’t know', async () => {
+    await expect(prepare(emptyDir('huge', 'HugePages'))).rejects.toThrow(
+      'MountVolume.SetUp failed for volume "huge" : emptyDir medium "HugePages" is not supported',
+    )
+  })
+})
+
+describe('hostPath', () => {
+  type Type = NonNullable<VolumeSpec['hostPath']>['type']
+  const hostPath = (path: string, type: Type): VolumeSpec => ({ name: 'host', hostPath: { path, type } })
+
+  beforeEach(async () => {
+    await mkdir(`${scratch}/dir`)
+    await writeFile(`${scratch}/file`, 'text')
+    await symlink('dir', `${scratch}/link`)
+  })
+
+  it.each<[Type, string]>([
+    ['', 'absent'],
+    ['Directory', 'dir'],
+    ['Directory', 'link'],
+    ['DirectoryOrCreate', 'dir'],
+    ['File', 'file'],
+    ['FileOrCreate', 'file'],
+    ['CharDevice', '../../dev/null'],
+  ])('of type "%s" takes %s', async (type, name) => {
+    const path = join(scratch, name)
+    const real = name.includes('null') ? '/dev/null' : path
+    expect((await prepare(hostPath(real, type)))('host')).toBe(real)
+  })
+
+  it.each<[Type, string, string]>([
+    ['Directory', 'file', 'a directory'],
+    ['Directory', 'absent', 'a directory'],
+    ['DirectoryOrCreate', 'file', 'a directory'],
+    ['File', 'dir', 'a file'],
+    ['File', 'absent', 'a file'],
+    ['FileOrCreate', 'dir', 'a file'],
+    ['Socket', 'file', 'a socket file'],
+    ['CharDevice', 'file', 'a character device'],
+    ['BlockDevice', 'file', 'a block device'],
+    ['File', 'file/below', 'a file'],
+  ])('of type %s refuses %s: not %s', async (type, name, what) => {
+    const error: unknown = await prepare(hostPath(`${scratch}/${name}`, type)).catch(
+      (reason: unknown) => reason,
+    )
+    expect(errorMessage(error)).toBe(
+      `MountVolume.SetUp failed for volume "host" : hostPath type check failed: ${scratch}/${name} is not ${what}`,
+    )
+    expect(error instanceof VolumeError && error.hint !== undefined).toBe(!existsSync(`${scratch}/${name}`))
+  })
+
+  it('of type Socket takes a socket', async () => {
+    const server = createServer().listen(`${scratch}/socket`)
+    await new Promise((resolve) => server.once('listening', resolve))
+    expect((await prepare(hostPath(`${scratch}/socket`, 'Socket')))('host')).toBe(`${scratch}/socket`)
+    await new Promise((resolve) => server.close(resolve))
+  })
+
+  it('makes a folder, with those above it', async () => {
+    await prepare(hostPath(`${scratch}/new/deep`, 'DirectoryOrCreate'))
+    const found = await stat(`${scratch}/new/deep`)
+    expect([found.isDirectory(), found.mode & 0o777]).toEqual([true, 0o755])
+  })
+
+  it('makes an empty file, but no folder for it', async () => {
+    await prepare(hostPath(`${scratch}/dir/new`, 'FileOrCreate'))
+    expect(await readFile(`${scratch}/dir/new`, 'utf8')).toBe('')
+    await prepare(hostPath(`${scratch}/file`, 'FileOrCreate'))
+    expect(await readFile(`${scratch}/file`, 'utf8')).toBe('text')
+    await expect(prepare(hostPath(`${scratch}/none/new`, 'FileOrCreate'))).rejects.toThrow(
+      'could not be made',
+    )
+  })
+})
+
+describe('teardownVolumes', () => {
+  it('removes the pod’s folder and nothing that it links to; twice is fine', async () => {
+    const data = (await prepare(emptyDir('data')))('data')
+    await mkdir(`${scratch}/precious`)
+    await writeFile(`${scratch}/precious/file`, 'still here')
+    await symlink(`${scratch}/precious`, `${data}/link`)
+    await chmod(data, 0o000)
+    expect(await listPodFolders(rootDir)).toEqual([uid])
+    await teardownVolumes(rootDir, uid)
+    await teardownVolumes(rootDir, uid)
+    expect(await listPodFolders(rootDir)).toEqual([])
+    expect(await readFile(`${scratch}/precious/file`, 'utf8')).toBe('still here')
+  })
+
+  it.skipIf(rootOnly)('unmounts what a dead podd left, nested, and through a linked root', async () => {
+    const path = (await prepare(emptyDir('fast', 'Memory')))('fast')
+    await mkdir(`${path}/in ner`)
+    await mountTmpfs(`${path}/in ner`)
+    await symlink(rootDir, `${scratch}/linked`)
+    await teardownVolumes(`${scratch}/linked`, uid)
+    expect(mountsBelow(scratch, readMounts())).toEqual([])
+    expect(existsSync(`${rootDir}/pods/${uid}`)).toBe(false)
+  })
+
+  it.each(['', '..', 'a/b', '../../etc'])('refuses %j for a UID', async (bad) => {
+    await expect(teardownVolumes(rootDir, bad)).rejects.toThrow('not a pod')
+  })
+})
+
+describe('the hosts file', () => {
+  it('is rewritten in place, so that containers see it', async () => {
+    const path = await writeEtcHosts(rootDir, uid, 'one\n')
+    const { ino, mode } = await stat(path)
+    expect(mode & 0o777).toBe(0o644)
+    await writeEtcHosts(rootDir, uid, 'two, longer\n')
+    expect(await writeEtcHosts(rootDir, uid, 'three\n')).toBe(path)
+    expect((await stat(path)).ino).toBe(ino)
+    expect(await readFile(path, 'utf8')).toBe('three\n')
+  })
+})
+
+describe('the termination log', () => {
+  const log = () => ({ rootDir, uid, container: 'app', restartCount: 2 })
+
+  it('is empty, writable by anybody, and gone when removed', async () => {
+    const path = await prepareTerminationLog(log())
+    expect(path).toBe(`${rootDir}/pods/${uid}/containers/app/2`)
+    expect((await stat(path)).mode & 0o777).toBe(0o666)
+    expect(await readTerminationLog(log())).toBe('')
+    await removeTerminationLog(log())
+    await removeTerminationLog(log())
+    expect(existsSync(path)).toBe(false)
+    expect(await readTerminationLog(log())).toBe('')
+  })
+
+  it('gives the last 4096 bytes', async () => {
+    await writeFile(await prepareTerminationLog(log()), `${'x'.repeat(5000)}the end`)
+    const message = await readTerminationLog(log())
+    expect(message).toHaveLength(4096)
+    expect(message.endsWith('xthe end')).toBe(true)
+  })
+
+  it('starts anew for a container that comes to the same number', async () => {
+    await writeFile(await prepareTerminationLog(log()), 'old')
+    await prepareTerminationLog(log())
+    expect(await readTerminationLog(log())).toBe('')
+  })
+})

@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { readCgroup } from '../support/read-cgroup.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+/** Starts podd again with another cgroup root. */
+async function restartIn(podd: PoddRig, root: string): Promise<void> {
+  await podd.stopDaemon()
+  const flags = podd
+    .flags()
+    .filter((_, index, all) => all[index] !== '--cgroup-root' && all[index - 1] !== '--cgroup-root')
+  Object.assign(podd, { flags: () => [...flags, '--cgroup-root', root] })
+  await podd.startDaemon()
+}
+
+describePodd('another cgroup root', {}, (rig) => {
+  it('is taken when no pod is left in the old one, and not before', async () => {
+    const podd = rig()
+    const old = podd.cgroupRoot
+    const other = `${old}-other`
+    const folder = (root: string, uid: string): string =>
+      readCgroup.folder(`${root}/kubepods/besteffort/pod${uid}`)
+    podd.drop('stays', shellPod('stays', podd.shared, 'say start; stay'))
+    const { metadata } = await podd.untilReady('stays')
+    expect(existsSync(folder(old, metadata.uid))).toBe(true)
+
+    await restartIn(podd, other)
+    expect((await podd.untilReady('stays')).metadata.uid).toBe(metadata.uid)
+    podd.drop('comes', shellPod('comes', podd.shared, 'say start; stay'))
+    const comes = await podd.untilReady('comes')
+    expect(existsSync(folder(old, comes.metadata.uid))).toBe(true)
+    expect(podd.lines('stays')).toHaveLength(1)
+    for (const name of ['stays', 'comes']) podd.removeManifest(name)
+    await podd.untilGone('stays')
+    await podd.untilGone('comes')
+    expect(existsSync(folder(old, metadata.uid))).toBe(false)
+
+    await restartIn(podd, other)
+    podd.drop('moved', shellPod('moved', podd.shared, 'say start; stay'))
+    const moved = await podd.untilReady('moved')
+    expect(existsSync(folder(other, moved.metadata.uid))).toBe(true)
+    expect(existsSync(readCgroup.folder(`${old}/kubepods`))).toBe(false)
+    podd.removeManifest('moved')
+    await podd.untilGone('moved')
+
+    await restartIn(podd, old)
+    podd.drop('back', shellPod('back', podd.shared, 'say start; stay'))
+    await podd.untilReady('back')
+    expect(existsSync(readCgroup.folder(other))).toBe(false)
+    podd.removeManifest('back')
+    await podd.untilGone('back')
+  })
+})

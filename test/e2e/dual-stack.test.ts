@@ -1,0 +1,28 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { isIPv4, isIPv6 } from 'node:net'
+import { expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+const switchPath = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
+const hasIpv6 = existsSync(switchPath) && readFileSync(switchPath, 'utf8').trim() === '0'
+
+// A host without IPv6 can't give pods any.
+describePodd('dual stack', { config: { podCIDR: '10.231.77.0/24,fd7c:2d5a:77::/64' } }, (rig) => {
+  it.skipIf(!hasIpv6)('gives a pod an address of each family, in its status and its hosts file', async () => {
+    const podd = rig()
+    const script = 'cat /etc/hosts > /shared/dual-hosts; ip addr > /shared/dual-addresses; say done; stay'
+    podd.drop('dual', shellPod('dual', podd.shared, script))
+    const { status } = await podd.untilReady('dual')
+    await podd.untilLine('dual', / done$/u)
+    const ips = (status.podIPs ?? []).map(({ ip }) => ip)
+    expect(ips).toHaveLength(2)
+    expect(status.podIP).toBe(ips[0])
+    expect(isIPv4(ips[0] ?? '')).toBe(true)
+    expect(isIPv6(ips[1] ?? '')).toBe(true)
+    const hosts = podd.lines('dual-hosts')
+    for (const ip of ips) expect(hosts).toContain(`${ip}\tdual`)
+    const addresses = podd.lines('dual-addresses').join('\n')
+    for (const ip of ips) expect(addresses).toContain(ip)
+  })
+})

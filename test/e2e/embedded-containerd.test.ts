@@ -1,0 +1,322 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { basename, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { silentLogger } from '../../src/base/logger.ts'
+import { EmbeddedContainerd } from '../../src/containerd/embedded-containerd.ts'
+import type {
+  EmbeddedContainerdOptions,
+  RunningContainerd,
+} from '../../src/containerd/embedded-containerd.ts'
+import { importImageFile } from '../../src/containerd/import-image.ts'
+import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
+import { CriClient } from '../../src/cri/cri-client.ts'
+import { readProcess } from '../../src/host/processes.ts'
+import { buildSandboxImage, sandboxImageName } from '../../src/images/sandbox-image.ts'
+import { waitFor } from '../support/containerd-rig.ts'
+import { chooseContainerds } from '../support/containerd-versions.ts'
+import type { ContainerdInstall } from '../support/containerd-versions.ts'
+import { ociArchive, shellImage, shellImageName } from '../support/oci-image.ts'
+
+const choice = chooseContainerds()
+const installs = choice.kind === 'use' ? choice.installs : []
+
+describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $version', (install) => {
+  let dir = ''
+  let instance: TestInstance
+
+  beforeEach(() => {
+    dir = mkdtempSync('/tmp/podd-emb-')
+    instance = new TestInstance(install, dir)
+  })
+
+  afterEach(async () => {
+    await instance.remove()
+    rmSync(dir, { recursive: true, force: true })
+  })
+
+  it('starts in a second, runs a pod with a network and a host port, and is adopted', async () => {
+    const startedMs = performance.now()
+    const first = await instance.start()
+    expect(performance.now() - startedMs).toBeLessThan(3_000)
+    expect(first.adopted).toBe(false)
+
+    const pod = await instance.runPod('web', ['httpd', '-f', '-p', '80'], 80)
+    expect(pod.ip.startsWith(first.podCidrs[0]?.replace(/0\/24$/, '') ?? '?')).toBe(true)
+    await waitFor('the page', async () => (await fetchStatus(`http://${pod.ip}/`)) === 404)
+    await waitFor(
+      'the host port',
+      async () => (await fetchStatus(`http://${hostAddress()}:${pod.hostPort}/`)) === 404,
+    )
+    // A pod reaches itself through its own host port.
+    const hairpin = await instance.exec(pod.containerId, [
+      'wget',
+      '-qO-',
+      `http://${hostAddress()}:${pod.hostPort}/`,
+    ])
+    expect(hairpin).toContain('404')
+
+    const again = new TestInstance(install, dir)
+    const adoptedMs = performance.now()
+    const second = await again.start()
+    expect(performance.now() - adoptedMs).toBeLessThan(1_000)
+    expect(second).toMatchObject({ adopted: true, pid: first.pid, podCidrs: first.podCidrs })
+    expect((await again.cri.runtime.containerStatus({ containerId: pod.containerId })).status?.state).toBe(
+      'CONTAINER_RUNNING',
+    )
+    again.cri.close()
+  })
+
+  it('starts a killed containerd again, its containers untouched', async () => {
+    const first = await instance.start()
+    const pod = await instance.runPod('steady', ['sleep', '100000'])
+    const before = await instance.containerPid(pod.containerId)
+    const supervision = new AbortController()
+    const states: string[] = []
+    instance.containerd.onChange((state) => states.push(state.kind))
+    const supervised = instance.containerd.supervise(supervision.signal)
+    process.kill(first.pid, 'SIGKILL')
+    await waitFor('the next containerd', () => states.includes('running'))
+    supervision.abort()
+    await supervised
+    expect(instance.containerd.state).toMatchObject({ kind: 'running', running: { adopted: false } })
+    expect(await instance.containerPid(pod.containerId)).toBe(before)
+    expect(readProcess(before)?.zombie).toBe(false)
+  })
+
+  it('starts over a stale socket and a half-written config, and keeps its subnet', async () => {
+    const { containerd } = instance
+    mkdirSync(containerd.places.rootDir, { recursive: true })
+    mkdirSync(containerd.places.runDir, { recursive: true })
+    writeFileSync(containerd.places.configPath, 'version = 2\nroot = "/half')
+    leaveSocket(containerd.socketPath)
+    const first = await instance.start()
+    await removeEmbeddedContainerd(instance.options)
+    const second = await new TestInstance(install, dir).start()
+    expect(second.podCidrs).toEqual(first.podCidrs)
+    expect(second.pid).not.toBe(first.pid)
+  })
+
+  it('starts anew with a changed config and leaves the containers running', async () => {
+    const first = await instance.start()
+    const pod = await instance.runPod('steady', ['sleep', '100000'])
+    const before = await instance.containerPid(pod.containerId)
+    const changed = new TestInstance(install, dir, { registryConfigDir: join(dir, 'certs.d') })
+    const second = await changed.start()
+    expect(second).toMatchObject({ adopted: false })
+    expect(second.pid).not.toBe(first.pid)
+    expect(await changed.containerPid(pod.containerId)).toBe(before)
+    changed.cri.close()
+  })
+
+  it('says what containerd said when it does not start', async () => {
+    // A file where containerd wants a folder.
+    const { places } = instance.containerd
+    mkdirSync(places.rootDir, { recursive: true })
+    writeFileSync(join(places.rootDir, 'io.containerd.metadata.v1.bolt'), '')
+    await expect(instance.start()).rejects.toMatchObject({
+      code: 'EMBEDDED_CONTAINERD',
+      message: expect.stringContaining('io.containerd.metadata.v1.bolt'),
+      hint: expect.stringContaining(places.logPath),
+    })
+  })
+
+  it('runs two side by side and takes away all of one, with its pods running, and nothing of the other', async () => {
+    const otherDir = mkdtempSync('/tmp/podd-emb-')
+    const other = new TestInstance(install, otherDir)
+    try {
+      const before = hostState()
+      await other.start()
+      const kept = await other.runPod('kept', ['sleep', '100000'], 80)
+      const withOther = hostState()
+      await instance.start()
+      await instance.runPod('one', ['httpd', '-f', '-p', '80'], 80)
+      await instance.runPod('two', ['sleep', '100000'], 81)
+      await removeEmbeddedContainerd(instance.options)
+      expect(hostState()).toEqual(withOther)
+      expect(await other.containerPid(kept.containerId)).toBeGreaterThan(0)
+      await other.remove()
+      expect(hostState()).toEqual(before)
+      await removeEmbeddedContainerd(instance.options)
+    } finally {
+      await other.remove()
+      rmSync(otherDir, { recursive: true, force: true })
+    }
+  })
+
+  describe('importing archives', () => {
+    it.each([
+      ['none', 'missing.tar', undefined, 'no such file'],
+      ['a folder', '.', undefined, 'is not a file'],
+      ['one that is no tar', 'junk.tar', Buffer.alloc(4096, 'x'), 'junk.tar'],
+      ['one that is cut short', 'cut.tar', ociArchive([shellImage()]).subarray(0, 300_000), 'cut.tar'],
+    ])('refuses %s', async (_, name, content, message) => {
+      const { importTarget } = await instance.start()
+      const path = join(dir, name)
+      if (content !== undefined) writeFileSync(path, content)
+      await expect(importImageFile(importTarget, path)).rejects.toMatchObject({
+        code: 'IMAGE_IMPORT',
+        message: expect.stringContaining(message),
+      })
+    })
+  })
+})
+
+/** An embedded containerd with a CRI client on it. */
+class TestInstance {
+  readonly options: EmbeddedContainerdOptions
+  readonly containerd: EmbeddedContainerd
+  readonly cri: CriClient
+  readonly #dir: string
+  readonly #cgroupName: string
+  #imported = false
+
+  constructor(install: ContainerdInstall, dir: string, more: Partial<EmbeddedContainerdOptions> = {}) {
+    this.#dir = dir
+    this.#cgroupName = basename(dir)
+    this.options = {
+      rootDir: join(dir, 'root'),
+      runDir: join(dir, 'run'),
+      cgroupDriver: 'cgroupfs',
+      sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
+      containerdPath: join(install.binDir, 'containerd'),
+      ctrPath: join(install.binDir, 'ctr'),
+      cniBinDirs: [install.cniBinDir],
+      launchMode: 'detached',
+      clock: systemClock,
+      logger: silentLogger,
+      ...more,
+    }
+    this.containerd = new EmbeddedContainerd(this.options)
+    this.cri = new CriClient({ endpoint: `unix://${this.containerd.socketPath}`, clock: systemClock })
+  }
+
+  start(): Promise<RunningContainerd> {
+    return this.containerd.start()
+  }
+
+  async runPod(
+    name: string,
+    command: readonly string[],
+    port?: number,
+  ): Promise<{ readonly containerId: string; readonly ip: string; readonly hostPort: number }> {
+    const { runtime } = this.cri
+    if (!this.#imported) await this.#importShell()
+    const hostPort = port === undefined ? 0 : await freePort()
+    const config = {
+      metadata: { name, uid: name, namespace: 'default' },
+      logDirectory: join(this.#dir, 'logs'),
+      linux: { cgroupParent: `/${this.#cgroupName}/pod${name}` },
+      ...(port === undefined ? {} : { portMappings: [{ containerPort: port, hostPort }] }),
+    }
+    const { podSandboxId } = await runtime.runPodSandbox({ config })
+    const { containerId } = await runtime.createContainer({
+      podSandboxId,
+      sandboxConfig: config,
+      config: {
+        metadata: { name: 'main' },
+        image: { image: shellImageName },
+        command: [...command],
+        logPath: name,
+      },
+    })
+    await runtime.startContainer({ containerId })
+    const { status } = await runtime.podSandboxStatus({ podSandboxId })
+    return { containerId, ip: status?.network?.ip ?? '', hostPort }
+  }
+
+  async exec(containerId: string, command: readonly string[]): Promise<string> {
+    const reply = await this.cri.runtime.execSync({ containerId, cmd: [...command], timeout: 10 })
+    return `${reply.stdout.toString()}${reply.stderr.toString()}`
+  }
+
+  async containerPid(containerId: string): Promise<number> {
+    const { info } = await this.cri.runtime.containerStatus({ containerId, verbose: true })
+    const parsed = JSON.parse(info['info'] ?? '{}') as { pid: number }
+    return parsed.pid
+  }
+
+  async remove(): Promise<void> {
+    this.cri.close()
+    await removeEmbeddedContainerd(this.options)
+    // The pods' parent is podd's own cgroup, not containerd's to remove.
+    const roots = execFileSync('find', ['/sys/fs/cgroup', '-name', this.#cgroupName], { encoding: 'utf8' })
+    for (const root of roots.trim().split('\n').filter(Boolean)) rmdirSync(root)
+  }
+
+  async #importShell(): Promise<void> {
+    const path = join(this.#dir, 'shell.tar')
+    writeFileSync(path, ociArchive([shellImage()]))
+    const target = { ...importTargetOf(this.containerd) }
+    expect(await importImageFile(target, path)).toEqual([shellImageName])
+    this.#imported = true
+  }
+}
+
+function importTargetOf(containerd: EmbeddedContainerd): RunningContainerd['importTarget'] {
+  if (containerd.state.kind !== 'running') throw new Error('not started')
+  return containerd.state.running.importTarget
+}
+
+/** All that an instance could leave on the host. */
+function hostState(): object {
+  return {
+    mounts: readFileSync('/proc/self/mounts', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('podd-emb')),
+    processes: execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => /podd-emb|^sleep 100000|^httpd -f/.test(line)),
+    devices: readdirSync('/sys/class/net').filter((name) => !name.startsWith('veth')),
+    veths: readdirSync('/sys/class/net').filter((name) => name.startsWith('veth')).length,
+    rules: execFileSync('iptables-save', { encoding: 'utf8' })
+      .split('\n')
+      .filter((line) => line.startsWith('-A') || line.startsWith(':CNI')),
+    cgroups: execFileSync('find', ['/sys/fs/cgroup', '-path', '*podd-emb*/pod*'], { encoding: 'utf8' }).split(
+      '\n',
+    ),
+    cniResults: existsSync('/var/lib/cni/results') ? readdirSync('/var/lib/cni/results') : [],
+    shimSockets: existsSync('/run/containerd/s') ? readdirSync('/run/containerd/s') : [],
+  }
+}
+
+async function fetchStatus(url: string): Promise<number> {
+  try {
+    return (await fetch(url, { signal: AbortSignal.timeout(2_000) })).status
+  } catch {
+    return 0
+  }
+}
+
+function hostAddress(): string {
+  const route = execFileSync('ip', ['-4', 'route', 'get', '1.1.1.1'], { encoding: 'utf8' })
+  return / src (\S+)/.exec(route)?.[1] ?? ''
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** A socket file that nobody listens on, as a killed containerd leaves it. */
+function leaveSocket(path: string): void {
+  const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`
+  spawnSync(process.execPath, ['-e', script])
+  expect(existsSync(path)).toBe(true)
+}

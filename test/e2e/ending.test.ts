@@ -1,0 +1,145 @@
+import { expect, it } from 'vitest'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
+import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
+
+const sh = (script: string) => ({
+  exec: {
+    command: ['sh', '-c', `say() { read t _ < /proc/uptime; echo "$t $*" >> /shared/$LOG; }\n${script}`],
+  },
+})
+
+describePodd(
+  'hooks and endings',
+  { config: { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } } },
+  (rig) => {
+    const hooked = (name: string, script: string, lifecycle: object, graceSeconds = 20) =>
+      shellPod(name, rig().shared, script, {
+        container: { lifecycle, env: [{ name: 'LOG', value: name }] },
+        spec: { terminationGracePeriodSeconds: graceSeconds },
+      })
+
+    it.concurrent('runs postStart before the container counts as running, and preStop before SIGTERM', async () => {
+      const podd = rig()
+      const lifecycle = {
+        postStart: sh('say hook begins; sleep 1; say hook ends'),
+        preStop: sh('say stop begins; sleep 1; say stop ends'),
+      }
+      podd.drop('both', hooked('both', 'say main; stay', lifecycle))
+      await podd.untilLine('both', / hook begins$/u)
+      const early = await podd.findPod('both')
+      expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
+      await podd.untilReady('both')
+      await podd.untilLine('both', / hook ends$/u)
+      podd.removeManifest('both')
+      await podd.untilGone('both')
+      const words = wordsOf(podd.lines('both'))
+      expect(words.toSorted()).toEqual([
+        'end',
+        'hook begins',
+        'hook ends',
+        'main',
+        'stop begins',
+        'stop ends',
+      ])
+      expect(words.slice(-3)).toEqual(['stop begins', 'stop ends', 'end'])
+    })
+
+    it.concurrent('kills a container whose postStart fails, and does not tell what the hook said', async () => {
+      const podd = rig()
+      podd.drop(
+        'bad-start',
+        hooked('bad-start', 'stay', { postStart: sh('say hook; echo a-secret; exit 9') }),
+      )
+      const event = await podd.untilEvent('bad-start', 'FailedPostStartHook')
+      expect(event.message).not.toContain('a-secret')
+      const pod = await podd.untilPod(
+        'bad-start',
+        'a restart',
+        (now) => containerOf(now, 'main').restartCount >= 1,
+      )
+      expect(containerOf(pod, 'main').lastState.terminated).toBeDefined()
+      await podd.untilEvent('bad-start', 'Killing', /failed post-start hook/iu)
+    })
+
+    it.concurrent('ends a container although its preStop fails', async () => {
+      const podd = rig()
+      podd.drop('bad-stop', hooked('bad-stop', 'stay', { preStop: sh('say hook; exit 9') }))
+      await podd.untilReady('bad-stop')
+      podd.removeManifest('bad-stop')
+      await podd.untilGone('bad-stop')
+      expect(wordsOf(podd.lines('bad-stop'))).toEqual(['hook', 'end'])
+      await podd.untilEvent('bad-stop', 'FailedPreStopHook')
+    })
+
+    it.concurrent('counts preStop towards the grace, and leaves SIGTERM two seconds', async () => {
+      const podd = rig()
+      const lifecycle = { preStop: sh('say hook; sleep 1000') }
+      const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
+      podd.drop('long-stop', hooked('long-stop', script, lifecycle, 2))
+      await podd.untilReady('long-stop')
+      podd.removeManifest('long-stop')
+      await podd.untilGone('long-stop')
+      const lines = podd.lines('long-stop')
+      const hookAt = saidAt(lines, 'hook')
+      const termAt = saidAt(lines, 'term')
+      const lastAliveAt = Number(lines.at(-1)?.split(' ')[0])
+      expect(termAt - hookAt).toBeGreaterThan(1.5)
+      expect(termAt - hookAt).toBeLessThan(6)
+      expect(lastAliveAt - termAt).toBeGreaterThan(1.5)
+      expect(lastAliveAt - termAt).toBeLessThan(6)
+    })
+
+    it.concurrent('runs hooks by HTTP and by waiting', async () => {
+      const podd = rig()
+      const served = `mkdir -p /www/cgi-bin
+      printf '#!/bin/sh\\nread t _ </proc/uptime; echo "$t asked $HTTP_USER_AGENT" >>/shared/http-hook; echo; echo\\n' >/www/cgi-bin/stop
+      chmod +x /www/cgi-bin/stop
+      httpd -p 8080 -h /www; say main; stay`
+      const container = {
+        ports: [{ name: 'hooks', containerPort: 8080 }],
+        lifecycle: { preStop: { httpGet: { path: '/cgi-bin/stop', port: 'hooks' } } },
+      }
+      podd.drop('http-hook', shellPod('http-hook', podd.shared, served, { container }))
+      podd.drop('sleep-hook', hooked('sleep-hook', 'say main; stay', { preStop: { sleep: { seconds: 1 } } }))
+      const pods = await Promise.all([podd.untilReady('http-hook'), podd.untilReady('sleep-hook')])
+      await Promise.all([podd.untilLine('http-hook', / main$/u), podd.untilLine('sleep-hook', / main$/u)])
+      expect(pods).toHaveLength(2)
+      podd.removeManifest('http-hook')
+      await podd.untilGone('http-hook')
+      const words = wordsOf(podd.lines('http-hook'))
+      expect(words.map((word) => word.split('/')[0])).toEqual(['main', 'asked kube-lifecycle', 'end'])
+
+      podd.removeManifest('sleep-hook')
+      const removedAtMs = Date.now()
+      await podd.untilGone('sleep-hook')
+      expect(Date.now() - removedAtMs).toBeGreaterThan(950)
+      expect(wordsOf(podd.lines('sleep-hook'))).toEqual(['main', 'end'])
+    })
+
+    it.concurrent('kills by force what ignores SIGTERM for its grace', async () => {
+      const podd = rig()
+      const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
+      podd.drop('deaf', hooked('deaf', script, {}, 3))
+      await podd.untilReady('deaf')
+      podd.removeManifest('deaf')
+      await podd.untilGone('deaf')
+      const lines = podd.lines('deaf')
+      const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
+      expect(livedSeconds).toBeGreaterThan(2.5)
+      expect(livedSeconds).toBeLessThan(6)
+    })
+
+    it.concurrent('lets a shorter grace cut an ending short', async () => {
+      const podd = rig()
+      const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
+      podd.drop('hurry', hooked('hurry', script, {}, 600))
+      await podd.untilReady('hurry')
+      podd.removeManifest('hurry')
+      await podd.untilLine('hurry', / term$/u)
+      const pod = await podd.findPod('hurry')
+      expect(pod?.metadata).toMatchObject({ deletionGracePeriodSeconds: 600 })
+      expect(pod?.metadata.deletionTimestamp).toBeDefined()
+      // The suite's `podd down --grace-period 0` ends it, or the suite fails.
+    })
+  },
+)

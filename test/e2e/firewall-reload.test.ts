@@ -1,0 +1,36 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
+import { removeNetworkRules } from '../../src/containerd/forward-rules.ts'
+import { freePort } from '../support/free-port.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+async function fetchPage(address: string): Promise<string> {
+  const response = await fetch(`http://${address}/`, { signal: AbortSignal.timeout(1000) })
+  return response.text()
+}
+
+describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } }, (rig) => {
+  it('loses the host ports of pods for a moment only', async () => {
+    const podd = rig()
+    const hostPort = await freePort()
+    const script = 'mkdir /tmp/www; echo page > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; say up; stay'
+    const container = { ports: [{ containerPort: 8080, hostPort }] }
+    podd.drop('served', shellPod('served', podd.shared, script, { container }))
+    podd.drop('beside', shellPod('beside', podd.shared, 'say up; stay'))
+    const { status } = await podd.untilReady('served')
+    await podd.untilReady('beside')
+    const address = `${status.hostIP}:${hostPort}`
+    await podd.until('the page', async () => (await fetchPage(address)) === 'page\n')
+    // Its rules are known some seconds after a sandbox was made.
+    await sleep(4000)
+    await removeNetworkRules(containerdPlaces(podd.rootDir, podd.runDir))
+    await expect(fetchPage(address)).rejects.toThrow()
+    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 15_000)
+    podd.removeManifest('served')
+    await podd.untilGone('served')
+    await sleep(2000)
+    await expect(fetchPage(address)).rejects.toThrow()
+  })
+})

@@ -1,0 +1,164 @@
+import { expect, it } from 'vitest'
+import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
+import { podOf, saidAt, shellContainer, wordsOf } from '../support/shell-pods.ts'
+
+const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
+const sidecar = { restartPolicy: 'Always' }
+
+describePodd('init containers and sidecars', { config }, (rig) => {
+  it.concurrent('runs init containers one after the other, then the main ones', async () => {
+    const podd = rig()
+    const step = (word: string) =>
+      shellContainer(word, 'order', `say ${word} begins; sleep 0.3; say ${word} ends`)
+    podd.drop(
+      'order',
+      podOf('order', podd.shared, [shellContainer('main', 'order', 'say main; stay')], {
+        spec: { initContainers: [step('first'), step('second')] },
+      }),
+    )
+    const starting = await podd.untilPod('order', 'its first step', ({ status }) =>
+      (status.initContainerStatuses ?? []).some(({ state }) => state.running !== undefined),
+    )
+    expect(starting.status.phase).toBe('Pending')
+    expect(conditionOf(starting, 'Initialized')).toBe('False')
+    expect((await podd.cliOk('get', 'pods', 'order')).split('\n')[1]).toMatch(
+      /Init:\d\/2|PodInitializing|Running/u,
+    )
+    const pod = await podd.untilReady('order')
+    expect(wordsOf(podd.lines('order'))).toEqual([
+      'first begins',
+      'first ends',
+      'second begins',
+      'second ends',
+      'main',
+    ])
+    expect(containerOf(pod, 'second').state.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' })
+    expect(conditionOf(pod, 'Initialized')).toBe('True')
+  })
+
+  it.concurrent('repeats an init container until it succeeds', async () => {
+    const podd = rig()
+    const script = 'say try; [ $(wc -l </shared/tries) -ge 3 ]'
+    podd.drop(
+      'tries',
+      podOf('tries', podd.shared, [shellContainer('main', 'tries', 'say main; stay')], {
+        spec: { initContainers: [shellContainer('setup', 'tries', script)] },
+      }),
+    )
+    const pod = await podd.untilReady('tries')
+    expect(wordsOf(podd.lines('tries'))).toEqual(['try', 'try', 'try', 'main'])
+    expect(containerOf(pod, 'setup').restartCount).toBe(2)
+  })
+
+  it.concurrent('fails a pod under Never whose init container fails', async () => {
+    const podd = rig()
+    podd.drop(
+      'doomed',
+      podOf('doomed', podd.shared, [shellContainer('main', 'doomed', 'say main')], {
+        spec: {
+          restartPolicy: 'Never',
+          initContainers: [shellContainer('setup', 'doomed', 'say setup; exit 5')],
+        },
+      }),
+    )
+    const pod = await podd.untilPhase('doomed', 'Failed')
+    expect(containerOf(pod, 'setup').state.terminated?.exitCode).toBe(5)
+    expect(wordsOf(podd.lines('doomed'))).toEqual(['setup'])
+    expect((await podd.cliOk('get', 'pods', 'doomed')).split('\n')[1]).toContain('Init:Error')
+  })
+
+  it.concurrent('starts what follows a sidecar only when its startup probe has passed', async () => {
+    const podd = rig()
+    const gate = {
+      ...sidecar,
+      startupProbe: {
+        exec: { command: ['test', '-e', '/tmp/ready'] },
+        periodSeconds: 1,
+        failureThreshold: 60,
+      },
+    }
+    podd.drop(
+      'gate',
+      podOf('gate', podd.shared, [shellContainer('main', 'gate', 'say main; stay')], {
+        spec: {
+          initContainers: [
+            shellContainer('proxy', 'gate', 'say proxy; sleep 2; say open; touch /tmp/ready; stay', gate),
+            shellContainer('setup', 'gate', 'say setup'),
+          ],
+        },
+      }),
+    )
+    const pod = await podd.untilReady('gate')
+    expect(wordsOf(podd.lines('gate'))).toEqual(['proxy', 'open', 'setup', 'main'])
+    expect(containerOf(pod, 'proxy')).toMatchObject({ started: true, ready: true })
+    expect((await podd.cliOk('get', 'pods', 'gate')).split('\n')[1]).toMatch(/^gate +2\/2 +Running/u)
+  })
+
+  it.concurrent('restarts a sidecar that fell, beside the main container', async () => {
+    const podd = rig()
+    const script = 'say proxy; [ $(grep -c proxy /shared/fallen) -ge 2 ] && stay; sleep 0.5; exit 1'
+    podd.drop(
+      'fallen',
+      podOf('fallen', podd.shared, [shellContainer('main', 'fallen', 'say main; stay')], {
+        spec: { initContainers: [shellContainer('proxy', 'fallen', script, sidecar)] },
+      }),
+    )
+    const pod = await podd.untilPod(
+      'fallen',
+      'its sidecar again',
+      (now) => containerOf(now, 'proxy').restartCount === 1 && conditionOf(now, 'Ready') === 'True',
+    )
+    expect(containerOf(pod, 'main').restartCount).toBe(0)
+    expect(wordsOf(podd.lines('fallen')).filter((word) => word === 'main')).toHaveLength(1)
+  })
+
+  it.concurrent('ends sidecars after the main container, in reverse order', async () => {
+    const podd = rig()
+    const slowly = (name: string) =>
+      shellContainer(
+        name,
+        'reverse',
+        `trap 'sleep 0.3; say ${name}; exit 0' TERM; sleep 1000 & wait`,
+        sidecar,
+      )
+    podd.drop(
+      'reverse',
+      podOf(
+        'reverse',
+        podd.shared,
+        [shellContainer('main', 'reverse', `trap 'sleep 0.5; say main; exit 0' TERM; sleep 1000 & wait`)],
+        {
+          spec: {
+            initContainers: [slowly('one'), slowly('two'), slowly('three')],
+            terminationGracePeriodSeconds: 20,
+          },
+        },
+      ),
+    )
+    await podd.untilReady('reverse')
+    podd.removeManifest('reverse')
+    await podd.untilGone('reverse')
+    expect(wordsOf(podd.lines('reverse'))).toEqual(['main', 'three', 'two', 'one'])
+  })
+
+  it.concurrent('ends sidecars when a pod that runs once is done', async () => {
+    const podd = rig()
+    podd.drop(
+      'job',
+      podOf('job', podd.shared, [shellContainer('main', 'job', 'say work; sleep 0.5; say done')], {
+        spec: {
+          restartPolicy: 'Never',
+          initContainers: [shellContainer('proxy', 'job', 'say proxy; stay', sidecar)],
+        },
+      }),
+    )
+    const pod = await podd.untilPhase('job', 'Succeeded')
+    const lines = await podd.untilLine('job', / end$/u)
+    expect(wordsOf(lines)).toEqual(['proxy', 'work', 'done', 'end'])
+    expect(saidAt(lines, 'end')).toBeGreaterThanOrEqual(saidAt(lines, 'done'))
+    await podd.until('the end of all', () =>
+      podd.containerIds(pod.metadata.uid).every((id) => podd.pidOf(id) === 0),
+    )
+    expect((await podd.findPod('job'))?.status.phase).toBe('Succeeded')
+  })
+})

@@ -1,0 +1,217 @@
+import { cpus } from 'node:os'
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { readCgroup } from '../support/read-cgroup.ts'
+import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
+
+const mib = 2 ** 20
+
+const runtimeClass = (name: string, handler: string, overhead?: object) => ({
+  apiVersion: 'node.k8s.io/v1',
+  kind: 'RuntimeClass',
+  metadata: { name },
+  handler,
+  ...(overhead === undefined ? {} : { overhead: { podFixed: overhead } }),
+})
+
+const priorityClass = (name: string, value: number) => ({
+  apiVersion: 'scheduling.k8s.io/v1',
+  kind: 'PriorityClass',
+  metadata: { name },
+  value,
+})
+
+/** The cgroup of a pod, below the mount point of its hierarchy. */
+function cgroupOf(podd: PoddRig, uid: string, qos: '' | 'burstable/' | 'besteffort/'): string {
+  return `${podd.cgroupRoot}/kubepods/${qos}pod${uid}`
+}
+
+/** What a container reads of its own cgroup, whichever version the host has. */
+const ownMemoryLimit =
+  'cat /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null || cat /sys/fs/cgroup/memory.max'
+const ownCpuLimit =
+  'cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us 2>/dev/null || cat /sys/fs/cgroup/cpu.max'
+
+const config = {
+  podPidsLimit: 57,
+  cpuCFSQuotaPeriod: '20ms',
+  systemReserved: { cpu: '100m', memory: '64Mi' },
+  kubeReserved: { cpu: '100m' },
+  runtimeClasses: { configured: { handler: 'runc', overhead: { memory: '8Mi' } } },
+}
+
+describePodd('resources', { config }, (rig) => {
+  it.concurrent('enforces limits over the period that is set, and a number of processes', async () => {
+    const podd = rig()
+    const resources = { limits: { cpu: '500m', memory: '48Mi' } }
+    const script = `say limits $(${ownCpuLimit}) $(${ownMemoryLimit}); stay`
+    podd.drop('limits', shellPod('limits', podd.shared, script, { container: { resources } }))
+    await podd.untilLine('limits', new RegExp(`limits 10000 20000 ${48 * mib}$`, 'u'))
+    const { metadata, status } = await podd.untilReady('limits')
+    expect(status.qosClass).toBe('Guaranteed')
+    const pod = cgroupOf(podd, metadata.uid, '')
+    expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 10_000, periodUs: 20_000 })
+    expect(readCgroup.pidsLimit(pod)).toBe(57)
+    podd.removeManifest('limits')
+    await podd.untilGone('limits')
+  })
+
+  it.concurrent('binds containers without limits of their own by those of the pod', async () => {
+    const podd = rig()
+    const spec = { resources: { limits: { cpu: '1', memory: '64Mi' } } }
+    const containers = [
+      shellContainer('free', 'level', `say free $(${ownMemoryLimit}); stay`),
+      shellContainer('bound', 'level', `say bound $(${ownMemoryLimit}); stay`, {
+        resources: { limits: { memory: '32Mi' } },
+      }),
+    ]
+    podd.drop('level', podOf('level', podd.shared, containers, { spec }))
+    await podd.untilLine('level', new RegExp(` free ${64 * mib}$`, 'u'))
+    await podd.untilLine('level', new RegExp(` bound ${32 * mib}$`, 'u'))
+    const { metadata, status } = await podd.untilReady('level')
+    const qos = status.qosClass === 'Guaranteed' ? '' : 'burstable/'
+    const pod = cgroupOf(podd, metadata.uid, qos)
+    expect(readCgroup.memoryLimitBytes(pod)).toBe(64 * mib)
+    expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 20_000, periodUs: 20_000 })
+    podd.removeManifest('level')
+    await podd.untilGone('level')
+  })
+
+  it.concurrent.each([
+    [
+      'cpu',
+      { cpu: '4000' },
+      'OutOfcpu',
+      `requested: 4000000, used: \\d+, capacity: ${cpus().length * 1000 - 200}`,
+    ],
+    ['memory', { memory: '900Ti' }, 'OutOfmemory', 'requested: 989560464998400, used: \\d+, capacity: \\d+'],
+    [
+      'hugepages-64Mi',
+      { cpu: '1m', 'hugepages-64Mi': '64Mi' },
+      'OutOfhugepages-64Mi',
+      'requested: 67108864, used: 0, capacity: 0',
+    ],
+  ])('refuses more %s than the host has', async (name, limits, reason, numbers) => {
+    const podd = rig()
+    const pod = `greedy-${name.toLowerCase()}`
+    podd.drop(pod, shellPod(pod, podd.shared, 'stay', { container: { resources: { limits } } }))
+    const { status } = await podd.untilPhase(pod, 'Failed')
+    expect(status.reason).toBe(reason)
+    expect(status.message).toMatch(new RegExp(`^Node didn't have enough resource: ${name}, ${numbers}$`, 'u'))
+    podd.removeManifest(pod)
+    await podd.untilGone(pod)
+  })
+
+  it.concurrent('gives a pod the handler, the overhead and the priority of its classes', async () => {
+    const podd = rig()
+    podd.drop(
+      'classes',
+      runtimeClass('with-overhead', 'runc', { memory: '16Mi', cpu: '10m' }),
+      priorityClass('important', 4711),
+    )
+    podd.drop(
+      'classed',
+      shellPod('classed', podd.shared, `say limit $(${ownMemoryLimit}); stay`, {
+        spec: { runtimeClassName: 'with-overhead', priorityClassName: 'important' },
+        container: { resources: { limits: { cpu: '100m', memory: '32Mi' } } },
+      }),
+    )
+    await podd.untilLine('classed', new RegExp(` limit ${32 * mib}$`, 'u'))
+    const { metadata } = await podd.untilReady('classed')
+    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
+    const shown: unknown = JSON.parse(await podd.cliOk('get', 'pod', 'classed', '-o', 'json'))
+    expect(JSON.stringify(shown)).toContain('"priority":4711')
+    expect(JSON.stringify(shown)).toContain('"overhead":{"memory":"16Mi","cpu":"10m"}')
+    // A class that changes later changes no pod that is there.
+    podd.drop(
+      'classes',
+      runtimeClass('with-overhead', 'runc', { memory: '99Mi' }),
+      priorityClass('important', 1),
+    )
+    await podd.restartDaemon('SIGKILL')
+    const again = await podd.untilReady('classed')
+    expect(again.metadata.uid).toBe(metadata.uid)
+    expect(JSON.stringify(again)).toContain('"priority":4711')
+    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
+  })
+})
+
+describePodd('classes', { config }, (rig) => {
+  it.concurrent('waits for a RuntimeClass, names those there are, and starts when it comes', async () => {
+    const podd = rig()
+    podd.drop('late', shellPod('late', podd.shared, 'say up; stay', { spec: { runtimeClassName: 'later' } }))
+    const pod = await podd.untilPod('late', 'its wait', ({ status }) => status.reason === 'FailedCreate')
+    expect(pod.status.phase).toBe('Pending')
+    expect(pod.status.message).toMatch(/^RuntimeClass "later" not found; there are .*configured/u)
+    podd.drop('later-class', runtimeClass('later', 'runc'))
+    await podd.untilReady('late')
+    podd.removeManifest('late')
+    await podd.untilGone('late')
+  })
+
+  it.concurrent('refuses a handler that the runtime hasn’t, and names those it has', async () => {
+    const podd = rig()
+    podd.drop(
+      'kata',
+      runtimeClass('kata', 'kata-qemu'),
+      shellPod('boxed', podd.shared, 'stay', { spec: { runtimeClassName: 'kata' } }),
+    )
+    const pod = await podd.untilPod('boxed', 'its refusal', ({ status }) => status.reason === 'FailedCreate')
+    expect(pod.status.message).toBe(
+      'the container runtime has no handler "kata-qemu" of RuntimeClass "kata"; it has runc',
+    )
+    podd.removeManifest('kata')
+    await podd.untilGone('boxed')
+  })
+
+  it.concurrent('takes RuntimeClasses from the config', async () => {
+    const podd = rig()
+    podd.drop(
+      'by-config',
+      shellPod('by-config', podd.shared, 'say up; stay', { spec: { runtimeClassName: 'configured' } }),
+    )
+    const pod = await podd.untilReady('by-config')
+    expect(JSON.stringify(pod)).toContain('"overhead":{"memory":"8Mi"}')
+    podd.removeManifest('by-config')
+    await podd.untilGone('by-config')
+  })
+
+  it.concurrent('knows the system’s priorities, and refuses a class that isn’t there', async () => {
+    const podd = rig()
+    podd.drop(
+      'critical',
+      shellPod('critical', podd.shared, 'say $(cat /proc/self/oom_score_adj); stay', {
+        spec: { priorityClassName: 'system-node-critical' },
+      }),
+    )
+    podd.drop(
+      'nobody',
+      shellPod('nobody', podd.shared, 'stay', { spec: { priorityClassName: 'nobody-knows' } }),
+    )
+    const pod = await podd.untilReady('critical')
+    expect(JSON.stringify(pod)).toContain('"priority":2000001000')
+    // Not below what this process has: a host may not let anybody lower it.
+    const least = Math.max(
+      -997,
+      hasSysResource() ? -1000 : Number(readFileSync('/proc/self/oom_score_adj', 'utf8')),
+    )
+    await podd.untilLine('critical', new RegExp(` ${least}$`, 'u'))
+    const { status } = await podd.untilPod(
+      'nobody',
+      'its wait',
+      (now) => now.status.reason === 'FailedCreate',
+    )
+    expect(status.message).toMatch(
+      /^no PriorityClass with name nobody-knows was found; there are .*system-node-critical/u,
+    )
+    for (const name of ['critical', 'nobody']) podd.removeManifest(name)
+    await podd.untilGone('critical')
+  })
+})
+
+function hasSysResource(): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/mu.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
+  return (BigInt(`0x${effective}`) & (1n << 24n)) !== 0n
+}

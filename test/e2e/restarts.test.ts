@@ -1,0 +1,199 @@
+import { expect, it } from 'vitest'
+import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+
+// The kubelet's first delay is 10 s, unless the cap is lower.
+const config = { crashLoopBackOff: { maxContainerRestartPeriod: '2s' } }
+
+/** Seconds between what was said and what was said next. */
+function gapsOf(lines: readonly string[]): number[] {
+  const times = lines.map((line) => Number(line.split(' ')[0]))
+  return times.slice(1).map((time, index) => time - (times[index] ?? 0))
+}
+
+describePodd('restarts', { config }, (rig) => {
+  it.concurrent('restarts a crashed container at once, then after its backoff', async () => {
+    const podd = rig()
+    podd.drop('crash', shellPod('crash', podd.shared, 'say crash; exit 3'))
+    const pod = await podd.untilPod(
+      'crash',
+      'its backoff',
+      ({ status }) => status.containerStatuses?.[0]?.state.waiting?.reason === 'CrashLoopBackOff',
+    )
+    expect(containerOf(pod, 'main').state.waiting?.message).toMatch(
+      /^back-off 2s restarting failed container=main pod=crash_default\(.*\)$/u,
+    )
+    expect(containerOf(pod, 'main').lastState.terminated).toMatchObject({ exitCode: 3, reason: 'Error' })
+    expect(pod.status.phase).toBe('Running')
+    expect(conditionOf(pod, 'Ready')).toBe('False')
+    expect((await podd.cliOk('get', 'pods', 'crash')).split('\n')[1]).toMatch(/^crash +0\/1 +\w+ +\d/u)
+    await podd.untilEvent('crash', 'BackOff', /Back-off restarting failed container main/u)
+    await podd.until('the fourth start', () => podd.lines('crash').length >= 4)
+    const [free = 0, second = 0, third = 0] = gapsOf(podd.lines('crash'))
+    expect(free).toBeLessThan(2)
+    expect(second).toBeGreaterThan(1.9)
+    expect(third).toBeGreaterThan(1.9)
+    expect(Math.max(second, third)).toBeLessThan(6)
+    podd.removeManifest('crash')
+    await podd.untilGone('crash')
+  })
+
+  it.concurrent('runs a container again that ended well, under Always', async () => {
+    const podd = rig()
+    podd.drop('again', shellPod('again', podd.shared, 'say run; exit 0'))
+    const pod = await podd.untilPod('again', 'a restart', (now) => containerOf(now, 'main').restartCount >= 2)
+    expect(containerOf(pod, 'main').lastState.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' })
+    podd.removeManifest('again')
+    await podd.untilGone('again')
+  })
+
+  it.concurrent('runs a pod under OnFailure until it succeeds', async () => {
+    const podd = rig()
+    const script = 'say run; [ $(wc -l </shared/retry) -ge 3 ]'
+    podd.drop('retry', shellPod('retry', podd.shared, script, { spec: { restartPolicy: 'OnFailure' } }))
+    const pod = await podd.untilPhase('retry', 'Succeeded')
+    expect(containerOf(pod, 'main').restartCount).toBe(2)
+    expect(containerOf(pod, 'main').state.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' })
+    expect(podd.lines('retry')).toHaveLength(3)
+    expect((await podd.cliOk('get', 'pods', 'retry')).split('\n')[1]).toMatch(/^retry +0\/1 +Completed +2/u)
+  })
+
+  it.concurrent.each([
+    [0, 'Succeeded', 'Completed'],
+    [7, 'Failed', 'Error'],
+  ])('ends a pod under Never with exit code %i as %s', async (code, phase, reason) => {
+    const podd = rig()
+    const name = `once-${code}`
+    podd.drop(
+      name,
+      shellPod(name, podd.shared, `say run; exit ${code}`, { spec: { restartPolicy: 'Never' } }),
+    )
+    const pod = await podd.untilPhase(name, phase)
+    expect(containerOf(pod, 'main').state.terminated).toMatchObject({ exitCode: code, reason })
+    expect(containerOf(pod, 'main').restartCount).toBe(0)
+    // Its sandbox and its address are of no use any more.
+    await podd.until('the end of its sandbox', () =>
+      podd.containerIds(pod.metadata.uid).every((id) => podd.pidOf(id) === 0),
+    )
+  })
+
+  it.concurrent('lets one container end while the other runs on, and fails when both have', async () => {
+    const podd = rig()
+    podd.drop(
+      'two',
+      podOf(
+        'two',
+        podd.shared,
+        [
+          shellContainer('short', 'two', 'exit 4'),
+          shellContainer(
+            'long',
+            'two',
+            'say up; until [ -e /shared/two-may-end ]; do sleep 0.1; done; exit 0',
+          ),
+        ],
+        { spec: { restartPolicy: 'Never' } },
+      ),
+    )
+    const half = await podd.untilPod(
+      'two',
+      'half of it',
+      (pod) => containerOf(pod, 'short').state.terminated !== undefined,
+    )
+    expect(half.status.phase).not.toBe('Failed')
+    await podd.untilLine('two', / up$/u)
+    podd.touchShared('two-may-end')
+    const pod = await podd.untilPhase('two', 'Failed')
+    expect(containerOf(pod, 'long').state.terminated?.exitCode).toBe(0)
+    expect(containerOf(pod, 'short').state.terminated?.exitCode).toBe(4)
+  })
+
+  it.concurrent("follows a container's own rules for its exit code", async () => {
+    const podd = rig()
+    const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
+    const container = { restartPolicy: 'Never', restartPolicyRules }
+    const script = 'say run; [ $(wc -l </shared/rules) -ge 2 ] && exit 1; exit 42'
+    podd.drop(
+      'rules',
+      shellPod('rules', podd.shared, script, { container, spec: { restartPolicy: 'Never' } }),
+    )
+    const pod = await podd.untilPhase('rules', 'Failed')
+    expect(containerOf(pod, 'main').restartCount).toBe(1)
+    expect(podd.lines('rules')).toHaveLength(2)
+  })
+
+  it.concurrent('ends a pod that is active for longer than its deadline', async () => {
+    const podd = rig()
+    const spec = { activeDeadlineSeconds: 2 }
+    podd.drop('overdue', shellPod('overdue', podd.shared, 'say start; stay', { spec }))
+    const pod = await podd.untilPhase('overdue', 'Failed')
+    expect(pod.status).toMatchObject({ reason: 'DeadlineExceeded' })
+    expect(pod.status.message).toBe('Pod was active on the node longer than the specified deadline')
+    const lines = await podd.untilLine('overdue', / end$/u)
+    // The deadline counts from the pod's start, of which the sandbox takes its share.
+    expect(gapsOf(lines)[0]).toBeGreaterThan(0.3)
+    expect(Date.parse(containerOf(pod, 'main').state.terminated?.finishedAt ?? '')).toBeGreaterThanOrEqual(
+      Date.parse(pod.status.startTime ?? '') + 2000,
+    )
+    expect(wordsOf(lines)).toEqual(['start', 'end'])
+    expect(await podd.cliOk('describe', 'pod', 'overdue')).toContain('DeadlineExceeded')
+  })
+
+  it.concurrent('reads termination messages by both policies', async () => {
+    const podd = rig()
+    const spec = { restartPolicy: 'Never' }
+    const fallback = { terminationMessagePolicy: 'FallbackToLogsOnError' }
+    podd.drop(
+      'messages',
+      podOf(
+        'messages',
+        podd.shared,
+        [
+          shellContainer('file', 'm', 'echo -n from the file >/dev/termination-log; echo logged; exit 1'),
+          shellContainer('path', 'm', 'echo -n elsewhere >/tmp/last-words; exit 0', {
+            terminationMessagePath: '/tmp/last-words',
+          }),
+          shellContainer('logs', 'm', 'echo one; echo two >&2; exit 1', fallback),
+          shellContainer('well', 'm', 'echo one; exit 0', fallback),
+          shellContainer('silent', 'm', 'echo one; exit 1'),
+        ],
+        { spec },
+      ),
+    )
+    const pod = await podd.untilPhase('messages', 'Failed')
+    const message = (name: string) => containerOf(pod, name).state.terminated?.message ?? ''
+    expect(message('file')).toBe('from the file')
+    expect(message('path')).toBe('elsewhere')
+    expect(
+      message('logs')
+        .split('\n')
+        .filter((line) => line !== '')
+        .sort(),
+    ).toEqual(['one', 'two'])
+    expect(message('well')).toBe('')
+    expect(message('silent')).toBe('')
+    expect(await podd.cliOk('describe', 'pod', 'messages')).toContain('from the file')
+  })
+
+  it('leaves finished pods finished when it is started again', async () => {
+    const podd = rig()
+    const over = ['retry', 'once-0', 'once-7', 'overdue', 'messages', 'rules']
+    const seen = async () => Promise.all(over.map(async (name) => outcomeOf(podd, name)))
+    const before = await seen()
+    await podd.restartDaemon('SIGKILL')
+    await podd.until('the pods', async () => (await podd.pods()).length >= over.length)
+    podd.drop('marker', shellPod('marker', podd.shared, 'say start; stay'))
+    await podd.untilReady('marker')
+    expect(await seen()).toEqual(before)
+    expect(podd.lines('retry')).toHaveLength(3)
+    expect(podd.lines('once-0')).toHaveLength(1)
+    expect(podd.lines('once-7')).toHaveLength(1)
+    expect(wordsOf(podd.lines('overdue'))).toEqual(['start', 'end'])
+  })
+})
+
+async function outcomeOf(podd: PoddRig, name: string) {
+  const pod = await podd.findPod(name)
+  return [pod?.metadata.uid, pod?.status.phase, pod?.status.reason, pod?.status.containerStatuses]
+}

@@ -1,0 +1,167 @@
+import { expect, it } from 'vitest'
+import { freePort } from '../support/free-port.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
+import { otherShell } from '../support/podd-program.ts'
+import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+
+const missing = 'localhost/podd-test/shell:tpyo'
+
+describePodd('updates', {}, (rig) => {
+  it.concurrent('restarts only the container whose image changed, in the same pod', async () => {
+    const podd = rig()
+    const pod = (image: string) =>
+      podOf('image', podd.shared, [
+        shellContainer('steady', 'image', 'say steady; stay'),
+        shellContainer('changing', 'image', 'say changing; stay', { image }),
+      ])
+    podd.drop('image', pod('localhost/podd-test/shell:1'))
+    const before = await podd.untilReady('image')
+    podd.drop('image', pod(otherShell))
+    const after = await podd.untilPod(
+      'image',
+      'the new image',
+      (now) => containerOf(now, 'changing').image === otherShell && containerOf(now, 'changing').ready,
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(after, 'steady').containerID).toBe(containerOf(before, 'steady').containerID)
+    expect(containerOf(after, 'steady').restartCount).toBe(0)
+    expect(containerOf(after, 'changing').restartCount).toBe(1)
+    expect(containerOf(after, 'changing').lastState.terminated?.exitCode).toBe(0)
+    expect(wordsOf(podd.lines('image')).filter((word) => word === 'steady')).toHaveLength(1)
+  })
+
+  it.concurrent('leaves the old container running when only the tag is mistyped', async () => {
+    const podd = rig()
+    const pod = (image: string) => shellPod('tag', podd.shared, 'say start; stay', { container: { image } })
+    podd.drop('tag', pod('localhost/podd-test/shell:1'))
+    const before = await podd.untilReady('tag')
+    podd.drop('tag', pod(missing))
+    await podd.untilEvent('tag', 'Failed', /tpyo/u)
+    expect(containerOf(await podd.untilReady('tag'), 'main').containerID).toBe(
+      containerOf(before, 'main').containerID,
+    )
+    podd.drop('tag', pod(otherShell))
+    await podd.untilPod('tag', 'the new image', (now) => containerOf(now, 'main').image === otherShell)
+    expect(wordsOf(podd.lines('tag'))).toEqual(['start', 'end', 'start'])
+  })
+
+  it.concurrent('keeps the old pod running until the new one could start', async () => {
+    const podd = rig()
+    const pod = (word: string, image: string) =>
+      shellPod('careful', podd.shared, `say ${word}; stay`, { container: { image } })
+    podd.drop('careful', pod('old', 'localhost/podd-test/shell:1'))
+    const before = await podd.untilReady('careful')
+    podd.drop('careful', pod('new', missing))
+    await podd.until('the reason in `get pods`', async () => {
+      const { stderr } = await podd.cli('get', 'pods')
+      return /careful\.yaml.*the new version is not applied and the old one keeps running.*tpyo/u.test(stderr)
+    })
+    const described = await podd.cliOk('describe', 'pod', 'careful')
+    expect(described).toContain('the old one keeps running')
+    const still = await podd.untilReady('careful')
+    expect(still.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(still, 'main').restartCount).toBe(0)
+
+    podd.drop('careful', pod('new', otherShell))
+    await podd.untilLine('careful', / new$/u)
+    const after = await podd.untilReady('careful')
+    expect(after.metadata.uid).not.toBe(before.metadata.uid)
+    expect(wordsOf(podd.lines('careful'))).toEqual(['old', 'end', 'new'])
+    const { stderr } = await podd.cli('get', 'pods')
+    expect(stderr).not.toContain('careful')
+  })
+
+  it.concurrent('lets a replaced pod have its grace, and starts the new one right after', async () => {
+    const podd = rig()
+    const pod = (word: string) =>
+      shellPod('deaf', podd.shared, `trap '' TERM; say ${word}; while :; do sleep 0.1; say alive; done`, {
+        spec: { terminationGracePeriodSeconds: 3 },
+      })
+    podd.drop('deaf', pod('old'))
+    await podd.untilReady('deaf')
+    podd.drop('deaf', pod('new'))
+    await podd.untilPod('deaf', 'its end', ({ metadata }) => metadata.deletionTimestamp !== undefined)
+    const endingAtSeconds = saidAt(await podd.untilLine('deaf', / alive$/u), 'alive')
+    expect((await podd.cliOk('get', 'pods', 'deaf')).split('\n')[1]).toContain('Terminating')
+    const lines = await podd.untilLine('deaf', / new$/u)
+    const lastAlive = Number(lines[lines.findIndex((line) => line.endsWith(' new')) - 1]?.split(' ')[0])
+    const newAt = saidAt(lines, 'new')
+    expect(lastAlive - endingAtSeconds).toBeGreaterThan(2)
+    // Far from instant on a busy machine, but nothing waits for a tick.
+    expect(newAt - lastAlive).toBeLessThan(3)
+    podd.removeManifest('deaf')
+    await podd.untilGone('deaf')
+  })
+
+  it.concurrent('starts a pod that was added again while it ended, after that end', async () => {
+    const podd = rig()
+    const script = `trap 'say ending; sleep 1; say ended; exit 0' TERM; say start; sleep 1000 & wait`
+    const pod = shellPod('back', podd.shared, script, { spec: { terminationGracePeriodSeconds: 10 } })
+    podd.drop('back', pod)
+    const before = await podd.untilReady('back')
+    podd.removeManifest('back')
+    await podd.untilLine('back', / ending$/u)
+    podd.drop('back', pod)
+    const after = await podd.untilPod(
+      'back',
+      'the next one',
+      ({ metadata, status }) => metadata.uid !== before.metadata.uid && status.phase === 'Running',
+    )
+    expect(wordsOf(podd.lines('back'))).toEqual(['start', 'ending', 'ended', 'start'])
+    expect(after.metadata.deletionTimestamp).toBeUndefined()
+  })
+
+  it.concurrent('has a pod wait for a host port that another one holds', async () => {
+    const podd = rig()
+    const ports = [{ containerPort: 80, hostPort: await freePort() }]
+    const pod = (name: string) => shellPod(name, podd.shared, 'say start; stay', { container: { ports } })
+    podd.drop('holder', pod('holder'))
+    await podd.untilReady('holder')
+    podd.drop('heir', pod('heir'))
+    const waiting = await podd.untilPod('heir', 'its reason', ({ status }) => status.reason !== undefined)
+    expect(waiting.status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
+    expect(waiting.status.message).toContain('default/holder')
+    expect(podd.lines('heir')).toEqual([])
+    podd.removeManifest('holder')
+    await podd.untilReady('heir')
+    const freedAt = saidAt(podd.lines('holder'), 'end')
+    expect(saidAt(podd.lines('heir'), 'start')).toBeGreaterThanOrEqual(freedAt)
+  })
+
+  it.concurrent('hands a host port over when the pod that holds it is replaced', async () => {
+    const podd = rig()
+    const hostPort = await freePort()
+    const pod = (word: string) =>
+      shellPod('handover', podd.shared, `echo ${word} >/index.html; exec httpd -f -p 80 -h /`, {
+        container: { ports: [{ containerPort: 80, hostPort }] },
+      })
+    podd.drop('handover', pod('old'))
+    const { hostIP } = (await podd.untilReady('handover')).status
+    const page = async () => (await fetch(`http://${hostIP}:${hostPort}/`)).text()
+    await podd.until('the old page', async () => (await page()) === 'old\n')
+    podd.drop('handover', pod('new'))
+    expect(await podd.until('the new page', async () => (await page()) === 'new\n')).toBe(true)
+  })
+
+  it.concurrent('makes a sandbox that died anew, with the next attempt', async () => {
+    const podd = rig()
+    podd.drop('box', shellPod('box', podd.shared, 'say start; stay'))
+    const before = await podd.untilReady('box')
+    const { uid } = before.metadata
+    const sandboxes = () =>
+      podd.containerIds(uid).filter((id) => `containerd://${id}` !== containerOf(before, 'main').containerID)
+    const [sandbox = ''] = sandboxes()
+    process.kill(podd.pidOf(sandbox), 'SIGKILL')
+    const after = await podd.untilPod(
+      'box',
+      'its next sandbox',
+      (pod) => containerOf(pod, 'main').restartCount === 1 && containerOf(pod, 'main').ready,
+    )
+    expect(after.metadata.uid).toBe(uid)
+    expect(after.status.podIP).toBeDefined()
+    expect(wordsOf(podd.lines('box')).filter((word) => word === 'start')).toHaveLength(2)
+    podd.removeManifest('box')
+    await podd.untilGone('box')
+    expect(podd.containerIds(uid)).toEqual([])
+  })
+})

@@ -1,0 +1,316 @@
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod, wordsOf } from '../support/shell-pods.ts'
+
+const configMap = (name: string, data: object, fields: object = {}): object => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name },
+  data,
+  ...fields,
+})
+
+const secret = (name: string, stringData: object): object => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name },
+  stringData,
+})
+
+const claim = (name: string): object => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name },
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+})
+
+interface Mounted {
+  readonly volume: object
+  readonly mount?: object
+  readonly spec?: Readonly<Record<string, unknown>>
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly container?: Readonly<Record<string, unknown>>
+}
+
+/** A pod with one volume of its own at /v, whose script ends in running on. */
+function podWith(rig: PoddRig, name: string, script: string, given: Mounted): object {
+  return shellPod(name, rig.shared, `${script}\nsay up; stay`, {
+    volumes: [{ name: 'v', ...given.volume }],
+    mounts: [{ name: 'v', mountPath: '/v', ...given.mount }],
+    ...(given.spec && { spec: given.spec }),
+    ...(given.metadata && { metadata: given.metadata }),
+    ...(given.container && { container: given.container }),
+  })
+}
+
+/** What a pod said before it was up. */
+async function saidBy(rig: PoddRig, name: string): Promise<readonly string[]> {
+  return wordsOf(await rig.untilLine(name, / up$/u)).filter((words) => words !== 'up')
+}
+
+/** Says what stands in a file, and how it may be used. */
+const tell = (path: string): string => `say $(stat -L -c %a:%g ${path}) $(cat ${path})`
+
+describePodd('volumes that podd fills', {}, (rig) => {
+  it('show a ConfigMap, all of it or the items asked for, with their modes', async () => {
+    const binaryData = { bytes: Buffer.from('b').toString('base64') }
+    rig().drop(
+      'maps',
+      configMap('settings', { one: '1', two: '2' }, { binaryData }),
+      podWith(
+        rig(),
+        'whole',
+        `say $(ls /v); ${tell('/v/one')}; ${tell('/v/bytes')}; touch /v/new || say kept`,
+        {
+          volume: { configMap: { name: 'settings', defaultMode: 0o600 } },
+        },
+      ),
+      podWith(
+        rig(),
+        'items',
+        `say $(find /v/ -type l | sort | grep -v data); ${tell('/v/deep/er/uno')}; ${tell('/v/dos')}`,
+        {
+          volume: {
+            configMap: {
+              name: 'settings',
+              items: [
+                { key: 'one', path: 'deep/er/uno' },
+                { key: 'two', path: 'dos', mode: 0o440 },
+              ],
+            },
+          },
+        },
+      ),
+      podWith(rig(), 'optional', 'say none: $(ls /v)', {
+        volume: { configMap: { name: 'nowhere', optional: true } },
+      }),
+    )
+    expect(await saidBy(rig(), 'whole')).toEqual(['bytes one two', '600:0 1', '600:0 b', 'kept'])
+    expect(await saidBy(rig(), 'items')).toEqual(['/v/deep /v/dos', '644:0 1', '440:0 2'])
+    expect(await saidBy(rig(), 'optional')).toEqual(['none:'])
+    rig().removeManifest('maps')
+  })
+
+  it('show a Secret, from memory alone, and leave nothing of it behind', async () => {
+    rig().drop(
+      'secrets',
+      secret('access', { password: 'hunter2' }),
+      podWith(rig(), 'reader', `${tell('/v/password')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f1-3)`, {
+        volume: { secret: { secretName: 'access', defaultMode: 0o400 } },
+      }),
+    )
+    expect(await saidBy(rig(), 'reader')).toEqual(['400:0 hunter2', 'tmpfs /v tmpfs'])
+    const uid = (await rig().untilReady('reader')).metadata.uid
+    rig().removeManifest('secrets')
+    await rig().untilGone('reader')
+    expect(existsSync(join(rig().rootDir, 'pods', uid))).toBe(false)
+  })
+
+  it('show the pod’s own fields, and changed labels soon after', async () => {
+    const items = [
+      { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+      { path: 'note', fieldRef: { fieldPath: "metadata.annotations['note']" } },
+      { path: 'uid', fieldRef: { fieldPath: 'metadata.uid' } },
+      {
+        path: 'cpu',
+        mode: 0o600,
+        resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '1m' },
+      },
+    ]
+    const pod = (tier: string): object =>
+      podWith(
+        rig(),
+        'fields',
+        `${tell('/v/labels')}; ${tell('/v/note')}; ${tell('/v/uid')}; ${tell('/v/cpu')}; say up; while ! grep -q db /v/labels; do sleep 0.05; done; say changed`,
+        {
+          volume: { downwardAPI: { items } },
+          metadata: { labels: { app: 'shop', tier }, annotations: { note: 'x y' } },
+          container: { resources: { limits: { cpu: '200m' } } },
+        },
+      )
+    rig().drop('fields', pod('web'))
+    const { metadata } = await rig().untilReady('fields')
+    expect(await saidBy(rig(), 'fields')).toEqual([
+      '644:0 app="shop" tier="web"',
+      '644:0 x y',
+      `644:0 ${metadata.uid}`,
+      '600:0 200',
+    ])
+    rig().drop('fields', pod('db'))
+    await rig().untilLine('fields', / changed$/u)
+    expect((await rig().untilReady('fields')).metadata.uid).toBe(metadata.uid)
+    rig().removeManifest('fields')
+  })
+
+  it('project several sources into one folder', async () => {
+    rig().drop(
+      'projected',
+      configMap('settings', { one: '1', both: 'map' }),
+      secret('access', { password: 'hunter2', both: 'secret' }),
+      podWith(
+        rig(),
+        'several',
+        `say $(ls /v); ${tell('/v/both')}; ${tell('/v/in/password')}; ${tell('/v/name')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f3)`,
+        {
+          volume: {
+            projected: {
+              defaultMode: 0o444,
+              sources: [
+                { configMap: { name: 'settings' } },
+                {
+                  secret: {
+                    name: 'access',
+                    items: [
+                      { key: 'password', path: 'in/password', mode: 0o400 },
+                      { key: 'both', path: 'both' },
+                    ],
+                  },
+                },
+                { downwardAPI: { items: [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }] } },
+                { secret: { name: 'nowhere', optional: true } },
+              ],
+            },
+          },
+        },
+      ),
+    )
+    expect(await saidBy(rig(), 'several')).toEqual([
+      'both in name one',
+      '444:0 secret',
+      '400:0 hunter2',
+      '444:0 several',
+      'tmpfs',
+    ])
+    rig().removeManifest('projected')
+  })
+
+  it('show a change within a second, also through podd’s restart, and outlast what they came from', async () => {
+    const script = `say was $(cat /v/key); while sleep 0.02; do now=$(cat /v/key); [ "$now" = "$last" ] || say now $now; last=$now; done & last=; say up; stay`
+    rig().drop('live-map', configMap('live', { key: '1' }))
+    rig().drop('live', podWith(rig(), 'live', script, { volume: { configMap: { name: 'live' } } }))
+    await rig().untilLine('live', / now 1$/u)
+    const before = await rig().untilReady('live')
+    rig().drop('live-map', configMap('live', { key: '2' }))
+    const droppedAtMs = performance.now()
+    await rig().untilLine('live', / now 2$/u)
+    expect(performance.now() - droppedAtMs).toBeLessThan(1000)
+    await rig().stopDaemon('SIGKILL')
+    rig().drop('live-map', configMap('live', { key: '3' }))
+    await rig().startDaemon()
+    await rig().untilLine('live', / now 3$/u)
+    rig().removeManifest('live-map')
+    await rig().until('the map’s end', async () => (await rig().status()).sources.length > 0)
+    process.kill(rig().pidOf(before.status.containerStatuses?.[0]?.containerID ?? ''), 'SIGKILL')
+    const after = await rig().untilPod(
+      'live',
+      'restarted',
+      (pod) => pod.status.containerStatuses?.[0]?.restartCount === 1,
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    await rig().until(
+      'the file',
+      () =>
+        rig()
+          .lines('live')
+          .filter((line) => line.endsWith('was 3')).length === 1,
+    )
+    rig().removeManifest('live')
+  })
+
+  it.each<[what: string, volume: object, message: string, document: object]>([
+    [
+      'a ConfigMap',
+      { configMap: { name: 'late' } },
+      'configmap "late" not found',
+      configMap('late', { k: '1' }),
+    ],
+    ['a Secret', { secret: { secretName: 'late' } }, 'secret "late" not found', secret('late', { k: '1' })],
+    [
+      'a key',
+      { configMap: { name: 'keyless', items: [{ key: 'k', path: 'p' }] } },
+      'configmap references non-existent config key: k',
+      configMap('keyless', { k: '1' }),
+    ],
+    [
+      'a claim',
+      { persistentVolumeClaim: { claimName: 'late' } },
+      'persistentvolumeclaim "late" not found',
+      claim('late'),
+    ],
+  ])(
+    'keep a pod waiting while %s is missing, by name, and no longer',
+    async (what, volume, message, document) => {
+      const name = `waits-${what.split(' ')[1]?.toLowerCase()}`
+      rig().drop('keyless', configMap('keyless', {}))
+      rig().drop(name, podWith(rig(), name, 'say there', { volume }))
+      const event = await rig().untilEvent(name, 'FailedMount')
+      expect(event.message).toBe(`MountVolume.SetUp failed for volume "v" : ${message}`)
+      const pod = await rig().untilPod(
+        name,
+        'waiting',
+        ({ status }) => status.containerStatuses?.[0]?.state.waiting !== undefined,
+      )
+      expect(pod.status.containerStatuses?.[0]?.state.waiting?.reason).toBe('ContainerCreating')
+      rig().removeManifest('keyless')
+      rig().drop('late', document)
+      const droppedAtMs = performance.now()
+      await rig().untilReady(name)
+      expect(performance.now() - droppedAtMs).toBeLessThan(5000)
+      rig().removeManifest(name)
+      rig().removeManifest('late')
+      await rig().untilGone(name)
+    },
+  )
+
+  it('are torn down with the pod although podd was killed meanwhile', async () => {
+    rig().drop(
+      'killed',
+      secret('s', { k: 'v' }),
+      podWith(rig(), 'killed', '', { volume: { secret: { secretName: 's' } } }),
+    )
+    const { metadata } = await rig().untilReady('killed')
+    await rig().stopDaemon('SIGKILL')
+    rig().removeManifest('killed')
+    await rig().startDaemon()
+    await rig().untilGone('killed')
+    await rig().until('the folder’s end', () => !existsSync(join(rig().rootDir, 'pods', metadata.uid)))
+    expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(metadata.uid)
+  })
+})
+
+describePodd('claims', {}, (rig) => {
+  it('outlive pods, and give the next one what the last one wrote', async () => {
+    rig().drop('data', claim('data'))
+    const volume = { persistentVolumeClaim: { claimName: 'data' } }
+    rig().drop('writer', podWith(rig(), 'writer', 'echo kept >/v/file; say $(stat -c %a /v)', { volume }))
+    expect(await saidBy(rig(), 'writer')).toEqual(['777'])
+    rig().removeManifest('writer')
+    await rig().untilGone('writer')
+    const readOnly = { persistentVolumeClaim: { claimName: 'data', readOnly: true } }
+    rig().drop(
+      'reader',
+      podWith(rig(), 'reader', 'say $(cat /v/file); touch /v/no || say read-only', { volume: readOnly }),
+    )
+    expect(await saidBy(rig(), 'reader')).toEqual(['kept', 'read-only'])
+    rig().removeManifest('reader')
+    rig().removeManifest('data')
+    await rig().untilGone('reader')
+    const folder = join(rig().rootDir, 'claims/default/data')
+    expect(readdirSync(folder)).toEqual(['file'])
+    expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
+  })
+
+  it('of other storage classes are refused by name', async () => {
+    const fast = claim('fast') as { spec: object }
+    rig().drop('fast', { ...fast, spec: { ...fast.spec, storageClassName: 'fast' } })
+    const problems = await rig().until('the problem', async () => {
+      const { problems } = await rig().status()
+      return problems.length > 0 && problems
+    })
+    expect(problems[0]?.message).toContain('not supported: storage class "fast"')
+    rig().removeManifest('fast')
+  })
+})

@@ -1,0 +1,223 @@
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, it } from 'vitest'
+import type { PodObject } from '../../src/api/objects.ts'
+import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+
+const config = { crashLoopBackOff: { maxContainerRestartPeriod: '300s' } }
+
+/** What must not change when podd alone was restarted. */
+function identity(pod: PodObject): object {
+  const { metadata, status } = pod
+  return {
+    uid: metadata.uid,
+    created: metadata.creationTimestamp,
+    startTime: status.startTime,
+    podIP: status.podIP,
+    phase: status.phase,
+    conditions: status.conditions.map(({ type, status: value, lastTransitionTime }) => [
+      type,
+      value,
+      lastTransitionTime,
+    ]),
+    containers: [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(
+      ({ name, containerID, restartCount, ready, lastState }) => ({
+        name,
+        containerID,
+        restartCount,
+        ready,
+        lastState,
+      }),
+    ),
+  }
+}
+
+/** Files for all that a restart of podd must leave alone; gives the pods as they are then. */
+async function startSeveral(podd: PoddRig): Promise<Map<string, PodObject>> {
+  const sidecar = { restartPolicy: 'Always' }
+  podd.drop('plain', shellPod('plain', podd.shared, 'say start; stay'))
+  podd.drop(
+    'rich',
+    podOf('rich', podd.shared, [shellContainer('main', 'rich', 'say main; stay')], {
+      spec: {
+        initContainers: [
+          shellContainer('setup', 'rich', 'say setup'),
+          shellContainer('proxy', 'rich', 'say proxy; stay', sidecar),
+        ],
+      },
+    }),
+  )
+  const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 }
+  podd.drop('probed', shellPod('probed', podd.shared, 'say start; stay', { container: { readinessProbe } }))
+  // Restarted once, for free; then it stays.
+  podd.drop(
+    'counted',
+    shellPod('counted', podd.shared, 'say start; [ $(wc -l </shared/counted) -ge 2 ] && stay; exit 1'),
+  )
+  for (const name of ['plain', 'rich', 'probed', 'counted']) await podd.untilReady(name)
+  const counted = await podd.untilPod(
+    'counted',
+    'its restart',
+    (pod) => containerOf(pod, 'main').restartCount === 1 && conditionOf(pod, 'Ready') === 'True',
+  )
+  expect(containerOf(counted, 'main').lastState.terminated?.exitCode).toBe(1)
+  const pods = await podd.pods()
+  return new Map(pods.map((pod) => [pod.metadata.name, pod]))
+}
+
+async function expectUntouched(podd: PoddRig, before: ReadonlyMap<string, PodObject>): Promise<void> {
+  // A pod that is dropped now shows that podd has taken everything up.
+  podd.drop('marker', shellPod('marker', podd.shared, 'say start; stay'))
+  await podd.untilReady('marker')
+  podd.removeManifest('marker')
+  await podd.untilGone('marker')
+  rmSync(join(podd.shared, 'marker'))
+  for (const [name, pod] of before) {
+    const now = await podd.untilReady(name)
+    expect(identity(now)).toEqual(identity(pod))
+  }
+  expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+  expect(wordsOf(podd.lines('rich'))).toEqual(['setup', 'proxy', 'main'])
+  expect(wordsOf(podd.lines('probed'))).toEqual(['start'])
+  expect(wordsOf(podd.lines('counted'))).toEqual(['start', 'start'])
+}
+
+describePodd('podd is restarted', { config }, (rig) => {
+  let before = new Map<string, PodObject>()
+
+  beforeEach(() => rig().ensureDaemon())
+
+  it('restarts nothing and forgets nothing after kill -9', async () => {
+    const podd = rig()
+    before = await startSeveral(podd)
+    expect([...before.keys()].toSorted()).toEqual(['counted', 'plain', 'probed', 'rich'])
+    // Events are written together, every two seconds.
+    await podd.until('its events on disk', () =>
+      readFileSync(join(podd.rootDir, 'events.json'), 'utf8').includes('"counted"'),
+    )
+    await podd.restartDaemon('SIGKILL')
+    await expectUntouched(podd, before)
+  })
+
+  it('leaves the pods running on SIGTERM, and takes them up again', async () => {
+    const podd = rig()
+    expect(await podd.stopDaemon('SIGTERM')).toBe(0)
+    for (const pod of before.values())
+      for (const { containerID = '' } of pod.status.containerStatuses ?? [])
+        expect(podd.pidOf(containerID)).toBeGreaterThan(0)
+    await podd.startDaemon()
+    await expectUntouched(podd, before)
+    const events = await podd.events('counted')
+    expect(events.map(({ reason }) => reason)).toContain('Started')
+  })
+
+  it('takes up pods whose records are lost, by their manifests', async () => {
+    const podd = rig()
+    await podd.stopDaemon('SIGKILL')
+    const records = join(podd.rootDir, 'records')
+    for (const name of readdirSync(records)) rmSync(join(records, name))
+    await podd.startDaemon()
+    await podd.until('the pods', async () => (await podd.pods()).length === before.size)
+    for (const [name, pod] of before) {
+      const now = await podd.untilReady(name)
+      expect(now.metadata.uid).toBe(pod.metadata.uid)
+      expect(
+        now.status.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
+      ).toEqual(
+        pod.status.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
+      )
+    }
+    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+    expect(wordsOf(podd.lines('counted'))).toEqual(['start', 'start'])
+    expect(readdirSync(records).filter((name) => !name.startsWith('.'))).toHaveLength(before.size)
+  })
+
+  it('puts a record aside that it cannot read, and takes the pod up all the same', async () => {
+    const podd = rig()
+    const uid = before.get('plain')?.metadata.uid ?? ''
+    await podd.stopDaemon('SIGKILL')
+    writeFileSync(join(podd.rootDir, 'records', `${uid}.json`), '{"version": 1, "uid": "half')
+    await podd.startDaemon()
+    const pod = await podd.untilReady('plain')
+    expect(pod.metadata.uid).toBe(uid)
+    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+    expect(readFileSync(join(podd.folder, 'podd.log'), 'utf8')).toContain('a pod record cannot be read')
+    rmSync(join(podd.rootDir, 'records', `${uid}.json.unreadable`))
+  })
+
+  it('ends what nobody wants any more, with its preStop hook, although its record is lost', async () => {
+    const podd = rig()
+    const exec = { command: ['sh', '-c', 'read t _ </proc/uptime; echo "$t hook" >>/shared/orphan'] }
+    podd.drop(
+      'orphan',
+      shellPod('orphan', podd.shared, 'say start; stay', { container: { lifecycle: { preStop: { exec } } } }),
+    )
+    const { uid } = (await podd.untilReady('orphan')).metadata
+    await podd.stopDaemon('SIGKILL')
+    rmSync(join(podd.rootDir, 'records', `${uid}.json`))
+    podd.removeManifest('orphan')
+    await podd.startDaemon()
+    await podd.untilLine('orphan', / end$/u)
+    await podd.until('its end in the runtime', () => podd.containerIds(uid).length === 0)
+    await podd.untilGone('orphan')
+    expect(wordsOf(podd.lines('orphan'))).toEqual(['start', 'hook', 'end'])
+    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+  })
+
+  it('ends a pod whose file went while podd was not there', async () => {
+    const podd = rig()
+    await podd.stopDaemon('SIGTERM')
+    podd.removeManifest('probed')
+    before.delete('probed')
+    await podd.startDaemon()
+    expect(wordsOf(await podd.untilLine('probed', / end$/u))).toEqual(['start', 'end'])
+    await podd.untilGone('probed')
+  })
+
+  it('notices a container that died while podd was not there', async () => {
+    const podd = rig()
+    const pod = await podd.untilReady('plain')
+    const pid = podd.pidOf(containerOf(pod, 'main').containerID ?? '')
+    await podd.stopDaemon('SIGKILL')
+    process.kill(pid, 'SIGKILL')
+    await podd.startDaemon()
+    const after = await podd.untilPod(
+      'plain',
+      'its restart',
+      (now) => containerOf(now, 'main').restartCount === 1 && conditionOf(now, 'Ready') === 'True',
+    )
+    expect(after.metadata.uid).toBe(pod.metadata.uid)
+    expect(containerOf(after, 'main').lastState.terminated?.exitCode).toBe(137)
+  })
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'goes on with an ending that %s broke off, by its deadline, and runs no preStop twice',
+    async (signal) => {
+      const podd = rig()
+      const name = `ending-${signal.toLowerCase()}`
+      const exec = { command: ['sh', '-c', `read t _ </proc/uptime; echo "$t hook" >>/shared/${name}`] }
+      const script = `trap 'say term' TERM; say start; while :; do sleep 0.1; say alive; done`
+      const pod = shellPod(name, podd.shared, script, {
+        container: { lifecycle: { preStop: { exec } } },
+        spec: { terminationGracePeriodSeconds: 8 },
+      })
+      podd.drop(name, pod)
+      await podd.untilReady(name)
+      podd.removeManifest(name)
+      await podd.untilLine(name, / term$/u)
+      const stoppedMs = performance.now()
+      await podd.stopDaemon(signal)
+      // It doesn't wait for what ends: the next podd goes on with that.
+      expect(performance.now() - stoppedMs).toBeLessThan(5000)
+      await podd.startDaemon()
+      await podd.untilGone(name)
+      const lines = podd.lines(name)
+      expect(wordsOf(lines).filter((word) => word === 'hook')).toHaveLength(1)
+      const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'hook')
+      expect(livedSeconds).toBeGreaterThan(5)
+      expect(livedSeconds).toBeLessThan(15)
+    },
+  )
+})

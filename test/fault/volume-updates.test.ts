@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { writeVolumeFiles } from '../../src/volumes/atomic-writer.ts'
+
+it('a reader never sees half of an update, through 10,000 of them', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'podd-writer-'))
+  const write = async (round: number): Promise<void> => {
+    const data = Buffer.from(`${round}\n`)
+    const files = new Map(['a', 'b'].map((path) => [path, { data, mode: 0o644 }]))
+    await writeVolumeFiles(folder, files, { nowMs: systemClock.wallMs() })
+  }
+  await write(0)
+  const reader = spawn(process.execPath, ['-e', readerScript, folder], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const chunks: Buffer[] = []
+  reader.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const ended = new Promise((resolve) => reader.once('close', resolve))
+  for (let round = 1; round <= 10_000; round += 1) await write(round)
+  reader.stdin.end()
+  await ended
+  const report = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { seen: number; bad: string[] }
+  await rm(folder, { recursive: true })
+  expect(report.bad).toEqual([])
+  // It did look on while they changed.
+  expect(report.seen).toBeGreaterThan(100)
+})
+
+/** Reads both files of one state again and again: through the links it has just read, and by their names. */
+const readerScript = `
+const { readFileSync, readlinkSync } = require('node:fs')
+const folder = process.argv[1]
+const bad = [], seen = new Set()
+let over = false
+process.stdin.on('end', () => { over = true }).resume()
+function read(name) { return readFileSync(folder + '/' + name, 'utf8') }
+function look() {
+  for (let index = 0; index < 200; index += 1) {
+    const state = readlinkSync(folder + '/..data')
+    let a, b
+    try { [a, b] = [read(state + '/a'), read(state + '/b')] } catch (error) {
+      // Too late for a state that was swapped out long ago: never for the one that is shown.
+      if (readlinkSync(folder + '/..data') === state) bad.push(error.message)
+      continue
+    }
+    if (a !== b || !/^\\d+\\n$/.test(a)) bad.push('together: ' + a + b)
+    try {
+      const alone = read('a')
+      if (!/^\\d+\\n$/.test(alone) || Number(alone) < Number(a)) bad.push('alone: ' + alone)
+      seen.add(alone)
+    } catch (error) { bad.push(error.message) }
+  }
+  if (over || bad.length > 5) { console.log(JSON.stringify({ seen: seen.size, bad })); process.exit() }
+  setImmediate(look)
+}
+look()
+`

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Lists, sorted, what a podd or a containerd leaves on a host when it isn't cleaned up: processes, mounts,
+# network namespaces, links, firewall chains, cgroups, folders. test/run.sh takes the list before and
+# after: what is only in the second one was left behind by a test.
+set -uo pipefail
+export LC_ALL=C
+
+{
+  for dir in /proc/[0-9]*; do
+    name=$(cat "$dir/comm" 2>/dev/null) || continue
+    line=$({ tr '\0' ' ' <"$dir/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
+    [ -n "$line" ] || continue # a kernel thread, or one that has ended
+    case "$name $line" in
+      containerd* | runc* | docker-registry* | podd* | *'/main.js run'* | *'/main.ts run'*)
+        printf 'process %s %s\n' "${dir#/proc/}" "$line"
+        ;;
+    esac
+  done
+  awk '$5 ~ /podd|containerd|kubelet|\/pods\/|\/netns\// { print "mount", $5 }' /proc/self/mountinfo
+  for file in /run/netns/*; do
+    [ -e "$file" ] && printf 'network namespace %s\n' "$file"
+  done
+  for link in /sys/class/net/*; do
+    printf 'link %s\n' "${link##*/}"
+  done
+  # CNI-HOSTPORT-… are the portmap plugin's own, one set for all networks of a host.
+  for save in iptables-save ip6tables-save; do
+    command -v $save >/dev/null && $save 2>/dev/null |
+      sed -n "/CNI-HOSTPORT-/d; s/^:\(CNI-[^ ]*\|[^ ]*podd[^ ]*\) .*/$save chain \1/p"
+  done
+  find /sys/fs/cgroup -type d \( -name '*podd*' -o -name 'kubepods*' -o -name 'cri-containerd*' \) \
+    -prune -printf 'cgroup %p\n' 2>/dev/null
+  for path in /tmp/podd-* /run/podd* /var/lib/podd* /var/log/pods/* /var/lib/cni/networks/*; do
+    [ -e "$path" ] && printf 'path %s\n' "$path"
+  done
+} | sort -u

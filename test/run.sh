@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# sudo ./test/run.sh: every test of podd but the long ones (npm run soak). npm test and .ci/run call it.
+#
+# From a fresh clone, on a machine without Node too, it gets what it lacks by itself: the npm packages, among
+# them the pinned Node; containerd, runc, CNI plugins and what else the tests use, from the distribution; a
+# second, newer containerd, unpacked beside the host's. Then: npm run check, and the contract, e2e and fault
+# suites on both. Without root what needs root is skipped, and counted (the tests see to that themselves).
+#
+# Its last line is `N passed, N failed, N skipped`; its status is 0 only if nothing failed.
+#
+#   PODD_TEST_CACHE=DIR    where other versions of containerd are kept (/var/cache/podd-test)
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+export DEBIAN_FRONTEND=noninteractive
+
+results=$(mktemp -d)
+cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
+fetch_pid=
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+  [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
+  rm -rf "$results"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+
+say() { printf '\n== %s\n' "$*"; }
+is_root() { [ "$(id -u)" = 0 ]; }
+passed() { echo "passed $*" >>"$results/checks"; }
+failed() { echo "failed $*" >>"$results/checks"; echo "FAILED: $*"; }
+skipped() { echo "skipped $*" >>"$results/checks"; }
+finish() {
+  say 'summary'
+  node test/lib/summary.ts "$results"
+  exit
+}
+
+# ------------------------------------------------------------------ what the tests need
+
+apt_install() {
+  local log=$results/apt.log
+  for _ in 1 2; do
+    apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300 install "$@" >"$log" 2>&1 && return
+    apt-get -qq update >>"$log" 2>&1
+  done
+  cat "$log"
+  return 1
+}
+
+. packaging/node-modules.sh
+say 'npm packages'
+mapfile -t libraries < <(missing_node_libraries)
+if [ ${#libraries[@]} -gt 0 ] && is_root; then apt_install "${libraries[@]}"; fi
+if ! need_node_modules; then
+  echo 'the npm packages could not be installed; nothing was tested'
+  echo '0 passed, 1 failed, 0 skipped'
+  exit 1
+fi
+echo "node $(node --version)"
+
+# Debian packages for the programs that are missing; a containerd that is there is left as it is.
+missing_packages() {
+  command -v containerd >/dev/null || echo containerd
+  command -v runc >/dev/null || echo runc
+  [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || echo containernetworking-plugins
+  command -v iptables >/dev/null || echo iptables
+  command -v ip >/dev/null || echo iproute2
+  command -v busybox >/dev/null || echo busybox-static
+  command -v catatonit >/dev/null || echo catatonit
+  command -v docker-registry >/dev/null || echo docker-registry
+}
+
+install_missing_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || { echo "no apt-get to install: ${missing[*]}"; return 1; }
+  echo "installing ${missing[*]}"
+  # The tests start what they use; a package's own service would only be in the way.
+  local policy=/usr/sbin/policy-rc.d made=
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' >$policy
+    chmod +x $policy
+    made=$policy
+  fi
+  apt_install "${missing[@]}"
+  local status=$?
+  [ -z "$made" ] || rm -f "$made"
+  return $status
+}
+
+host_ready=
+if is_root; then
+  say 'runtime packages'
+  if install_missing_packages; then host_ready=1; else failed 'the packages that the tests need'; fi
+  test/lib/containerd-versions.sh forky "$cache/containerd-2" >"$results/fetched" 2>"$results/fetch-error" &
+  fetch_pid=$!
+fi
+
+say 'build'
+if node --run build; then passed build; else failed build; fi
+
+# ------------------------------------------------------------------ without a runtime
+
+say 'check'
+PODD_TEST_RESULTS=$results test/check.sh
+
+# ------------------------------------------------------------------ on real containerd
+
+slow_projects=(--project contract --project e2e --project fault)
+
+skip_suites() { # REASON : counts the tests of the slow suites as skipped
+  local count
+  count=$(vitest list --json "${slow_projects[@]}" 2>/dev/null | node -e '
+    let text = ""
+    process.stdin.on("data", (data) => (text += data)).on("end", () => console.log(JSON.parse(text).length))
+  ' 2>/dev/null)
+  skipped "${count:-1} contract, e2e and fault tests: $1"
+  echo "skipped: $1"
+}
+
+run_suites() { # NAME : the slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
+  local report=suites-${1//[^0-9a-z.]/-}.json status=0 start=$SECONDS
+  say "contract, e2e and fault tests on $1"
+  timeout --kill-after=20 1200 vitest run "${slow_projects[@]}" --reporter=default \
+    --reporter=json --outputFile.json="$results/$report" || status=$?
+  echo "$status $report contract, e2e and fault tests on $1" >>"$results/runs"
+  echo "$((SECONDS - start)) s"
+}
+
+if ! is_root; then
+  run_suites 'no containerd: it needs root'
+  finish
+fi
+[ -n "$host_ready" ] || finish
+
+test/lib/leftovers.sh >"$results/before"
+
+host_version=$(containerd --version | awk '{ print $3 }')
+run_suites "containerd $host_version"
+
+wait "$fetch_pid"
+fetch_status=$?
+fetch_pid=
+if [ $fetch_status != 0 ]; then
+  skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
+else
+  PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "containerd $(cat "$results/fetched")"
+fi
+
+# ------------------------------------------------------------------ nothing left behind
+
+say 'leftovers'
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  test/lib/leftovers.sh >"$results/after"
+  comm -13 "$results/before" "$results/after" >"$results/left"
+  [ -s "$results/left" ] || break
+  sleep 1
+done
+if [ -s "$results/left" ]; then
+  cat "$results/left"
+  failed "the tests left $(wc -l <"$results/left") things behind, the first: $(head -n 1 "$results/left")"
+else
+  echo none
+  passed 'nothing left behind'
+fi
+finish

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# npm run soak: the long runs, on real containerd. Takes hours and needs root. Arguments go to vitest,
+# as in `test/soak.sh -t walk`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "$(id -u)" = 0 ] || { echo 'soak: needs root' >&2; exit 1; }
+. packaging/node-modules.sh
+need_node_modules
+node --run build
+exec vitest run --project soak --passWithNoTests "$@"

@@ -1,0 +1,66 @@
+import { Writable } from 'node:stream'
+import type { CliDeps } from '../../src/cli/deps.ts'
+import { runCli } from '../../src/cli/run-cli.ts'
+
+/** What a command line gave. */
+export interface CliOutcome {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface CliCall extends Disposable {
+  readonly outcome: Promise<CliOutcome>
+  /** What it has written so far. */
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** As Ctrl-C does. */
+  interrupt(): void
+}
+
+export interface CliOptions {
+  readonly deps?: Partial<CliDeps>
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: string
+  /** The reader goes away after so many bytes. */
+  readonly closeAfterBytes?: number
+}
+
+/** Begins a command line in this process, with its own streams. */
+export function startCli(argv: readonly string[], options: CliOptions = {}): CliCall {
+  const interrupt = new AbortController()
+  const written = { stdout: '', stderr: '' }
+  const sink = (name: 'stdout' | 'stderr', limitBytes = Number.POSITIVE_INFINITY): Writable =>
+    new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        written[name] += chunk.toString()
+        const isClosed = written[name].length > limitBytes
+        done(isClosed ? Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }) : undefined)
+      },
+    })
+  const missing = (): Promise<never> => Promise.reject(new Error('the test gave no such function'))
+  const outcome = runCli(
+    argv,
+    { startDaemon: missing, down: missing, doctor: missing, ...options.deps },
+    {
+      stdout: sink('stdout', options.closeAfterBytes),
+      stderr: sink('stderr'),
+      stdin: (async function* () {
+        yield options.stdin ?? ''
+      })(),
+      env: options.env ?? {},
+      onInterrupt: () => interrupt.signal,
+    },
+  ).then((exitCode) => ({ exitCode, ...written }))
+  return {
+    outcome,
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    interrupt: () => interrupt.abort(),
+    [Symbol.dispose]: () => interrupt.abort(),
+  }
+}
+
+export function callCli(argv: readonly string[], options: CliOptions = {}): Promise<CliOutcome> {
+  return startCli(argv, options).outcome
+}

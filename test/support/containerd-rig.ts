@@ -1,0 +1,354 @@
+import { execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ContainerdInstall } from './containerd-versions.ts'
+import { ociArchive, pauseImage, pauseImageName, shellImage } from './oci-image.ts'
+import type { TestImage } from './oci-image.ts'
+
+/** What CNI does with the next sandboxes. */
+export type CniBehaviour = 'works' | 'fails' | 'hangs'
+
+export interface ContainerdRigOptions {
+  readonly install: ContainerdInstall
+  /** Beside the pause and shell images. */
+  readonly images?: readonly TestImage[]
+  /** Has the last word on the config file. */
+  readonly editConfig?: (toml: string) => string
+}
+
+/** Where the rigs' folders lie; one whose process is gone is swept by the next rig that starts. */
+const rigsDir = '/tmp/podd-test-rigs'
+
+const ipProgram = '/sbin/ip'
+
+/**
+ * A private containerd: its own root, state, socket, network and cgroup, beside whatever else runs on the
+ * host. `remove` takes everything away again, in whatever state it is.
+ */
+export class ContainerdRig {
+  readonly dir: string
+  readonly install: ContainerdInstall
+  readonly socketPath: string
+  /** As CRI clients take it. */
+  readonly endpoint: string
+  /** For `cgroupParent` of sandboxes; cgroupfs paths. */
+  readonly cgroupParent: string
+  readonly podCidr: string
+  readonly #bridge: string
+  #process: ChildProcess | undefined
+
+  private constructor(install: ContainerdInstall) {
+    mkdirSync(rigsDir, { recursive: true })
+    const id = randomBytes(3).toString('hex')
+    this.install = install
+    this.dir = mkdtempSync(join(rigsDir, `${process.pid}-`))
+    this.socketPath = join(this.dir, 'containerd.sock')
+    this.endpoint = `unix://${this.socketPath}`
+    this.cgroupParent = `/podd-test-${id}`
+    this.podCidr = freeSubnet()
+    this.#bridge = `podt${id}`
+    writeFileSync(join(this.dir, 'leftovers'), `${this.#bridge} ${this.cgroupParent}`)
+  }
+
+  static async start(options: ContainerdRigOptions): Promise<ContainerdRig> {
+    sweep()
+    const rig = new ContainerdRig(options.install)
+    try {
+      rig.#writeFiles(options.editConfig ?? ((toml) => toml))
+      await rig.startContainerd()
+      rig.importImages([pauseImage(), shellImage(), ...(options.images ?? [])])
+      return rig
+    } catch (error) {
+      const log = rig.log()
+      await rig.remove()
+      throw new Error(`containerd ${options.install.version} did not start: ${String(error)}\n${log}`, {
+        cause: error,
+      })
+    }
+  }
+
+  /** What containerd has logged so far. */
+  log(): string {
+    const path = join(this.dir, 'containerd.log')
+    return existsSync(path) ? readFileSync(path, 'utf8') : ''
+  }
+
+  setCni(behaviour: CniBehaviour): void {
+    for (const name of ['cni-fails', 'cni-hangs']) rmSync(join(this.dir, name), { force: true })
+    if (behaviour !== 'works') writeFileSync(join(this.dir, `cni-${behaviour}`), '')
+  }
+
+  importImages(images: readonly TestImage[]): void {
+    this.ctr(['images', 'import', '-'], ociArchive(images))
+  }
+
+  /** Runs ctr in the namespace of CRI's containers. */
+  ctr(args: readonly string[], input?: Buffer): string {
+    return execFileSync(
+      join(this.install.binDir, 'ctr'),
+      ['--address', this.socketPath, '--namespace', 'k8s.io', ...args],
+      { encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'], input },
+    )
+  }
+
+  async startContainerd(): Promise<void> {
+    const log = openSync(join(this.dir, 'containerd.log'), 'a')
+    this.#process = spawn(
+      join(this.install.binDir, 'containerd'),
+      ['--config', join(this.dir, 'config.toml')],
+      {
+        stdio: ['ignore', log, log],
+        env: { ...process.env, PATH: `${this.install.binDir}:${process.env['PATH'] ?? ''}` },
+      },
+    )
+    closeSync(log)
+    await waitFor('its socket', () => accepts(this.socketPath))
+  }
+
+  /** Ends containerd and leaves its shims, and so the pods, as they are. */
+  async stopContainerd(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await ended
+  }
+
+  async remove(): Promise<void> {
+    await this.stopContainerd('SIGKILL')
+    removeRig(this.dir)
+  }
+
+  #writeFiles(edit: (toml: string) => string): void {
+    for (const sub of ['root', 'state', 'opt', 'cni-bin', 'cni-conf', 'cni-data'])
+      mkdirSync(join(this.dir, sub))
+    for (const plugin of readdirSync(this.install.cniBinDir)) {
+      if (plugin === 'bridge') continue
+      symlinkSync(join(this.install.cniBinDir, plugin), join(this.dir, 'cni-bin', plugin))
+    }
+    const bridge = join(this.dir, 'cni-bin/bridge')
+    writeFileSync(bridge, bridgeScript(this.dir, join(this.install.cniBinDir, 'bridge')))
+    chmodSync(bridge, 0o755)
+    writeFileSync(join(this.dir, 'cni-conf/10-podd-test.conflist'), JSON.stringify(this.#cniConfig()))
+    const toml = this.install.version.startsWith('1.') ? configV2(this) : configV3(this)
+    writeFileSync(join(this.dir, 'config.toml'), edit(toml))
+  }
+
+  #cniConfig(): object {
+    const ipam = {
+      type: 'host-local',
+      dataDir: join(this.dir, 'cni-data'),
+      ranges: [[{ subnet: this.podCidr }]],
+      routes: [{ dst: '0.0.0.0/0' }],
+    }
+    return {
+      cniVersion: '0.4.0',
+      name: this.#bridge,
+      plugins: [
+        { type: 'bridge', bridge: this.#bridge, isGateway: true, ipMasq: false, ipam },
+        { type: 'portmap', capabilities: { portMappings: true } },
+      ],
+    }
+  }
+}
+
+function bridgeScript(dir: string, plugin: string): string {
+  return `#!/bin/sh
+if [ "$CNI_COMMAND" = ADD ] && [ -e ${dir}/cni-hangs ]; then exec sleep 1000; fi
+if [ "$CNI_COMMAND" = ADD ] && [ -e ${dir}/cni-fails ]; then
+  echo '{"cniVersion":"0.4.0","code":100,"msg":"the network is out of order"}'
+  exit 1
+fi
+exec ${plugin}
+`
+}
+
+function configV2(rig: ContainerdRig): string {
+  const cri = `plugins."io.containerd.grpc.v1.cri"`
+  return `version = 2
+root = "${rig.dir}/root"
+state = "${rig.dir}/state"
+[grpc]
+  address = "${rig.socketPath}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${rig.dir}/opt"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
+[${cri}]
+  sandbox_image = "${pauseImageName}"
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  [${cri}.cni]
+    bin_dir = "${rig.dir}/cni-bin"
+    conf_dir = "${rig.dir}/cni-conf"
+  [${cri}.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+`
+}
+
+function configV3(rig: ContainerdRig): string {
+  const runtime = `plugins."io.containerd.cri.v1.runtime"`
+  return `version = 3
+root = "${rig.dir}/root"
+state = "${rig.dir}/state"
+[grpc]
+  address = "${rig.socketPath}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${rig.dir}/opt"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "${pauseImageName}"
+[plugins."io.containerd.grpc.v1.cri"]
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+[${runtime}]
+  restrict_oom_score_adj = true
+  netns_mounts_under_state_dir = true
+  [${runtime}.cni]
+    bin_dirs = ["${rig.dir}/cni-bin"]
+    conf_dir = "${rig.dir}/cni-conf"
+  [${runtime}.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+`
+}
+
+/** A /24 that no route of the host goes into. */
+function freeSubnet(): string {
+  const routes = execFileSync(ipProgram, ['-4', 'route'], { encoding: 'utf8' })
+  const [first = 0, second = 0] = randomBytes(2)
+  for (let step = 0; step < 65_536; step += 1) {
+    const prefix = `10.${100 + ((first + (step >> 8)) % 100)}.${(second + step) % 256}.`
+    if (!routes.includes(prefix)) return `${prefix}0/24`
+  }
+  throw new Error('no free subnet')
+}
+
+function accepts(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+/** Polls until `holds`; 10 s at most. */
+export async function waitFor(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const untilMs = Date.now() + 10_000
+  while (!(await holds())) {
+    if (Date.now() > untilMs) throw new Error(`waited 10 s in vain for ${what}`)
+    await sleep(20)
+  }
+}
+
+/** Clears what rigs of dead processes left. */
+function sweep(): void {
+  if (!existsSync(rigsDir)) return
+  for (const name of readdirSync(rigsDir)) {
+    const pid = Number.parseInt(name, 10)
+    if (!existsSync(`/proc/${pid}`)) removeRig(join(rigsDir, name))
+  }
+}
+
+/** Takes away all that a rig's folder tells of: processes, mounts, the bridge, cgroups, and the folder. */
+function removeRig(dir: string): void {
+  killAll(dir)
+  for (const mount of mountsBelow(dir)) run('umount', ['-l', mount])
+  const leftovers = join(dir, 'leftovers')
+  if (existsSync(leftovers)) {
+    const [bridge = '', cgroup = ''] = readFileSync(leftovers, 'utf8').split(' ')
+    run(ipProgram, ['link', 'delete', bridge])
+    removeCgroups(cgroup)
+  }
+  rmSync(dir, { recursive: true, force: true })
+}
+
+function run(program: string, args: readonly string[]): void {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' })
+  } catch {
+    // What isn't there need not be removed.
+  }
+}
+
+/** Kills containerd and its shims, which bear the folder in their arguments, and everything below them. */
+function killAll(dir: string): void {
+  for (let round = 0; round < 50; round += 1) {
+    const pids = processTree((pid) => commandLine(pid).includes(`${dir}/`))
+    if (pids.length === 0) return
+    for (const pid of pids) kill(pid)
+    execFileSync('sleep', ['0.02'])
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended in the meantime.
+  }
+}
+
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return 0
+  }
+}
+
+function processTree(isRoot: (pid: number) => boolean): number[] {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
+  const found = new Set(pids.filter((pid) => pid !== process.pid && isRoot(pid)))
+  for (let before = -1; before !== found.size;) {
+    before = found.size
+    for (const pid of pids) if (found.has(parentOf(pid))) found.add(pid)
+  }
+  return [...found]
+}
+
+function mountsBelow(dir: string): string[] {
+  return readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((path) => path.startsWith(`${dir}/`))
+    .reverse()
+}
+
+/** Removes a cgroup with all below it, in every hierarchy; the processes in them are dead by now. */
+function removeCgroups(cgroup: string): void {
+  if (!/^\/podd-test-\w+$/.test(cgroup)) return
+  const base = '/sys/fs/cgroup'
+  for (const root of [base, ...readdirSync(base).map((name) => join(base, name))]) {
+    const path = join(root, cgroup)
+    if (existsSync(path)) run('find', [path, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'])
+  }
+}

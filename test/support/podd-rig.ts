@@ -1,0 +1,484 @@
+import { execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe } from 'vitest'
+import type { EventObject, PodListObject, PodObject } from '../../src/api/objects.ts'
+import type { DaemonStatus } from '../../src/api/routes.ts'
+import type { ContainerStatus } from '../../src/pod/status.ts'
+import { chooseContainerds } from './containerd-versions.ts'
+import type { ContainerdInstall } from './containerd-versions.ts'
+import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
+import type { PoddPlaces } from './podd-leftovers.ts'
+import { poddProgram, rigImages } from './podd-program.ts'
+
+export interface PoddRigOptions {
+  /** Fields of the config file, beside what the rig itself sets by flags. */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** Puts the root directory on a disk of its own, in memory. */
+  readonly rootDisk?: { readonly sizeMiB: number }
+}
+
+/** How a call of the command line ended. */
+export interface CliResult {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const rigsDir = '/tmp'
+const folderPrefix = 'podd-e2e-'
+
+/** Far longer than anything takes here: other work may load the machine. */
+const patienceMs = 60_000
+const pollMs = 15
+
+/**
+ * A podd as users have it, with a containerd, folders, a cgroup and a network of its own: started as a
+ * process, fed with files, asked by its command line and its API. `remove` ends it by `podd down` and
+ * fails where anything is left on the host.
+ */
+export class PoddRig {
+  readonly install: ContainerdInstall
+  readonly folder: string
+  readonly manifests: string
+  /** A folder of the host's for pods to write to. */
+  readonly shared: string
+  readonly socketPath: string
+  readonly cgroupRoot: string
+  readonly #options: PoddRigOptions
+  readonly #program: string
+  #child: ChildProcess | undefined
+
+  constructor(install: ContainerdInstall, options: PoddRigOptions = {}) {
+    this.install = install
+    this.#options = options
+    this.#program = poddProgram()
+    this.folder = mkdtempSync(join(rigsDir, `${folderPrefix}${process.pid}-`))
+    this.manifests = join(this.folder, 'pods')
+    this.shared = join(this.folder, 'shared')
+    this.socketPath = join(this.runDir, 'podd.sock')
+    this.cgroupRoot = `/podd-e2e-${randomBytes(4).toString('hex')}`
+  }
+
+  get rootDir(): string {
+    return join(this.folder, 'root')
+  }
+
+  get runDir(): string {
+    return join(this.folder, 'run')
+  }
+
+  get logsDir(): string {
+    return join(this.folder, 'logs')
+  }
+
+  get linksDir(): string {
+    return join(this.folder, 'links')
+  }
+
+  get places(): PoddPlaces {
+    const { folder, rootDir, runDir, cgroupRoot } = this
+    return { folder, rootDir, runDir, cgroupRoot }
+  }
+
+  /** Everything that a user would have set up: folders, a running podd, images. */
+  async start(): Promise<void> {
+    for (const path of [this.manifests, this.shared, this.rootDir]) mkdirSync(path, { recursive: true })
+    const { rootDisk } = this.#options
+    if (rootDisk !== undefined)
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
+    writeFileSync(
+      join(this.folder, 'config.yaml'),
+      JSON.stringify({ ...configHead, ...this.#options.config }),
+    )
+    await this.startDaemon()
+    const archive = join(this.folder, 'images.tar')
+    writeFileSync(archive, rigImages())
+    await this.cliOk('images', 'import', archive)
+  }
+
+  /** Starts the daemon and waits until pods can run. */
+  async startDaemon(): Promise<void> {
+    this.launch()
+    await this.until('the daemon', async () => (await this.status()).runtime.healthy)
+  }
+
+  /** Starts the daemon and returns at once; `wrapper` is a program with arguments that runs it. */
+  launch(wrapper: readonly string[] = []): ChildProcess {
+    const log = openSync(join(this.folder, 'podd.log'), 'a')
+    const [program = '', ...args] = [...wrapper, this.#program, 'run', ...this.flags()]
+    const child = spawn(program, args, {
+      stdio: ['ignore', log, log],
+      env: this.env,
+    })
+    closeSync(log)
+    this.#child = child
+    return child
+  }
+
+  /** Ends the daemon alone and waits for its end; gives its exit code, null for one that was killed. */
+  async stopDaemon(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<number | null> {
+    const child = this.#child
+    this.#child = undefined
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return null
+    const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)))
+    child.kill(signal)
+    return ended
+  }
+
+  async restartDaemon(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    await this.stopDaemon(signal)
+    await this.startDaemon()
+  }
+
+  /** Starts the daemon where a failed test left none. */
+  async ensureDaemon(): Promise<void> {
+    if (this.#child?.exitCode !== null || this.#child.signalCode !== null) await this.startDaemon()
+  }
+
+  get daemonPid(): number {
+    return this.#child?.pid ?? 0
+  }
+
+  get containerdPid(): number {
+    const config = join(this.rootDir, 'containerd/config.toml')
+    const found = readdirSync('/proc').find((pid) => {
+      const words = readOr(`/proc/${pid}/cmdline`).split('\0')
+      return words[0]?.endsWith('containerd') === true && words.includes(config)
+    })
+    return Number(found ?? 0)
+  }
+
+  /** Ends everything with `podd down` and fails when something is left on the host; then removes its folder. */
+  async remove(): Promise<void> {
+    const down = await this.cli('down', '--grace-period', '0', ...this.flags())
+    await this.stopDaemon('SIGKILL')
+    if (this.#options.rootDisk !== undefined) execFileSync('umount', [this.rootDir])
+    const left = await settle(() => findLeftovers(this.places))
+    await removeLeftovers(this.places)
+    rmSync(this.folder, { recursive: true, force: true })
+    if (down.code !== 0 || left.length > 0)
+      throw new Error(`podd down (exit code ${down.code}) left:\n${left.join('\n')}\n${down.stderr}`)
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    return { ...process.env, PATH: `${this.install.binDir}:${process.env['PATH'] ?? ''}` }
+  }
+
+  flags(): string[] {
+    return Object.entries({
+      config: join(this.folder, 'config.yaml'),
+      'root-dir': this.rootDir,
+      'run-dir': this.runDir,
+      'pod-logs-dir': this.logsDir,
+      'container-logs-dir': this.linksDir,
+      'pod-manifest-path': this.manifests,
+      'cgroup-root': this.cgroupRoot,
+      'hostname-override': 'box',
+    }).flatMap(([flag, value]) => [`--${flag}`, value])
+  }
+
+  // ------------------------------------------------------------------ manifests
+
+  /** Puts a file of one or more documents in place at once, as `mv` does. */
+  drop(name: string, ...documents: readonly object[]): void {
+    this.dropText(`${name}.yaml`, documents.map((document) => JSON.stringify(document)).join('\n---\n'))
+  }
+
+  dropText(fileName: string, text: string): void {
+    const temporary = join(this.folder, `dropped-${randomBytes(4).toString('hex')}`)
+    writeFileSync(temporary, text)
+    renameSync(temporary, join(this.manifests, fileName))
+  }
+
+  removeManifest(name: string): void {
+    rmSync(join(this.manifests, `${name}.yaml`), { force: true })
+  }
+
+  /** What pods wrote to a file of the shared folder, in lines; none where there is no file. */
+  lines(name: string): string[] {
+    return readOr(join(this.shared, name))
+      .split('\n')
+      .filter((line) => line !== '')
+  }
+
+  /** Puts an empty file where pods see it: the word they wait for. */
+  touchShared(name: string): void {
+    writeFileSync(join(this.shared, name), '')
+  }
+
+  removeShared(name: string): void {
+    rmSync(join(this.shared, name))
+  }
+
+  // ------------------------------------------------------------------ asking
+
+  /** Runs the command line; never fails by itself. */
+  async cli(...args: readonly string[]): Promise<CliResult> {
+    const takesSocket = args[0] !== 'down' && args[0] !== 'run'
+    const child = spawn(this.#program, takesSocket ? [...args, '--socket', this.socketPath] : args, {
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return finish(child)
+  }
+
+  /** What a call printed; one that failed is an error. */
+  async cliOk(...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.cli(...args)
+    if (code !== 0) throw new Error(`podd ${args.join(' ')} exited with ${code}:\n${stdout}${stderr}`)
+    return stdout
+  }
+
+  /** Starts a call that goes on (`-f`, `-w`); the caller kills it. */
+  spawnCli(...args: readonly string[]): { readonly child: ChildProcess; output(): string } {
+    const child = spawn(this.#program, [...args, '--socket', this.socketPath], {
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const chunks: Buffer[] = []
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+    return { child, output: () => Buffer.concat(chunks).toString('utf8') }
+  }
+
+  async status(): Promise<DaemonStatus> {
+    return this.get<DaemonStatus>('/podd/v1/status')
+  }
+
+  async pods(): Promise<readonly PodObject[]> {
+    return (await this.get<PodListObject>('/api/v1/pods')).items
+  }
+
+  async findPod(name: string, namespace = 'default'): Promise<PodObject | undefined> {
+    const pods = await this.pods()
+    return pods.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+  }
+
+  async events(pod: string): Promise<readonly EventObject[]> {
+    const { items } = await this.get<{ readonly items: readonly EventObject[] }>('/api/v1/events')
+    return items.filter(({ involvedObject }) => involvedObject.name === pod)
+  }
+
+  get<T>(path: string): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.socketPath, path, agent: false }, (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => {
+          try {
+            resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+          } catch (error) {
+            reject(error)
+          }
+        })
+      })
+      call.on('error', reject)
+      call.end()
+    })
+  }
+
+  /** Runs ctr in the namespace of CRI's containers. */
+  ctr(...args: readonly string[]): string {
+    const address = join(this.runDir, 'containerd/containerd.sock')
+    const program = join(this.install.binDir, 'ctr')
+    return execFileSync(program, ['--address', address, '--namespace', 'k8s.io', ...args], {
+      encoding: 'utf8',
+    })
+  }
+
+  /** What the runtime holds of a pod, sandboxes among them. */
+  containerIds(uid: string): string[] {
+    const listed = this.ctr('containers', 'ls', '-q', `labels."io.kubernetes.pod.uid"==${uid}`)
+    return listed.split('\n').filter((id) => id !== '')
+  }
+
+  /** The first process of a container or sandbox; 0 where none runs. */
+  pidOf(containerId: string): number {
+    const id = containerId.replace('containerd://', '')
+    const line = this.ctr('tasks', 'ls')
+      .split('\n')
+      .find((row) => row.startsWith(id))
+    return Number(line?.split(/\s+/u)[1] ?? 0)
+  }
+
+  // ------------------------------------------------------------------ waiting
+
+  /** Polls until `look` gives something true, and gives that; a look that throws counts as no. */
+  async until<T>(
+    what: string,
+    look: () => Promise<T> | T,
+    timeoutMs = patienceMs,
+  ): Promise<Exclude<T, false | undefined | null>> {
+    const giveUpAtMs = performance.now() + timeoutMs
+    for (;;) {
+      const found = await Promise.resolve()
+        .then(look)
+        .catch(() => undefined)
+      if (found) return found as Exclude<T, false | undefined | null>
+      if (performance.now() > giveUpAtMs)
+        throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
+      await sleep(pollMs)
+    }
+  }
+
+  /** The pod, once it is there and `holds`. */
+  async untilPod(name: string, what: string, holds: (pod: PodObject) => boolean): Promise<PodObject> {
+    return this.until(`pod ${name}: ${what}`, async () => {
+      const pod = await this.findPod(name)
+      return pod !== undefined && holds(pod) ? pod : undefined
+    })
+  }
+
+  /** The pod, once all its containers are ready. */
+  async untilReady(name: string): Promise<PodObject> {
+    return this.untilPod(name, 'ready', (pod) => conditionOf(pod, 'Ready') === 'True')
+  }
+
+  async untilPhase(name: string, phase: string): Promise<PodObject> {
+    return this.untilPod(name, phase, (pod) => pod.status.phase === phase)
+  }
+
+  async untilGone(name: string): Promise<void> {
+    await this.until(`the end of pod ${name}`, async () => (await this.findPod(name)) === undefined)
+  }
+
+  async untilEvent(pod: string, reason: string, message = /(?:)/u): Promise<EventObject> {
+    return this.until(`event ${reason} of ${pod}`, async () =>
+      (await this.events(pod)).find((event) => event.reason === reason && message.test(event.message)),
+    )
+  }
+
+  /** The lines of a shared file, once one of them `matches`. */
+  async untilLine(name: string, matches: RegExp): Promise<readonly string[]> {
+    return this.until(`a line like ${String(matches)} in ${name}`, () => {
+      const lines = this.lines(name)
+      return lines.some((line) => matches.test(line)) ? lines : undefined
+    })
+  }
+
+  /** What `podd get pods` says beside its table. */
+  async notes(): Promise<string> {
+    return (await this.cli('get', 'pods', '-A')).stderr
+  }
+
+  /** Those notes, once something in them is `like` this. */
+  async untilNote(like: RegExp): Promise<string> {
+    return this.until(`a note like ${String(like)}`, async () => {
+      const text = await this.notes()
+      return like.test(text) ? text : undefined
+    })
+  }
+
+  async #story(): Promise<string> {
+    const table = await this.cli('get', 'pods', '-A', '-o', 'wide')
+    const events = await this.cli('events', '-A')
+    const log = readOr(join(this.folder, 'podd.log')).slice(-3000)
+    return `${table.stdout}${table.stderr}\n${events.stdout.slice(-4000)}\n${log}`
+  }
+}
+
+const configHead = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
+
+/**
+ * A suite on one podd, which is shared by its tests, for each containerd under test. Without root or a
+ * containerd its tests are skipped, and counted.
+ */
+export function describePodd(
+  title: string,
+  options: PoddRigOptions,
+  body: (rig: () => PoddRig) => void,
+): void {
+  const choice = chooseContainerds()
+  const installs: readonly ContainerdInstall[] = choice.kind === 'use' ? choice.installs : [noInstall]
+  describe.skipIf(choice.kind === 'skip').each(installs)(`${title}, containerd $version`, (install) => {
+    let rig: PoddRig | undefined
+    beforeAll(async () => {
+      await sweep()
+      rig = new PoddRig(install, options)
+      await rig.start()
+    })
+    afterAll(async () => rig?.remove())
+    body(() => {
+      if (rig === undefined) throw new Error('podd is started before the tests')
+      return rig
+    })
+  })
+}
+
+const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir: '', cniBinDir: '' }
+
+/** Clears what tests left that were killed themselves. */
+async function sweep(): Promise<void> {
+  for (const name of readdirSync(rigsDir)) {
+    const pid = name.startsWith(folderPrefix) ? /^\d+(?=-)/u.exec(name.slice(folderPrefix.length)) : null
+    if (pid === null || existsSync(`/proc/${pid[0]}`)) continue
+    const folder = join(rigsDir, name)
+    await removeLeftovers({
+      folder,
+      rootDir: join(folder, 'root'),
+      runDir: join(folder, 'run'),
+      cgroupRoot: '',
+    })
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** What `look` finds when it has had a moment to find nothing. */
+async function settle(look: () => readonly string[]): Promise<readonly string[]> {
+  for (let round = 0; round < 100; round += 1) {
+    if (look().length === 0) return []
+    await sleep(30)
+  }
+  return look()
+}
+
+function finish(child: ChildProcess): Promise<CliResult> {
+  const stdout: Buffer[] = []
+  const stderr: Buffer[] = []
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
+  child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => {
+      const text = (chunks: readonly Buffer[]) => Buffer.concat(chunks).toString('utf8')
+      resolve({ code: code ?? -1, stdout: text(stdout), stderr: text(stderr) })
+    })
+  })
+}
+
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** `True`, `False`, `Unknown`; undefined where the pod has no such condition. */
+export function conditionOf(pod: PodObject, type: string): string | undefined {
+  return pod.status.conditions.find((condition) => condition.type === type)?.status
+}
+
+/** The status of a container of the pod, init containers among them. */
+export function containerOf(pod: PodObject, name: string): ContainerStatus {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status
+  const found = [...containerStatuses, ...initContainerStatuses].find((container) => container.name === name)
+  if (found === undefined) throw new Error(`pod ${pod.metadata.name} has no container ${name}`)
+  return found
+}

@@ -1,0 +1,45 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const base = '/sys/fs/cgroup'
+
+function isUnified(): boolean {
+  return existsSync(join(base, 'cgroup.controllers'))
+}
+
+function read(controller: string, path: string, file: string): string {
+  return readFileSync(join(base, isUnified() ? '' : controller, path, file), 'utf8').trim()
+}
+
+/** What a cgroup allows, whichever version of cgroups the host has. Paths are below the mount point. */
+export const readCgroup = {
+  folder(path: string): string {
+    return join(base, isUnified() ? '' : 'memory', path)
+  },
+
+  memoryLimitBytes(path: string): number {
+    return Number(isUnified() ? read('', path, 'memory.max') : read('memory', path, 'memory.limit_in_bytes'))
+  },
+
+  cpuQuota(path: string): { readonly quotaUs: number; readonly periodUs: number } {
+    if (isUnified()) {
+      const [quotaUs = Number.NaN, periodUs = Number.NaN] = read('', path, 'cpu.max').split(' ').map(Number)
+      return { quotaUs, periodUs }
+    }
+    return {
+      quotaUs: Number(read('cpu', path, 'cpu.cfs_quota_us')),
+      periodUs: Number(read('cpu', path, 'cpu.cfs_period_us')),
+    }
+  },
+
+  pidsLimit(path: string): number {
+    return Number(read('pids', path, 'pids.max'))
+  },
+
+  /** In shares (version 1), which version 2 has as a weight. */
+  cpuShares(path: string): number {
+    if (!isUnified()) return Number(read('cpu', path, 'cpu.shares'))
+    const weight = Number(read('', path, 'cpu.weight'))
+    return Math.round(2 + ((weight - 1) * 262_142) / 9999)
+  },
+}

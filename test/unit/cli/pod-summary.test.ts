@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest'
+import { summarizePod } from '../../../src/cli/pod-summary.ts'
+import type { PodObjectChanges } from '../../support/pod-objects.ts'
+import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
+
+const waiting = (name: string, reason: string) =>
+  containerStatus(name, { state: { waiting: { reason } }, ready: false })
+const ended = (name: string, exitCode: number, reason?: string) =>
+  containerStatus(name, { state: terminated(exitCode, reason), ready: false })
+const two = { containers: [{ name: 'a' }, { name: 'b' }] }
+const withInit = { containers: [{ name: 'a' }], initContainers: [{ name: 'i1' }, { name: 'i2' }] }
+const withSidecar = { containers: [{ name: 'a' }], initContainers: [{ name: 's', restartPolicy: 'Always' }] }
+const notInitialized = [{ type: 'Initialized', status: 'False' as const }]
+
+/** The cases of kubectl's own table (kubernetes `pkg/printers/internalversion/printers_test.go`, TestPrintPod…). */
+describe('summarizePod', () => {
+  it.each<[what: string, pod: PodObjectChanges, ready: string, status: string, restarts: number]>([
+    ['a running pod', {}, '1/1', 'Running', 0],
+    ['a pod not looked at yet', { status: { phase: 'Pending', containerStatuses: [] } }, '0/1', 'Pending', 0],
+    [
+      'one that is being created',
+      { status: { phase: 'Pending', containerStatuses: [waiting('main', 'ContainerCreating')] } },
+      '0/1',
+      'ContainerCreating',
+      0,
+    ],
+    [
+      'a crash loop',
+      { status: { containerStatuses: [{ ...waiting('main', 'CrashLoopBackOff'), restartCount: 7 }] } },
+      '0/1',
+      'CrashLoopBackOff',
+      7,
+    ],
+    [
+      'a finished pod',
+      { status: { phase: 'Succeeded', containerStatuses: [ended('main', 0)] } },
+      '0/1',
+      'Completed',
+      0,
+    ],
+    [
+      'a failed one',
+      { status: { phase: 'Failed', containerStatuses: [ended('main', 1)] } },
+      '0/1',
+      'Error',
+      0,
+    ],
+    [
+      'an end without a reason',
+      { status: { containerStatuses: [ended('main', 3, '')] } },
+      '0/1',
+      'ExitCode:3',
+      0,
+    ],
+    [
+      'an end by a signal',
+      {
+        status: {
+          containerStatuses: [
+            containerStatus('main', { state: { terminated: { exitCode: 137, signal: 9 } } }),
+          ],
+        },
+      },
+      '0/1',
+      'Signal:9',
+      0,
+    ],
+    [
+      'a refused pod',
+      { status: { phase: 'Failed', reason: 'OutOfpods', containerStatuses: [] } },
+      '0/1',
+      'OutOfpods',
+      0,
+    ],
+    [
+      "the first container's word of two",
+      { spec: two, status: { containerStatuses: [waiting('a', 'ImagePullBackOff'), ended('b', 1)] } },
+      '0/2',
+      'ImagePullBackOff',
+      0,
+    ],
+    [
+      'one that has completed beside one that runs',
+      { spec: two, status: { containerStatuses: [ended('a', 0), containerStatus('b')] } },
+      '1/2',
+      'Running',
+      0,
+    ],
+    [
+      'the same without readiness',
+      {
+        spec: two,
+        status: {
+          conditions: [{ type: 'Ready', status: 'False' }],
+          containerStatuses: [ended('a', 0), containerStatus('b')],
+        },
+      },
+      '1/2',
+      'NotReady',
+      0,
+    ],
+    [
+      'init containers under way',
+      {
+        spec: withInit,
+        status: {
+          phase: 'Pending',
+          conditions: notInitialized,
+          initContainerStatuses: [ended('i1', 0), containerStatus('i2', { ready: false })],
+          containerStatuses: [waiting('a', 'PodInitializing')],
+        },
+      },
+      '0/1',
+      'Init:1/2',
+      0,
+    ],
+    [
+      'an init container that crashes',
+      {
+        spec: withInit,
+        status: {
+          phase: 'Pending',
+          conditions: notInitialized,
+          initContainerStatuses: [
+            { ...waiting('i1', 'CrashLoopBackOff'), restartCount: 3 },
+            waiting('i2', 'PodInitializing'),
+          ],
+        },
+      },
+      '0/1',
+      'Init:CrashLoopBackOff',
+      3,
+    ],
+    [
+      'one that has failed',
+      {
+        spec: withInit,
+        status: { phase: 'Failed', conditions: notInitialized, initContainerStatuses: [ended('i1', 2, '')] },
+      },
+      '0/1',
+      'Init:ExitCode:2',
+      0,
+    ],
+    [
+      'a sidecar that is up before the others',
+      {
+        spec: withSidecar,
+        status: {
+          phase: 'Pending',
+          conditions: notInitialized,
+          initContainerStatuses: [containerStatus('s', { started: true })],
+          containerStatuses: [waiting('a', 'PodInitializing')],
+        },
+      },
+      '1/2',
+      'PodInitializing',
+      0,
+    ],
+    [
+      "a sidecar's restarts with the others'",
+      {
+        spec: withSidecar,
+        status: {
+          initContainerStatuses: [containerStatus('s', { started: true, restartCount: 2 })],
+          containerStatuses: [containerStatus('a', { restartCount: 1 })],
+        },
+      },
+      '2/2',
+      'Running',
+      3,
+    ],
+    [
+      'one that is ending',
+      { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } },
+      '1/1',
+      'Terminating',
+      0,
+    ],
+    [
+      'one that has ended and goes',
+      {
+        metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' },
+        status: { phase: 'Failed', containerStatuses: [ended('main', 1)] },
+      },
+      '0/1',
+      'Error',
+      0,
+    ],
+  ])('shows %s', (_, pod, ready, status, restarts) => {
+    const summary = summarizePod(podObject(pod))
+    expect(`${summary.ready}/${summary.total}`).toBe(ready)
+    expect(summary).toMatchObject({ status, restarts })
+  })
+
+  it('knows when the last restart was, and of none where none was', () => {
+    const lastState = { terminated: { exitCode: 1, finishedAt: '2026-01-01T00:00:05Z' } }
+    const restarted = podObject({
+      status: { containerStatuses: [containerStatus('main', { restartCount: 1, lastState })] },
+    })
+    expect(summarizePod(restarted).lastRestartMs).toBe(Date.parse('2026-01-01T00:00:05Z'))
+    expect(summarizePod(podObject()).lastRestartMs).toBeUndefined()
+  })
+})

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { mergeConfig, readConfigFlags } from '../../../src/config/config-flags.ts'
+import { defaultConfig } from '../../../src/config/options.ts'
+
+const read = (...flags: (readonly [string, string])[]) =>
+  readConfigFlags(flags.map(([flag, text]) => ({ flag, text })))
+
+describe('readConfigFlags', () => {
+  it("reads the kubelet's flags", () => {
+    expect(
+      read(
+        ['pod-manifest-path', '/srv//pods/'],
+        ['manifest-url', 'https://host/pods'],
+        ['node-ip', '::1'],
+        ['pod-cidr', '10.1.0.0/16,fd00::/64'],
+        ['container-runtime-endpoint', '/run/c.sock'],
+        ['serialize-image-pulls', 'false'],
+        ['sync-frequency', '10s'],
+      ),
+    ).toEqual({
+      staticPodPath: '/srv/pods',
+      staticPodUrl: 'https://host/pods',
+      nodeIps: ['::1'],
+      podCidrs: ['10.1.0.0/16', 'fd00::/64'],
+      containerRuntimeEndpoint: 'unix:///run/c.sock',
+      serializeImagePulls: false,
+      syncFrequencyMs: 10_000,
+    })
+  })
+
+  it('adds headers up, and takes the last of all else', () => {
+    expect(
+      read(
+        ['manifest-url-header', 'a:1,b: 2'],
+        ['manifest-url-header', 'a:3:4'],
+        ['max-pods', '1'],
+        ['max-pods', '2'],
+      ),
+    ).toEqual({ staticPodUrlHeader: { a: ['1', '3:4'], b: ['2'] }, maxPods: 2 })
+  })
+
+  it.each([
+    ['max-pods', 'x', '--max-pods must be a whole number'],
+    ['run-dir', 'x', '--run-dir must be an absolute path'],
+    ['manifest-url-header', 'x', '--manifest-url-header must be NAME:VALUE pairs separated by commas'],
+    [
+      'hostname-override',
+      'My Host',
+      '--hostname-override must be a lowercase host name of letters, digits, dots and dashes',
+    ],
+    ['nope', 'x', 'unknown flag --nope'],
+  ])('refuses --%s %s', (flag, text, message) => {
+    expect(() => read([flag, text])).toThrow(message)
+  })
+})
+
+describe('mergeConfig', () => {
+  it('puts flags before the file before the defaults', () => {
+    const config = mergeConfig({ maxPods: 5, runDir: '/run/file' }, { runDir: '/run/flag' })
+    expect(config).toEqual({ ...defaultConfig(), maxPods: 5, runDir: '/run/flag' })
+  })
+
+  it('lets an empty value switch the directory off', () => {
+    expect(
+      mergeConfig({ staticPodPath: '/a' }, read(['pod-manifest-path', ''])).staticPodPath,
+    ).toBeUndefined()
+  })
+})

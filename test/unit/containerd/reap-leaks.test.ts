@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+import { parseUnstartedTasks, selectLeakedShims } from '../../../src/containerd/reap-leaks.ts'
+import type { HostProcess } from '../../../src/host/processes.ts'
+
+function shim(pid: number, args: readonly string[]): HostProcess {
+  return { pid, parentPid: 1, startTicks: 1, zombie: false, argv: ['containerd-shim-runc-v2', ...args] }
+}
+
+describe('selectLeakedShims', () => {
+  it.each([
+    ['one whose container is known', ['-id', 'abc'], ['abc', ''], []],
+    ['one whose container is not', ['-namespace', 'k8s.io', '-id', 'abc'], ['abd'], [7]],
+    ['one that names none', ['-namespace', 'k8s.io'], [], []],
+    ['one whose id is no id', ['-id', '../..'], [], []],
+  ])('judges %s', (_title, args, known, expected) => {
+    expect(selectLeakedShims([shim(7, args)], known).map((leak) => leak.shim.pid)).toEqual(expected)
+  })
+})
+
+describe('parseUnstartedTasks', () => {
+  it('gives those that were made and not started', () => {
+    const table =
+      'TASK    PID      STATUS    \nabc     30426    CREATED\ndef     7    RUNNING\nghi     8    STOPPED\n'
+    expect(parseUnstartedTasks(table)).toEqual(['abc'])
+    expect(parseUnstartedTasks('TASK    PID    STATUS    \n')).toEqual([])
+  })
+})

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { computeSpecHash } from '../../../src/control/config-hash.ts'
+import { ObjectStore } from '../../../src/control/object-store.ts'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { keyOfObject, objectFromManifest } from '../../../src/pod/local-object.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+
+function store(...manifests: readonly JsonObject[]): ObjectStore {
+  const objects = new ObjectStore()
+  const documents = manifests.map((manifest) => ({
+    source: 'file' as const,
+    document: { object: objectFromManifest(manifest), manifest, place: { path: 'a.yaml' } },
+  }))
+  objects.replace(new Map(documents.map((held) => [keyOfObject(held.document.object), held])))
+  return objects
+}
+
+const settings = (data: JsonObject): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'settings' },
+  data,
+})
+
+function hash(
+  objects: ObjectStore,
+  options: { asks?: boolean; running?: string; optional?: boolean } = {},
+): string {
+  const pod = podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: 'web',
+      annotations: options.asks === false ? {} : { 'podd.dev/restart-on-config-change': 'true' },
+    },
+    spec: {
+      containers: [
+        {
+          name: 'main',
+          image: 'busybox',
+          envFrom: [{ configMapRef: { name: 'settings', optional: options.optional ?? false } }],
+        },
+      ],
+    },
+  })
+  const [container] = pod.spec.containers
+  if (container === undefined) throw new Error('no container')
+  return computeSpecHash({
+    host: { objects, capacity: {}, hostName: 'box' },
+    pod,
+    container,
+    running: options.running,
+  })
+}
+
+describe('the hash of a container', () => {
+  const one = hash(store(settings({ a: '1' })))
+
+  it('follows what its objects hold, where the pod asks for it', () => {
+    expect(one).toMatch(/^v1-[0-9a-f]{16}\.[0-9a-f]{16}$/u)
+    expect(hash(store(settings({ a: '1' })), { running: one })).toBe(one)
+    expect(hash(store(settings({ a: '2' })), { running: one })).not.toBe(one)
+    expect(hash(store(settings({ a: '1' })), { asks: false })).toBe(one.split('.')[0])
+  })
+
+  it.each([
+    ['asks only since it runs', store(settings({ a: '2' })), one.split('.')[0]],
+    ['asks no more', store(settings({ a: '2' })), one],
+    ['could not start again', store(), one],
+  ])('is the running one’s where the pod %s', (what, objects, running) => {
+    const asks = what !== 'asks no more'
+    expect(hash(objects, { asks, ...(running !== undefined && { running }) })).toBe(running)
+  })
+
+  it('follows optional objects that go', () => {
+    const with1 = hash(store(settings({ a: '1' })), { optional: true })
+    expect(hash(store(), { optional: true, running: with1 })).not.toBe(with1)
+  })
+})

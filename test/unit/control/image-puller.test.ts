@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { ImageError, ImagePuller } from '../../../src/control/image-puller.ts'
+import type { PodEvent } from '../../../src/pod/pod-event.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+/** A puller whose registry never answers well. */
+function failingPuller() {
+  const clock = new ManualClock()
+  const events: PodEvent[] = []
+  let pulls = 0
+  const puller = new ImagePuller({
+    images: {
+      imageStatus: async () => ({ image: null, info: {} }),
+      pullImage: async () => {
+        pulls += 1
+        throw new Error('connection refused')
+      },
+    },
+    events: { record: (event) => events.push(event) },
+    clock,
+    serialize: true,
+    pullQps: 0,
+    pullBurst: 0,
+  })
+  const ensure = async (image: string): Promise<ImageError> => {
+    const request = {
+      pod: { namespace: 'default', name: 'web', uid: 'u1' },
+      container: { name: 'main', image, imagePullPolicy: 'IfNotPresent' as const },
+      sandboxConfig: undefined,
+      signal: new AbortController().signal,
+    }
+    const error = await puller.ensure(request).catch((thrown: unknown) => thrown)
+    if (!(error instanceof ImageError)) throw new Error('the pull should have failed')
+    return error
+  }
+  const waitMs = (error: ImageError) => error.retryAtMs - clock.wallMs()
+  return { clock, events, ensure, waitMs, pulls: () => pulls }
+}
+
+describe('an image that cannot be pulled', () => {
+  it('is ErrImagePull for a moment, then ImagePullBackOff until it is tried again', async () => {
+    const { clock, events, ensure, waitMs, pulls } = failingPuller()
+    const first = await ensure('localhost/none:1')
+    expect(first.code).toBe('ErrImagePull')
+    expect(waitMs(first)).toBe(2000)
+    await clock.advance(2000)
+    const second = await ensure('localhost/none:1')
+    expect(second.code).toBe('ImagePullBackOff')
+    expect(second.message).toBe(
+      'Back-off pulling image "localhost/none:1": ErrImagePull: failed to pull image "localhost/none:1": connection refused',
+    )
+    expect(waitMs(second)).toBe(8000)
+    expect(pulls()).toBe(1)
+    await clock.advance(8000)
+    expect((await ensure('localhost/none:1')).code).toBe('ErrImagePull')
+    await clock.advance(2000)
+    expect(waitMs(await ensure('localhost/none:1'))).toBe(18_000)
+    expect(pulls()).toBe(2)
+    expect(events.slice(0, 5).map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+      'Pulling: Pulling image "localhost/none:1"',
+      'Failed: Failed to pull image "localhost/none:1": connection refused',
+      'Failed: Error: ErrImagePull',
+      'BackOff: Back-off pulling image "localhost/none:1"',
+      'Failed: Error: ImagePullBackOff',
+    ])
+  })
+
+  it.each(['localhost/Upper/Case:1', 'has space', 'name:-tag', ''])(
+    'is InvalidImageName: %j',
+    async (image) => {
+      const { ensure, events, pulls } = failingPuller()
+      expect((await ensure(image)).code).toBe('InvalidImageName')
+      expect(pulls()).toBe(0)
+      expect(events.map(({ reason }) => reason)).toEqual(['InspectFailed', 'Failed'])
+    },
+  )
+})

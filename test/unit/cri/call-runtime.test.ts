@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { RuntimeCaller } from '../../../src/cri/call-runtime.ts'
+import type { CallChannel } from '../../../src/cri/call-runtime.ts'
+import { CriError } from '../../../src/cri/cri-error.ts'
+import { loadProto } from '../../../src/cri/load-proto.ts'
+import { createRuntimeService } from '../../../src/cri/runtime-service.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+it('makes sure of the connection again before it repeats a call that found it broken', async () => {
+  const steps: string[] = []
+  let broken = true
+  const channel: CallChannel = {
+    connections: 1,
+    ready: async () => void steps.push('ready'),
+    suspect: () => void steps.push('suspect'),
+    unary: async ({ responseDeserialize }) => {
+      steps.push(broken ? 'breaks' : 'answers')
+      if (broken) {
+        broken = false
+        throw new CriError('RUNTIME_UNAVAILABLE', 'Connection dropped')
+      }
+      return responseDeserialize(Buffer.alloc(0))
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  await createRuntimeService(bind).listContainers({})
+  expect(steps).toEqual(['ready', 'breaks', 'suspect', 'ready', 'answers'])
+})

@@ -1,0 +1,471 @@
+import { describe, expect, it } from 'vitest'
+import { computePodActions, hasFinished } from '../../../src/decide/compute-pod-actions.ts'
+import {
+  actionsOf,
+  bornMs,
+  deadSandbox,
+  ended,
+  exitedContainer,
+  nowMs,
+  observedContainer,
+  observedSandbox,
+  podFacts,
+  probe,
+} from '../../support/pod-builders.ts'
+import type { FactsChanges } from '../../support/pod-builders.ts'
+
+const running = (name: string) => observedContainer(name)
+const otherImage = 'busybox:2'
+
+type Row = readonly [title: string, changes: FactsChanges, actions: readonly string[]]
+
+const policyRows: readonly Row[] = [
+  ['leaves a pod alone that runs', {}, []],
+  [
+    'starts everything from scratch',
+    { sandboxes: [], containers: [] },
+    ['sandbox 0', 'start a#0', 'start b#0', 'start c#0'],
+  ],
+  ['starts what was never made', { containers: [running('a')] }, ['start b#0', 'start c#0']],
+  [
+    'restarts what has ended under Always',
+    { containers: [exitedContainer('a', 0), exitedContainer('b', 111), running('c')] },
+    ['start a#1', 'start b#1'],
+  ],
+  [
+    'restarts what has failed under OnFailure',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      containers: [exitedContainer('a', 0), exitedContainer('b', 111), running('c')],
+    },
+    ['start b#1'],
+  ],
+  [
+    'restarts nothing under Never',
+    {
+      pod: { restartPolicy: 'Never' },
+      containers: [exitedContainer('a', 0), exitedContainer('b', 111), running('c')],
+    },
+    [],
+  ],
+  [
+    'starts again what was made and never started',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      containers: [exitedContainer('a', 0), observedContainer('b', { state: 'created' }), running('c')],
+    },
+    ['remove b-0', 'start b#0'],
+  ],
+  [
+    'starts again what was made and never started under Never too',
+    {
+      pod: { restartPolicy: 'Never' },
+      containers: [running('a'), observedContainer('b', { state: 'created' }), running('c')],
+    },
+    ['remove b-0', 'start b#0'],
+  ],
+  [
+    'stops a container of unknown state before its successor starts, whatever the policy',
+    {
+      pod: { restartPolicy: 'Never' },
+      containers: [running('a'), observedContainer('b', { state: 'unknown' }), running('c')],
+    },
+    ['stop b unknown', 'start b#1'],
+  ],
+]
+
+const sandboxRows: readonly Row[] = [
+  [
+    'makes everything anew when the sandbox is dead',
+    { sandboxes: [deadSandbox] },
+    ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
+  ],
+  [
+    'leaves out what has succeeded under OnFailure when the sandbox is dead',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      sandboxes: [deadSandbox],
+      containers: [running('a'), exitedContainer('b', 0), running('c')],
+    },
+    ['stop-pod', 'sandbox 1', 'start a#1', 'start c#1'],
+  ],
+  [
+    'makes everything anew when the sandbox has no address',
+    { sandboxes: [observedSandbox({ ips: [] })] },
+    ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
+  ],
+  [
+    'makes everything anew when the network mode changes',
+    { pod: { spec: { hostNetwork: true } } },
+    ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
+  ],
+  [
+    'makes everything anew when several sandboxes are ready',
+    { sandboxes: [observedSandbox({ attempt: 1 }), observedSandbox()] },
+    ['stop-pod', 'sandbox 2', 'start a#1', 'start b#1', 'start c#1'],
+  ],
+  [
+    'makes no sandbox for a pod that has ended under Never',
+    {
+      pod: { restartPolicy: 'Never' },
+      sandboxes: [observedSandbox({ attempt: 1, ready: false })],
+      containers: ['a', 'b', 'c'].map((name) => exitedContainer(name, 0, { sandboxId: 'sandbox-1' })),
+    },
+    [],
+  ],
+  [
+    'makes no sandbox for a pod that has succeeded under OnFailure',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      sandboxes: [observedSandbox({ attempt: 1, ready: false })],
+      containers: ['a', 'b', 'c'].map((name) => exitedContainer(name, 0, { sandboxId: 'sandbox-1' })),
+    },
+    [],
+  ],
+  [
+    'stops a pod under Never whose sandbox died while it ran',
+    { pod: { restartPolicy: 'Never' }, sandboxes: [deadSandbox] },
+    ['stop-pod'],
+  ],
+  [
+    'makes a sandbox under Never when no container was ever made',
+    {
+      pod: { restartPolicy: 'Never' },
+      sandboxes: [observedSandbox({ attempt: 2, ready: false })],
+      containers: [],
+    },
+    ['stop-pod', 'sandbox 3', 'start a#0', 'start b#0', 'start c#0'],
+  ],
+  [
+    'removes the sandboxes before the newest that hold nothing',
+    {
+      sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox],
+      containers: ['a', 'b', 'c'].map((name) => observedContainer(name, { sandboxId: 'sandbox-1' })),
+    },
+    ['remove sandbox-0'],
+  ],
+  [
+    'waits a second between two sandboxes',
+    {
+      sandboxes: [observedSandbox({ ready: false, createdAtMs: nowMs - 400 })],
+      containers: [],
+    },
+    [],
+  ],
+  [
+    'does not wait for a sandbox that seems to be made in the future',
+    {
+      sandboxes: [observedSandbox({ ready: false, createdAtMs: nowMs + 400 })],
+      containers: [],
+    },
+    ['stop-pod', 'sandbox 1', 'start a#0', 'start b#0', 'start c#0'],
+  ],
+]
+
+const changeRows: readonly Row[] = [
+  [
+    'gets the new image before it stops a container whose image changed',
+    { pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] } },
+    ['fetch b'],
+  ],
+  [
+    'replaces a container whose image changed, once the new one is there',
+    {
+      pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
+      imageReady: ({ image }) => image === otherImage,
+    },
+    ['stop b changed', 'start b#1'],
+  ],
+  [
+    'replaces a container whose image changed under Never too',
+    {
+      pod: { restartPolicy: 'Never', containers: ['a', { name: 'b', image: otherImage }, 'c'] },
+      imageReady: () => true,
+    },
+    ['stop b changed', 'start b#1'],
+  ],
+  [
+    'leaves a container running while its new image cannot be had',
+    {
+      pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
+      holds: { b: { untilMs: nowMs + 5000, waiting: { reason: 'ImagePullBackOff', message: '' } } },
+    },
+    [],
+  ],
+  [
+    'leaves a container alone whose hash it cannot read',
+    {
+      containers: [
+        observedContainer('a', { specHash: 'v9-0123' }),
+        observedContainer('b', { specHash: '' }),
+        running('c'),
+      ],
+    },
+    [],
+  ],
+  [
+    'replaces a container that fails its liveness probe',
+    {
+      pod: { containers: ['a', { name: 'b', livenessProbe: probe }, 'c'] },
+      verdicts: { 'liveness b-0': 'failure' },
+    },
+    ['stop b liveness', 'start b#1'],
+  ],
+  [
+    'replaces a container that fails its startup probe',
+    {
+      pod: { containers: ['a', { name: 'b', startupProbe: probe }, 'c'] },
+      verdicts: { 'startup b-0': 'failure' },
+    },
+    ['stop b startup', 'start b#1'],
+  ],
+  [
+    'only stops a container that fails its liveness probe under Never',
+    {
+      pod: { restartPolicy: 'Never', containers: ['a', { name: 'b', livenessProbe: probe }, 'c'] },
+      verdicts: { 'liveness b-0': 'failure' },
+    },
+    ['stop b liveness'],
+  ],
+  [
+    'only stops a container whose own policy is Never when it fails its liveness probe',
+    {
+      pod: { containers: ['a', { name: 'b', livenessProbe: probe, restartPolicy: 'Never' }, 'c'] },
+      verdicts: { 'liveness b-0': 'failure' },
+    },
+    ['stop b liveness'],
+  ],
+  [
+    'replaces a container whose own policy is OnFailure when it fails its liveness probe under Never',
+    {
+      pod: {
+        restartPolicy: 'Never',
+        containers: ['a', { name: 'b', livenessProbe: probe, restartPolicy: 'OnFailure' }, 'c'],
+      },
+      verdicts: { 'liveness b-0': 'failure' },
+    },
+    ['stop b liveness', 'start b#1'],
+  ],
+  [
+    'replaces a container that fails its liveness probe while it waits for its new image',
+    {
+      pod: { containers: ['a', { name: 'b', image: otherImage, livenessProbe: probe }, 'c'] },
+      verdicts: { 'liveness b-0': 'failure' },
+    },
+    ['stop b liveness', 'start b#1'],
+  ],
+  [
+    'does not heed the verdict on a probe that the container no longer has',
+    { verdicts: { 'liveness b-0': 'failure', 'startup c-0': 'failure' } },
+    [],
+  ],
+  ['does not heed a readiness probe', { verdicts: { 'readiness a-0': 'failure' } }, []],
+]
+
+const allGone = { sandboxes: [], containers: [] }
+
+const finishedRows: readonly Row[] = [
+  [
+    'stops what is left of a pod that has ended',
+    { pod: { restartPolicy: 'Never' }, containers: ['a', 'b', 'c'].map((name) => exitedContainer(name, 0)) },
+    ['stop-pod'],
+  ],
+  [
+    'starts nothing of a finished pod that the runtime has forgotten',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      ...allGone,
+      history: { a: { ended: ended('a', 0) }, b: { ended: ended('b', 0) }, c: { ended: ended('c', 0) } },
+    },
+    [],
+  ],
+  [
+    'starts nothing of a failed pod that the runtime has forgotten',
+    {
+      pod: { restartPolicy: 'Never' },
+      ...allGone,
+      history: { a: { ended: ended('a', 1) }, b: { ended: ended('b', 0) }, c: { ended: ended('c', 0) } },
+    },
+    [],
+  ],
+  [
+    'starts only what has not succeeded of a pod that the runtime has forgotten',
+    {
+      pod: { restartPolicy: 'OnFailure' },
+      ...allGone,
+      history: { a: { ended: ended('a', 0) }, b: { ended: ended('b', 1, { restartCount: 4 }) } },
+    },
+    ['sandbox 0', 'start b#5', 'start c#0'],
+  ],
+  [
+    'believes the record when it knows a later end than the runtime',
+    {
+      pod: { restartPolicy: 'Never', containers: ['a'] },
+      containers: [exitedContainer('a', 1)],
+      sandboxes: [deadSandbox],
+      history: { a: { ended: ended('a', 0, { restartCount: 3 }) } },
+    },
+    [],
+  ],
+]
+
+describe('computePodActions', () => {
+  it.each([...policyRows, ...sandboxRows, ...changeRows, ...finishedRows])(
+    '%s',
+    (_title, changes, actions) => {
+      expect(actionsOf(computePodActions(podFacts(changes)))).toEqual(actions)
+    },
+  )
+
+  it('removes the dead of each name but the newest', () => {
+    const containers = [
+      running('a'),
+      exitedContainer('b', 1, { restartCount: 2 }),
+      running('c'),
+      exitedContainer('b', 1, { restartCount: 1 }),
+      exitedContainer('b', 1),
+    ]
+    expect(actionsOf(computePodActions(podFacts({ containers })))).toEqual(['start b#3', 'remove b-1 b-0'])
+  })
+})
+
+describe('a plan that waits', () => {
+  const waiting = { reason: 'ErrImagePull', message: 'no such host' }
+
+  it('says what a container waits for, and until when', () => {
+    const plan = computePodActions(
+      podFacts({
+        containers: [running('a'), running('c')],
+        holds: { b: { untilMs: nowMs + 4000, waiting } },
+      }),
+    )
+    expect(plan).toEqual({ actions: [], wakeAtMs: nowMs + 4000, waiting: new Map([['b', waiting]]) })
+  })
+
+  it('wakes for what comes first', () => {
+    const holds = { b: { untilMs: nowMs + 4000, waiting }, c: { untilMs: nowMs + 3000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a')], holds }))
+    expect(plan.wakeAtMs).toBe(nowMs + 3000)
+    expect([...plan.waiting.keys()]).toEqual(['b', 'c'])
+  })
+
+  it('tries again once the hold is over', () => {
+    const holds = { b: { untilMs: nowMs, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], holds }))
+    expect(actionsOf(plan)).toEqual(['start b#0'])
+  })
+
+  it('gives a hold up that a clock set back has made endless', () => {
+    const holds = { b: { untilMs: nowMs + 3_600_000, waiting } }
+    const plan = computePodActions(podFacts({ containers: [running('a'), running('c')], holds }))
+    expect(actionsOf(plan)).toEqual(['start b#0'])
+  })
+
+  it('starts nothing while the sandbox cannot be made', () => {
+    const creating = { reason: 'ContainerCreating', message: 'no network' }
+    const plan = computePodActions(
+      podFacts({ ...allGone, holds: { '': { untilMs: nowMs + 4000, waiting: creating } } }),
+    )
+    expect(actionsOf(plan)).toEqual([])
+    expect(plan.wakeAtMs).toBe(nowMs + 4000)
+    expect(plan.waiting).toEqual(new Map(['a', 'b', 'c'].map((name) => [name, creating])))
+  })
+
+  it('says nothing of a running container that waits for its new image', () => {
+    const plan = computePodActions(
+      podFacts({
+        pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
+        holds: { b: { untilMs: nowMs + 4000, waiting } },
+      }),
+    )
+    expect(plan).toEqual({ actions: [], wakeAtMs: nowMs + 4000, waiting: new Map() })
+  })
+
+  it('stops a container whose probe failed although its successor has to wait', () => {
+    const facts = podFacts({
+      pod: { containers: ['a', { name: 'b', livenessProbe: probe }, 'c'] },
+      containers: [
+        running('a'),
+        observedContainer('b', { restartCount: 3, createdAtMs: nowMs - 30_000 }),
+        exitedContainer('b', 137, { restartCount: 2, finishedAtMs: nowMs - 31_000 }),
+        running('c'),
+      ],
+      verdicts: { 'liveness b-3': 'failure' },
+    })
+    const backoff = {
+      key: 'busybox:1 {"limits":{},"requests":{}}',
+      delayMs: 40_000,
+      updatedAtMs: nowMs - 30_000,
+    }
+    const plan = computePodActions({ ...facts, history: { b: { backoff } } })
+    expect(actionsOf(plan)).toEqual(['stop b liveness'])
+    expect(plan.wakeAtMs).toBe(nowMs + 9000)
+    expect(plan.waiting.get('b')?.reason).toBe('CrashLoopBackOff')
+  })
+})
+
+describe('what a stop is told', () => {
+  it.each([
+    ['of a failed probe', 'Always', 'Container b failed liveness probe, will be restarted'],
+    ['of a failed probe with no restart', 'Never', 'Container b failed liveness probe'],
+  ] as const)('%s', (_title, restartPolicy, message) => {
+    const plan = computePodActions(
+      podFacts({
+        pod: { restartPolicy, containers: ['a', { name: 'b', livenessProbe: probe }, 'c'] },
+        verdicts: { 'liveness b-0': 'failure' },
+      }),
+    )
+    expect(plan.actions[0]).toMatchObject({ kind: 'stop-container', message })
+  })
+})
+
+describe('hasFinished', () => {
+  it.each([
+    ['a pod that runs', {}, false],
+    [
+      'a pod of which a part runs',
+      { pod: { restartPolicy: 'Never' }, containers: [exitedContainer('a', 0), running('b'), running('c')] },
+      false,
+    ],
+    [
+      'a pod that is to run again',
+      { pod: { containers: ['a'] }, containers: [exitedContainer('a', 0)] },
+      false,
+    ],
+    [
+      'a pod that has ended',
+      { pod: { restartPolicy: 'Never', containers: ['a'] }, containers: [exitedContainer('a', 3)] },
+      true,
+    ],
+    ['a pod that was never begun', { ...allGone }, false],
+    [
+      'a pod whose init container failed for good',
+      { pod: { restartPolicy: 'Never', init: ['i'] }, containers: [exitedContainer('i', 1)] },
+      true,
+    ],
+    [
+      'a pod whose init container failed and is run again',
+      { pod: { restartPolicy: 'OnFailure', init: ['i'] }, containers: [exitedContainer('i', 1)] },
+      false,
+    ],
+    [
+      'a pod whose init container succeeded',
+      { pod: { restartPolicy: 'Never', init: ['i'] }, containers: [exitedContainer('i', 0)] },
+      false,
+    ],
+    [
+      'a pod of which only the record is left',
+      {
+        pod: { restartPolicy: 'Never', containers: ['a'] },
+        ...allGone,
+        history: { a: { ended: ended('a', 0, { finishedAtMs: bornMs }) } },
+      },
+      true,
+    ],
+  ] as const satisfies readonly (readonly [string, FactsChanges, boolean])[])(
+    '%s',
+    (_title, changes, finished) => {
+      expect(hasFinished(podFacts(changes))).toBe(finished)
+    },
+  )
+})

@@ -1,0 +1,275 @@
+import { describe, expect, it } from 'vitest'
+import { deriveContainerStatus } from '../../../src/decide/derive-container-status.ts'
+import type { ContainerStatus } from '../../../src/pod/status.ts'
+import {
+  bornMs,
+  ended,
+  exitedContainer,
+  observedContainer,
+  probe,
+  sidecar,
+  statusFacts,
+} from '../../support/pod-builders.ts'
+import type { StatusChanges } from '../../support/pod-builders.ts'
+
+/** The status of the pod's first container of that role. */
+function statusOf(changes: StatusChanges, role: 'init' | 'main' | 'ephemeral' = 'main'): ContainerStatus {
+  const facts = statusFacts({ pod: { containers: ['a'] }, ...changes })
+  const { initContainers, containers, ephemeralContainers } = facts.pod.spec
+  const spec = { init: initContainers, main: containers, ephemeral: ephemeralContainers }[role][0]
+  if (spec === undefined) throw new Error(`no ${role} container`)
+  return deriveContainerStatus(facts, spec, role)
+}
+
+const terminated = (exitCode: number, restartCount = 0) => ({
+  exitCode,
+  reason: exitCode === 0 ? 'Completed' : 'Error',
+  startedAt: '2026-01-01T00:00:00Z',
+  finishedAt: '2026-01-01T00:00:05Z',
+  containerID: `containerd://a-${restartCount}`,
+})
+const backoff = { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed container=a' }
+
+describe('a container that has not been made', () => {
+  it('is being created', () => {
+    expect(statusOf({})).toEqual({
+      name: 'a',
+      state: { waiting: { reason: 'ContainerCreating' } },
+      lastState: {},
+      ready: false,
+      restartCount: 0,
+      image: 'busybox:1',
+      imageID: '',
+      started: false,
+    })
+  })
+
+  it.each(['init', 'main', 'ephemeral'] as const)(
+    'of a pod with init containers waits for the pod: %s',
+    (role) => {
+      const pod = { containers: ['a'], init: ['i'], ephemeral: ['debug'] }
+      expect(statusOf({ pod }, role).state).toEqual({ waiting: { reason: 'PodInitializing' } })
+    },
+  )
+
+  it('says what podd knows of the reason', () => {
+    const waiting = { a: { reason: 'ErrImagePull', message: 'no such host' } }
+    expect(statusOf({ waiting }).state).toEqual({ waiting: waiting.a })
+  })
+})
+
+describe('a container that runs', () => {
+  it('has started and is ready', () => {
+    expect(statusOf({ containers: [observedContainer('a')] })).toEqual({
+      name: 'a',
+      state: { running: { startedAt: '2026-01-01T00:00:00Z' } },
+      lastState: {},
+      ready: true,
+      restartCount: 0,
+      image: 'busybox:1',
+      imageID: 'sha256:1',
+      containerID: 'containerd://a-0',
+      started: true,
+    })
+  })
+
+  it.each([
+    ['before its startup probe has passed', { startupProbe: probe }, {}, false, false],
+    ['when its startup probe has passed', { startupProbe: probe }, { 'startup a-0': 'success' }, true, true],
+    ['before its readiness probe has passed', { readinessProbe: probe }, {}, true, false],
+    [
+      'when its readiness probe has passed',
+      { readinessProbe: probe },
+      { 'readiness a-0': 'success' },
+      true,
+      true,
+    ],
+    [
+      'when its readiness probe fails',
+      { readinessProbe: probe },
+      { 'readiness a-0': 'failure' },
+      true,
+      false,
+    ],
+    [
+      'when its readiness probe passed before it started up',
+      { readinessProbe: probe, startupProbe: probe },
+      { 'readiness a-0': 'success' },
+      false,
+      false,
+    ],
+    [
+      'when the verdict is about another container',
+      { readinessProbe: probe },
+      { 'readiness a-7': 'success' },
+      true,
+      false,
+    ],
+    ['when its liveness probe fails', { livenessProbe: probe }, { 'liveness a-0': 'failure' }, true, true],
+  ] as const)('%s', (_title, fields, verdicts, started, ready) => {
+    const pod = { containers: [{ name: 'a', ...fields }] }
+    expect(statusOf({ pod, verdicts, containers: [observedContainer('a')] })).toMatchObject({
+      started,
+      ready,
+    })
+  })
+
+  it('shows how the one before it ended', () => {
+    const status = statusOf({
+      containers: [observedContainer('a', { restartCount: 1 }), exitedContainer('a', 1)],
+      history: { a: { ended: ended('a', 1) } },
+    })
+    expect(status).toMatchObject({ restartCount: 1, lastState: { terminated: terminated(1) } })
+  })
+
+  it('does not say that it waits', () => {
+    const status = statusOf({ containers: [observedContainer('a')], waiting: { a: backoff } })
+    expect(status.state).toHaveProperty('running')
+  })
+})
+
+describe('a container that has ended', () => {
+  it('says how', () => {
+    const status = statusOf({
+      containers: [exitedContainer('a', 3)],
+      history: { a: { ended: ended('a', 3) } },
+    })
+    expect(status).toMatchObject({
+      state: { terminated: terminated(3) },
+      lastState: {},
+      ready: false,
+      started: false,
+    })
+  })
+
+  it('shows its message and its reason', () => {
+    const end = ended('a', 137, { reason: 'OOMKilled', message: 'last words' })
+    const status = statusOf({ containers: [exitedContainer('a', 137)], history: { a: { ended: end } } })
+    expect(status.state.terminated).toMatchObject({ reason: 'OOMKilled', message: 'last words' })
+  })
+
+  it('shows the end before it, too', () => {
+    const status = statusOf({
+      containers: [exitedContainer('a', 0, { restartCount: 1, createdAtMs: bornMs })],
+      history: { a: { ended: ended('a', 0, { restartCount: 1 }), endedBefore: ended('a', 7) } },
+    })
+    expect(status).toMatchObject({
+      state: { terminated: terminated(0, 1) },
+      lastState: { terminated: terminated(7) },
+    })
+  })
+
+  it('shows the recorded end as the one before it while its own is not recorded yet', () => {
+    const status = statusOf({
+      containers: [exitedContainer('a', 0, { restartCount: 1, createdAtMs: bornMs })],
+      history: { a: { ended: ended('a', 7), endedBefore: ended('a', 8) } },
+    })
+    expect(status.lastState).toEqual({ terminated: terminated(7) })
+  })
+
+  it('waits for its backoff, and shows its end as the last', () => {
+    const status = statusOf({
+      containers: [exitedContainer('a', 1)],
+      history: { a: { ended: ended('a', 1), endedBefore: ended('a', 7) } },
+      waiting: { a: backoff },
+    })
+    expect(status).toMatchObject({
+      state: { waiting: backoff },
+      lastState: { terminated: terminated(1) },
+      restartCount: 0,
+      containerID: 'containerd://a-0',
+    })
+  })
+
+  it('keeps its status when the runtime has forgotten it', () => {
+    const status = statusOf({ sandboxes: [], history: { a: { ended: ended('a', 1, { restartCount: 4 }) } } })
+    expect(status).toMatchObject({
+      state: { terminated: terminated(1, 4) },
+      restartCount: 4,
+      imageID: 'sha256:1',
+      containerID: 'containerd://a-4',
+    })
+  })
+
+  it('shows its end as the last while a new one is being made', () => {
+    const status = statusOf({
+      containers: [observedContainer('a', { state: 'created', restartCount: 1 }), exitedContainer('a', 1)],
+      history: { a: { ended: ended('a', 1) } },
+    })
+    expect(status).toMatchObject({
+      state: { waiting: { reason: 'ContainerCreating' } },
+      lastState: { terminated: terminated(1) },
+      restartCount: 1,
+    })
+  })
+})
+
+describe('a container of unknown state', () => {
+  it('waits', () => {
+    const status = statusOf({ containers: [observedContainer('a', { state: 'unknown' })] })
+    expect(status).toMatchObject({
+      state: { waiting: { reason: 'ContainerStatusUnknown' } },
+      ready: false,
+      started: false,
+    })
+  })
+})
+
+describe('containers of other kinds', () => {
+  it.each([
+    ['an init container that runs', observedContainer('i'), false],
+    ['an init container that has passed', exitedContainer('i', 0), true],
+    ['an init container that has failed', exitedContainer('i', 1), false],
+  ])('%s', (_title, container, ready) => {
+    expect(statusOf({ pod: { containers: ['a'], init: ['i'] }, containers: [container] }, 'init').ready).toBe(
+      ready,
+    )
+  })
+
+  it.each([
+    ['a sidecar that runs', observedContainer('i'), true],
+    ['a sidecar that has ended', exitedContainer('i', 0), false],
+  ])('%s', (_title, container, ready) => {
+    const pod = { containers: ['a'], init: [sidecar('i')] }
+    expect(statusOf({ pod, containers: [container] }, 'init').ready).toBe(ready)
+  })
+
+  it.each([
+    ['an init container of which nothing is left has passed where main containers run', 'i', true],
+    ['a sidecar of which nothing is left waits', sidecar('i'), false],
+  ])('%s', (_title, init, passed) => {
+    const pod = { containers: ['a'], init: [init] }
+    const { state, ready } = statusOf({ pod, containers: [observedContainer('a')] }, 'init')
+    expect({ passed: state.terminated?.reason === 'Completed', ready }).toEqual({ passed, ready: passed })
+    expect(state.waiting?.reason).toBe(passed ? undefined : 'PodInitializing')
+  })
+
+  it('an ephemeral container is never ready', () => {
+    const pod = { containers: ['a'], ephemeral: ['debug'] }
+    expect(statusOf({ pod, containers: [observedContainer('debug')] }, 'ephemeral')).toMatchObject({
+      state: { running: {} },
+      ready: false,
+    })
+  })
+})
+
+describe('resources', () => {
+  it.each([
+    ['are left out where there are none', {}, {}],
+    [
+      'are those of the spec',
+      { limits: { memory: '1Gi' }, requests: { cpu: '100m' } },
+      {
+        allocatedResources: { cpu: '100m', memory: '1Gi' },
+        resources: { limits: { memory: '1Gi' }, requests: { cpu: '100m', memory: '1Gi' } },
+      },
+    ],
+  ])('%s', (_title, resources, expected) => {
+    const { allocatedResources, resources: shown } = statusOf({
+      pod: { containers: [{ name: 'a', resources }] },
+    })
+    expect({ ...(allocatedResources && { allocatedResources }), ...(shown && { resources: shown }) }).toEqual(
+      expected,
+    )
+  })
+})

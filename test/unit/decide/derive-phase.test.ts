@@ -1,0 +1,325 @@
+import { describe, expect, it } from 'vitest'
+import { derivePhase } from '../../../src/decide/derive-phase.ts'
+import type { PodPhase } from '../../../src/pod/status.ts'
+import {
+  deadSandbox,
+  ended,
+  exitedContainer,
+  observedContainer,
+  observedSandbox,
+  probe,
+  sidecar,
+  statusFacts,
+} from '../../support/pod-builders.ts'
+import type { PodChanges, StatusChanges } from '../../support/pod-builders.ts'
+
+type Row = readonly [title: string, changes: StatusChanges, phase: PodPhase]
+
+const running = (name: string) => observedContainer(name)
+const created = (name: string, restartCount = 0) =>
+  observedContainer(name, { state: 'created', restartCount })
+const ok = (name: string) => exitedContainer(name, 0)
+const bad = (name: string) => exitedContainer(name, 1)
+const two = (restartPolicy: PodChanges['restartPolicy']): PodChanges => ({
+  ...(restartPolicy && { restartPolicy }),
+  containers: ['a', 'b'],
+})
+const backoff = {
+  a: { reason: 'CrashLoopBackOff', message: '' },
+  b: { reason: 'CrashLoopBackOff', message: '' },
+}
+
+const mainRows: readonly Row[] = [
+  ['Always: nothing made', { pod: two('Always') }, 'Pending'],
+  ['Always: all run', { pod: two('Always'), containers: [running('a'), running('b')] }, 'Running'],
+  ['Always: all have ended', { pod: two('Always'), containers: [ok('a'), ok('b')] }, 'Running'],
+  ['Always: all have failed', { pod: two('Always'), containers: [bad('a'), bad('b')] }, 'Running'],
+  ['Always: one runs, one has ended', { pod: two('Always'), containers: [running('a'), ok('b')] }, 'Running'],
+  ['Always: one runs, one is missing', { pod: two('Always'), containers: [running('a')] }, 'Pending'],
+  [
+    'Always: one runs, one was made',
+    { pod: two('Always'), containers: [running('a'), created('b')] },
+    'Pending',
+  ],
+  [
+    'Always: one runs, one is in a backoff',
+    { pod: two('Always'), containers: [running('a'), bad('b')], waiting: backoff },
+    'Running',
+  ],
+  [
+    'Always: one runs, one is being made anew',
+    { pod: two('Always'), containers: [running('a'), created('b', 1), bad('b')] },
+    'Running',
+  ],
+  [
+    'Always: one is being made anew',
+    { pod: { containers: ['a'] }, containers: [created('a', 1), bad('a')] },
+    'Running',
+  ],
+  [
+    'Always: one is of unknown state',
+    { pod: two('Always'), containers: [running('a'), observedContainer('b', { state: 'unknown' })] },
+    'Pending',
+  ],
+  ['Never: nothing made', { pod: two('Never') }, 'Pending'],
+  ['Never: all run', { pod: two('Never'), containers: [running('a'), running('b')] }, 'Running'],
+  ['Never: all have succeeded', { pod: two('Never'), containers: [ok('a'), ok('b')] }, 'Succeeded'],
+  ['Never: all have failed', { pod: two('Never'), containers: [bad('a'), bad('b')] }, 'Failed'],
+  ['Never: one has failed', { pod: two('Never'), containers: [ok('a'), bad('b')] }, 'Failed'],
+  [
+    'Never: one runs, one has succeeded',
+    { pod: two('Never'), containers: [running('a'), ok('b')] },
+    'Running',
+  ],
+  ['Never: one runs, one is missing', { pod: two('Never'), containers: [running('a')] }, 'Pending'],
+  [
+    'Never: one runs, one was made',
+    { pod: two('Never'), containers: [running('a'), created('b')] },
+    'Pending',
+  ],
+  [
+    'Never: the runtime has forgotten it',
+    {
+      pod: two('Never'),
+      sandboxes: [],
+      history: { a: { ended: ended('a', 0) }, b: { ended: ended('b', 0) } },
+    },
+    'Succeeded',
+  ],
+  ['OnFailure: nothing made', { pod: two('OnFailure') }, 'Pending'],
+  ['OnFailure: all run', { pod: two('OnFailure'), containers: [running('a'), running('b')] }, 'Running'],
+  ['OnFailure: all have succeeded', { pod: two('OnFailure'), containers: [ok('a'), ok('b')] }, 'Succeeded'],
+  ['OnFailure: all have failed', { pod: two('OnFailure'), containers: [bad('a'), bad('b')] }, 'Running'],
+  [
+    'OnFailure: one runs, one has succeeded',
+    { pod: two('OnFailure'), containers: [running('a'), ok('b')] },
+    'Running',
+  ],
+  ['OnFailure: one runs, one is missing', { pod: two('OnFailure'), containers: [running('a')] }, 'Pending'],
+  [
+    'OnFailure: one runs, one was made',
+    { pod: two('OnFailure'), containers: [running('a'), created('b')] },
+    'Pending',
+  ],
+  [
+    'OnFailure: one runs, one is in a backoff',
+    { pod: two('OnFailure'), containers: [running('a'), bad('b')], waiting: backoff },
+    'Running',
+  ],
+]
+
+const withPolicy = (a: string, b: string | undefined, restartPolicy: 'Always' | 'Never'): PodChanges => ({
+  restartPolicy,
+  containers: [{ name: 'a', restartPolicy: a }, b === undefined ? 'b' : { name: 'b', restartPolicy: b }],
+})
+const alone = (own: string, restartPolicy: 'Always' | 'Never'): PodChanges => ({
+  restartPolicy,
+  containers: [{ name: 'a', restartPolicy: own }],
+})
+
+const ownPolicyRows: readonly Row[] = [
+  [
+    'own policy Never under Always: failed',
+    { pod: alone('Never', 'Always'), containers: [bad('a')] },
+    'Failed',
+  ],
+  [
+    'own policy OnFailure under Always: failed',
+    { pod: alone('OnFailure', 'Always'), containers: [bad('a')] },
+    'Running',
+  ],
+  [
+    'own policy Always under Always: failed',
+    { pod: alone('Always', 'Always'), containers: [bad('a')] },
+    'Running',
+  ],
+  [
+    'one may run again, one may not',
+    { pod: withPolicy('Always', undefined, 'Never'), containers: [ok('a'), bad('b')] },
+    'Running',
+  ],
+  [
+    'none may run again, one has failed',
+    { pod: withPolicy('Never', 'OnFailure', 'Always'), containers: [bad('a'), ok('b')] },
+    'Failed',
+  ],
+  [
+    'none may run again, all have succeeded',
+    { pod: withPolicy('Never', 'OnFailure', 'Always'), containers: [ok('a'), ok('b')] },
+    'Succeeded',
+  ],
+  [
+    'an exit code rule runs it again',
+    {
+      pod: {
+        restartPolicy: 'Never',
+        containers: [
+          {
+            name: 'a',
+            restartPolicy: 'Never',
+            restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }],
+          },
+        ],
+      },
+      containers: [bad('a')],
+    },
+    'Running',
+  ],
+]
+
+const init = (restartPolicy: 'Always' | 'OnFailure' | 'Never', own?: string): PodChanges => ({
+  restartPolicy,
+  containers: ['a', 'b'],
+  init: [own === undefined ? 'x' : { name: 'x', restartPolicy: own }],
+})
+const both = [running('a'), running('b')]
+
+const initRows: readonly Row[] = [
+  ['init, Always: nothing made', { pod: init('Always') }, 'Pending'],
+  ['init, Always: it runs', { pod: init('Always'), containers: [running('x')] }, 'Pending'],
+  ['init, Always: it failed', { pod: init('Always'), containers: [bad('x')] }, 'Pending'],
+  [
+    'init, Always: it failed and is made anew',
+    { pod: init('Always'), containers: [created('x', 1), bad('x')] },
+    'Pending',
+  ],
+  ['init, Always: it was made', { pod: init('Always'), containers: [created('x')] }, 'Pending'],
+  ['init, Always: it succeeded', { pod: init('Always'), containers: [ok('x')] }, 'Pending'],
+  [
+    'init, Always: it succeeded and the main containers run',
+    { pod: init('Always'), containers: [ok('x'), ...both] },
+    'Running',
+  ],
+  [
+    'init, Always: its remains are gone and the main containers run',
+    { pod: init('Always'), containers: both },
+    'Running',
+  ],
+  ['init, Never: nothing made', { pod: init('Never') }, 'Pending'],
+  ['init, Never: it runs', { pod: init('Never'), containers: [running('x')] }, 'Pending'],
+  ['init, Never: it failed', { pod: init('Never'), containers: [bad('x')] }, 'Failed'],
+  [
+    'init, Never: it failed and the runtime has forgotten it',
+    { pod: init('Never'), sandboxes: [], history: { x: { ended: ended('x', 1) } } },
+    'Failed',
+  ],
+  ['init, Never: it was made', { pod: init('Never'), containers: [created('x')] }, 'Pending'],
+  [
+    'init, Never: it succeeded and the main containers run',
+    { pod: init('Never'), containers: [ok('x'), ...both] },
+    'Running',
+  ],
+  [
+    'init, own policy Never under Always: it failed',
+    { pod: init('Always', 'Never'), containers: [bad('x')] },
+    'Failed',
+  ],
+  [
+    'init, own policy OnFailure under Never: it failed',
+    { pod: init('Never', 'OnFailure'), containers: [bad('x')] },
+    'Pending',
+  ],
+]
+
+const side = (restartPolicy: 'Always' | 'Never'): PodChanges => ({
+  restartPolicy,
+  containers: ['a', 'b'],
+  init: [sidecar('x', { startupProbe: probe })],
+})
+const startedUp = { 'startup x-0': 'success' } as const
+const over = [ok('a'), ok('b')]
+const newSandbox = { sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox] }
+const rerun = (name: string) => observedContainer(name, { sandboxId: 'sandbox-1', restartCount: 1 })
+
+const sidecarRows: readonly Row[] = [
+  ['sidecar: nothing made', { pod: side('Always') }, 'Pending'],
+  ['sidecar: it runs', { pod: side('Always'), containers: [running('x')] }, 'Pending'],
+  ['sidecar: it has ended', { pod: side('Always'), containers: [ok('x')] }, 'Pending'],
+  ['sidecar: it has failed', { pod: side('Never'), containers: [bad('x')] }, 'Pending'],
+  ['sidecar: it was made', { pod: side('Always'), containers: [created('x')] }, 'Pending'],
+  [
+    'sidecar: it has started, one of two runs',
+    { pod: side('Always'), containers: [running('x'), running('a')], verdicts: startedUp },
+    'Pending',
+  ],
+  [
+    'sidecar: it has started, all run',
+    { pod: side('Always'), containers: [running('x'), ...both], verdicts: startedUp },
+    'Running',
+  ],
+  [
+    'sidecar: it starts again, all run',
+    { pod: side('Always'), containers: [running('x'), ...both] },
+    'Running',
+  ],
+  ['sidecar: it has ended, all run', { pod: side('Always'), containers: [ok('x'), ...both] }, 'Running'],
+  [
+    'sidecar: it is in a backoff, all run',
+    { pod: side('Always'), containers: [bad('x'), ...both], waiting: { x: backoff.a } },
+    'Running',
+  ],
+  [
+    'sidecar: it runs in a new sandbox, the others have not begun',
+    { pod: side('Always'), ...newSandbox, containers: [rerun('x'), bad('a'), bad('b')] },
+    'Pending',
+  ],
+  [
+    'sidecar, Never: it has started, all have succeeded',
+    { pod: side('Never'), containers: [running('x'), ...over], verdicts: startedUp },
+    'Running',
+  ],
+  [
+    'sidecar, Never: it starts again, all have succeeded',
+    { pod: side('Never'), containers: [running('x'), ...over] },
+    'Running',
+  ],
+  [
+    'sidecar, Never: all have succeeded, it too',
+    { pod: side('Never'), containers: [ok('x'), ...over] },
+    'Succeeded',
+  ],
+  [
+    'sidecar, Never: all have succeeded, it has failed',
+    { pod: side('Never'), containers: [bad('x'), ...over] },
+    'Succeeded',
+  ],
+  [
+    'sidecar, Never: all have succeeded, it is in a backoff',
+    { pod: side('Never'), containers: [bad('x'), ...over], waiting: { x: backoff.a } },
+    'Succeeded',
+  ],
+]
+
+const mixed: PodChanges = { containers: ['a'], init: ['x', sidecar('y')] }
+
+const rerunRows: readonly Row[] = [
+  [
+    'new sandbox: init and sidecar run, the old main container seems to',
+    { pod: mixed, ...newSandbox, containers: [rerun('x'), rerun('y'), running('a')] },
+    'Pending',
+  ],
+  [
+    'new sandbox: init and sidecar run, the old main container has ended',
+    { pod: mixed, ...newSandbox, containers: [rerun('x'), rerun('y'), bad('a')] },
+    'Pending',
+  ],
+  [
+    'init passed, sidecar runs, main container is to run again',
+    { pod: mixed, containers: [ok('x'), running('y'), ok('a')] },
+    'Running',
+  ],
+  [
+    'init passed, sidecar and main container run',
+    { pod: mixed, containers: [ok('x'), running('y'), running('a')] },
+    'Running',
+  ],
+]
+
+describe('derivePhase', () => {
+  it.each([...mainRows, ...ownPolicyRows, ...initRows, ...sidecarRows, ...rerunRows])(
+    '%s',
+    (_title, changes, phase) => {
+      expect(derivePhase(statusFacts(changes))).toBe(phase)
+    },
+  )
+})

@@ -1,0 +1,297 @@
+import { describe, expect, it } from 'vitest'
+import { deriveStatus } from '../../../src/decide/derive-status.ts'
+import type { PodCondition } from '../../../src/pod/status.ts'
+import {
+  bornMs,
+  deadSandbox,
+  ended,
+  exitedContainer,
+  nowMs,
+  observedContainer,
+  observedSandbox,
+  probe,
+  sidecar,
+  statusFacts,
+} from '../../support/pod-builders.ts'
+import type { PodChanges, StatusChanges } from '../../support/pod-builders.ts'
+
+function condition(type: string, changes: StatusChanges): Partial<PodCondition> {
+  const found = deriveStatus(statusFacts(changes)).status.conditions.find((entry) => entry.type === type)
+  if (found === undefined) throw new Error(`no condition ${type}`)
+  const { lastTransitionTime: _at, type: _type, ...rest } = found
+  return rest
+}
+
+const running = (name: string) => observedContainer(name)
+const two: PodChanges = { containers: ['a', { name: 'b', readinessProbe: probe }] }
+const once = { restartPolicy: 'Never', containers: ['a'] } as const
+const done = [exitedContainer('a', 0)]
+const isTrue = { status: 'True' }
+
+describe('ContainersReady and Ready', () => {
+  const notReady = (names: string) => ({
+    status: 'False',
+    reason: 'ContainersNotReady',
+    message: `containers with unready status: [${names}]`,
+  })
+  it.each([
+    ['nothing has been made', { pod: two }, notReady('a b')],
+    [
+      'all are ready',
+      { pod: two, containers: [running('a'), running('b')], verdicts: { 'readiness b-0': 'success' } },
+      isTrue,
+    ],
+    ['one is missing', { pod: two, containers: [running('a')] }, notReady('b')],
+    [
+      'one has not passed its readiness probe',
+      { pod: two, containers: [running('a'), running('b')] },
+      notReady('b'),
+    ],
+    [
+      'one fails its readiness probe',
+      { pod: two, containers: [running('a'), running('b')], verdicts: { 'readiness b-0': 'failure' } },
+      notReady('b'),
+    ],
+    [
+      'one has ended',
+      {
+        pod: two,
+        containers: [exitedContainer('a', 0), running('b')],
+        verdicts: { 'readiness b-0': 'success' },
+      },
+      notReady('a'),
+    ],
+    [
+      'one has not passed its startup probe',
+      { pod: { containers: [{ name: 'a', startupProbe: probe }] }, containers: [running('a')] },
+      notReady('a'),
+    ],
+    ['the pod has succeeded', { pod: once, containers: done }, { status: 'False', reason: 'PodCompleted' }],
+    [
+      'the pod has failed',
+      { pod: once, containers: [exitedContainer('a', 1)] },
+      { status: 'False', reason: 'PodFailed' },
+    ],
+    [
+      'a sidecar is missing',
+      {
+        pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2')] },
+        containers: [running('a'), running('s1')],
+      },
+      notReady('s2'),
+    ],
+    [
+      'all are ready, sidecars too',
+      {
+        pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2')] },
+        containers: [running('a'), running('s1'), running('s2')],
+      },
+      isTrue,
+    ],
+    [
+      'a sidecar is not ready',
+      {
+        pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2', { readinessProbe: probe })] },
+        containers: [running('a'), running('s1'), running('s2')],
+      },
+      notReady('s2'),
+    ],
+    [
+      'an init container has ended, as it should',
+      { pod: { containers: ['a'], init: ['i'] }, containers: [running('a'), exitedContainer('i', 0)] },
+      isTrue,
+    ],
+  ] as const satisfies readonly (readonly [string, StatusChanges, object])[])(
+    'when %s',
+    (_title, changes, expected) => {
+      expect(condition('ContainersReady', changes)).toEqual(expected)
+      expect(condition('Ready', changes)).toEqual(expected)
+    },
+  )
+})
+
+describe('Initialized', () => {
+  const incomplete = (names: string) => ({
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: `containers with incomplete status: [${names}]`,
+  })
+  const inits = (...init: NonNullable<PodChanges['init']>): PodChanges => ({ containers: ['a'], init })
+  it.each([
+    ['without init containers', { pod: { containers: ['a'] } }, isTrue],
+    ['before the first one has run', { pod: inits('i') }, incomplete('i')],
+    [
+      'when all have passed',
+      { pod: inits('i', 'j'), containers: [exitedContainer('i', 0), exitedContainer('j', 0)] },
+      isTrue,
+    ],
+    ['when one is missing', { pod: inits('i', 'j'), containers: [exitedContainer('i', 0)] }, incomplete('j')],
+    [
+      'while one runs',
+      { pod: inits('i', 'j'), containers: [exitedContainer('i', 0), running('j')] },
+      incomplete('j'),
+    ],
+    [
+      'when one has failed',
+      { pod: inits('i', 'j'), containers: [exitedContainer('i', 1)] },
+      incomplete('i j'),
+    ],
+    [
+      'when the pod has succeeded',
+      { pod: { ...inits('i'), restartPolicy: 'Never' }, containers: [exitedContainer('i', 0), ...done] },
+      { status: 'True', reason: 'PodCompleted' },
+    ],
+    [
+      'before a sidecar has started',
+      { pod: inits(sidecar('s', { startupProbe: probe })), containers: [running('s')] },
+      incomplete('s'),
+    ],
+    ['when a sidecar has started', { pod: inits(sidecar('s')), containers: [running('s')] }, isTrue],
+    [
+      'while a sidecar starts again beside a main container',
+      { pod: inits(sidecar('s', { startupProbe: probe })), containers: [running('s'), running('a')] },
+      isTrue,
+    ],
+    [
+      'when the remains of an init container are gone',
+      { pod: inits('i'), containers: [exitedContainer('a', 1)] },
+      isTrue,
+    ],
+  ] as const satisfies readonly (readonly [string, StatusChanges, object])[])(
+    '%s',
+    (_title, changes, expected) => {
+      expect(condition('Initialized', changes)).toEqual(expected)
+    },
+  )
+})
+
+describe('PodReadyToStartContainers', () => {
+  it.each([
+    ['without a sandbox', { sandboxes: [] }, 'False'],
+    ['when the sandbox is not ready', { sandboxes: [observedSandbox({ ready: false })] }, 'False'],
+    ['when the sandbox has no address', { sandboxes: [observedSandbox({ ips: [] })] }, 'False'],
+    ['when the sandbox has an address', {}, 'True'],
+    [
+      'on the host network',
+      { pod: { spec: { hostNetwork: true } }, sandboxes: [observedSandbox({ ips: [], hostNetwork: true })] },
+      'True',
+    ],
+  ] as const satisfies readonly (readonly [string, StatusChanges, string])[])(
+    '%s',
+    (_title, changes, status) => {
+      expect(condition('PodReadyToStartContainers', changes)).toEqual({ status })
+    },
+  )
+})
+
+describe('the times of conditions', () => {
+  const facts = statusFacts({ pod: { containers: ['a'] }, containers: [running('a')] })
+
+  it('are those of the change', () => {
+    const first = deriveStatus(facts)
+    const ready = (status: ReturnType<typeof deriveStatus>) =>
+      status.status.conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime
+    expect(ready(first)).toBe('2026-01-01T01:00:00Z')
+    const record = { ...facts.record, conditions: first.conditions }
+    const later = deriveStatus({ ...facts, record, nowMs: nowMs + 60_000 })
+    expect(ready(later)).toBe('2026-01-01T01:00:00Z')
+    expect(later.conditions).toBe(first.conditions)
+    const gone = { ...facts, record, nowMs: nowMs + 60_000, observed: { ...facts.observed, containers: [] } }
+    expect(ready(deriveStatus(gone))).toBe('2026-01-01T01:01:00Z')
+    expect(deriveStatus(gone).conditions['PodScheduled']).toEqual(first.conditions['PodScheduled'])
+  })
+})
+
+describe('deriveStatus', () => {
+  it('gives addresses, class and start', () => {
+    const { status } = deriveStatus(
+      statusFacts({
+        sandboxes: [observedSandbox({ ips: ['10.0.0.10', 'fd00::10'] })],
+        record: { startedAtMs: bornMs + 1234 },
+      }),
+    )
+    expect(status).toMatchObject({
+      phase: 'Pending',
+      hostIP: '192.168.1.2',
+      hostIPs: [{ ip: '192.168.1.2' }, { ip: 'fd00::2' }],
+      podIP: '10.0.0.10',
+      podIPs: [{ ip: '10.0.0.10' }, { ip: 'fd00::10' }],
+      startTime: '2026-01-01T00:00:01Z',
+      qosClass: 'BestEffort',
+    })
+    expect(status).not.toHaveProperty('initContainerStatuses')
+    expect(status).not.toHaveProperty('ephemeralContainerStatuses')
+    expect(status).not.toHaveProperty('reason')
+  })
+
+  it('gives the addresses of the host to a pod on its network', () => {
+    const { status } = deriveStatus(
+      statusFacts({
+        pod: { spec: { hostNetwork: true } },
+        sandboxes: [observedSandbox({ ips: [], hostNetwork: true })],
+      }),
+    )
+    expect(status.podIPs).toEqual([{ ip: '192.168.1.2' }, { ip: 'fd00::2' }])
+  })
+
+  it('gives no address where there is none', () => {
+    const { status } = deriveStatus(statusFacts({ sandboxes: [], hostIps: [] }))
+    expect(status).not.toHaveProperty('podIP')
+    expect(status).not.toHaveProperty('hostIP')
+  })
+
+  it('says why a pod may not run for now, as long as it is Pending', () => {
+    const blocked = { reason: 'Blocked', message: 'host port 80/TCP is held by pod default/other' }
+    expect(deriveStatus(statusFacts({ sandboxes: [], blocked })).status).toMatchObject({
+      phase: 'Pending',
+      ...blocked,
+    })
+    const runs = deriveStatus(
+      statusFacts({ pod: { containers: ['a'] }, containers: [running('a')], blocked }),
+    ).status
+    expect(runs.phase).toBe('Running')
+    expect(runs).not.toHaveProperty('reason')
+  })
+
+  it('keeps a pod Failed that was made so, whatever its containers say', () => {
+    const failed = { reason: 'DeadlineExceeded', message: 'too long' }
+    const { status } = deriveStatus(
+      statusFacts({ pod: { containers: ['a'] }, containers: [running('a')], record: { failed } }),
+    )
+    expect(status).toMatchObject({ phase: 'Failed', ...failed })
+    expect(status.conditions.find(({ type }) => type === 'Ready')).toMatchObject({
+      status: 'False',
+      reason: 'PodFailed',
+    })
+  })
+
+  it('keeps a pod Succeeded that the runtime has forgotten', () => {
+    const { status } = deriveStatus(
+      statusFacts({ pod: once, sandboxes: [], history: { a: { ended: ended('a', 0) } } }),
+    )
+    expect(status.phase).toBe('Succeeded')
+    expect(status.containerStatuses?.[0]?.state.terminated).toMatchObject({
+      exitCode: 0,
+      reason: 'Completed',
+    })
+  })
+
+  it('falls back to Pending when the pod is begun anew', () => {
+    const { status } = deriveStatus(
+      statusFacts({ sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox], containers: [] }),
+    )
+    expect(status.phase).toBe('Pending')
+    expect(status.containerStatuses?.map(({ state }) => state.waiting?.reason)).toEqual(
+      Array(3).fill('ContainerCreating'),
+    )
+  })
+
+  it('tells of all kinds of containers apart', () => {
+    const { status } = deriveStatus(
+      statusFacts({ pod: { containers: ['a'], init: ['i'], ephemeral: ['debug'] } }),
+    )
+    expect(status.initContainerStatuses?.map(({ name }) => name)).toEqual(['i'])
+    expect(status.containerStatuses?.map(({ name }) => name)).toEqual(['a'])
+    expect(status.ephemeralContainerStatuses?.map(({ name }) => name)).toEqual(['debug'])
+  })
+})

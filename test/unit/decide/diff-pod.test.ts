@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { diffPod } from '../../../src/decide/diff-pod.ts'
+import { makePod, sidecar } from '../../support/pod-builders.ts'
+import type { PodChanges } from '../../support/pod-builders.ts'
+
+const base: PodChanges = {
+  metadata: { labels: { app: 'web' } },
+  containers: [{ name: 'a', env: [{ name: 'X', value: '1' }] }],
+  init: ['i', sidecar('s')],
+  spec: { activeDeadlineSeconds: 60 },
+}
+
+describe('diffPod', () => {
+  it.each([
+    ['nothing', {}, 'same'],
+    ['a label', { metadata: { labels: { app: 'shop' } } }, 'in-place'],
+    ['an annotation', { metadata: { labels: { app: 'web' }, annotations: { note: 'x' } } }, 'in-place'],
+    [
+      'the image of a container',
+      { containers: [{ name: 'a', image: 'busybox:2', env: [{ name: 'X', value: '1' }] }] },
+      'in-place',
+    ],
+    [
+      'the image of a container to one that is always pulled',
+      { containers: [{ name: 'a', image: 'busybox', env: [{ name: 'X', value: '1' }] }] },
+      'in-place',
+    ],
+    [
+      'the image of an init container',
+      { init: [{ name: 'i', image: 'busybox:2' }, sidecar('s')] },
+      'in-place',
+    ],
+    ['the image of a sidecar', { init: ['i', sidecar('s', { image: 'busybox:2' })] }, 'in-place'],
+    ['the deadline', { spec: { activeDeadlineSeconds: 30 } }, 'in-place'],
+    ['an environment variable', { containers: [{ name: 'a', env: [{ name: 'X', value: '2' }] }] }, 'replace'],
+    [
+      'the command',
+      { containers: [{ name: 'a', command: ['x'], env: [{ name: 'X', value: '1' }] }] },
+      'replace',
+    ],
+    ['a container more', { containers: [{ name: 'a', env: [{ name: 'X', value: '1' }] }, 'b'] }, 'replace'],
+    ['the name of a container', { containers: [{ name: 'b', env: [{ name: 'X', value: '1' }] }] }, 'replace'],
+    ['the order of the init containers', { init: [sidecar('s'), 'i'] }, 'replace'],
+    [
+      'a probe',
+      {
+        containers: [
+          { name: 'a', env: [{ name: 'X', value: '1' }], livenessProbe: { tcpSocket: { port: 80 } } },
+        ],
+      },
+      'replace',
+    ],
+    ['the restart policy', { restartPolicy: 'Never' }, 'replace'],
+    ['the network', { spec: { activeDeadlineSeconds: 60, hostNetwork: true } }, 'replace'],
+    ['the grace', { spec: { activeDeadlineSeconds: 60, terminationGracePeriodSeconds: 5 } }, 'replace'],
+  ] as const satisfies readonly (readonly [string, PodChanges, string])[])(
+    '%s: %s',
+    (_what, changes, expected) => {
+      expect(diffPod(makePod(base), makePod({ ...base, ...changes }))).toBe(expected)
+    },
+  )
+
+  it('takes a default that is written out for no change', () => {
+    const spec = { activeDeadlineSeconds: 60, terminationGracePeriodSeconds: 30, dnsPolicy: 'ClusterFirst' }
+    expect(diffPod(makePod(base), makePod({ ...base, spec }))).toBe('same')
+  })
+})

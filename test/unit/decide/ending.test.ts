@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest'
+import { computeEndingActions } from '../../../src/decide/compute-ending-actions.ts'
+import {
+  computeTerminationWaves,
+  endingDeadlineMs,
+  preStopIsDue,
+  stopSeconds,
+} from '../../../src/decide/termination-order.ts'
+import type { ObservedPod } from '../../../src/pod/observed.ts'
+import {
+  actionsOf,
+  deadSandbox,
+  exitedContainer,
+  makePod,
+  nowMs,
+  observedContainer,
+  observedPod,
+  sidecar,
+} from '../../support/pod-builders.ts'
+
+const nothing = { sandboxes: [], containers: [] }
+
+describe('computeEndingActions', () => {
+  it.each([
+    ['stops what runs', { containers: [observedContainer('a')] }, true, 'stop', ['stop-pod']],
+    [
+      'stops what may run',
+      { sandboxes: [deadSandbox], containers: [observedContainer('a', { state: 'unknown' })] },
+      true,
+      'stop',
+      ['stop-pod'],
+    ],
+    ['stops a sandbox that is ready', {}, true, 'stop', ['stop-pod']],
+    ['stops a sandbox that died by itself once', { sandboxes: [deadSandbox] }, false, 'stop', ['stop-pod']],
+    [
+      'removes what is left when all was stopped',
+      {
+        sandboxes: [deadSandbox],
+        containers: [exitedContainer('a', 0), observedContainer('b', { state: 'created' })],
+      },
+      true,
+      'remove',
+      ['remove a-0 b-0', 'remove sandbox-0'],
+    ],
+    ['has nothing to do for a pod that never began', nothing, false, 'remove', []],
+    ['has nothing to do for a pod that is gone', nothing, true, 'remove', []],
+    [
+      'removes containers that have lost their sandbox',
+      { sandboxes: [], containers: [exitedContainer('a', 0)] },
+      false,
+      'remove',
+      ['remove a-0'],
+    ],
+  ] as const satisfies readonly (readonly [
+    string,
+    Partial<ObservedPod>,
+    boolean,
+    string,
+    readonly string[],
+  ])[])('%s', (_title, changes, stoppedBefore, kind, actions) => {
+    const plan = computeEndingActions(observedPod(changes), { stoppedBefore })
+    expect({ kind: plan.kind, actions: actionsOf(plan) }).toEqual({ kind, actions })
+  })
+})
+
+describe('computeTerminationWaves', () => {
+  const names = (
+    observed: ObservedPod,
+    pod = makePod({ init: [sidecar('s1'), 'i', sidecar('s2')], ephemeral: ['debug'] }),
+  ) => computeTerminationWaves(observed, pod).map((wave) => wave.map(({ name }) => name))
+  const all = ['a', 's1', 'b', 's2', 'debug'].map((name) => observedContainer(name))
+
+  it('stops sidecars after the main containers, in reverse order', () => {
+    expect(names(observedPod({ containers: all }))).toEqual([['a', 'b', 'debug'], ['s2'], ['s1']])
+  })
+
+  it('stops an init container that runs in the first wave', () => {
+    const containers = [observedContainer('i'), observedContainer('s1')]
+    expect(names(observedPod({ containers }))).toEqual([['i'], ['s1']])
+  })
+
+  it('makes no waves of what has ended', () => {
+    const containers = [
+      exitedContainer('a', 0),
+      observedContainer('s2', { state: 'created' }),
+      observedContainer('s1'),
+    ]
+    expect(names(observedPod({ containers }))).toEqual([['s1']])
+    expect(names(observedPod())).toEqual([])
+  })
+
+  it('stops what may still run', () => {
+    const containers = [
+      observedContainer('a', { state: 'unknown' }),
+      observedContainer('s1', { state: 'unknown' }),
+    ]
+    expect(names(observedPod({ containers }))).toEqual([['a'], ['s1']])
+  })
+
+  it('stops all containers of an orphan at once', () => {
+    const waves = computeTerminationWaves(observedPod({ containers: all }), undefined)
+    expect(waves.map((wave) => wave.length)).toEqual([5])
+  })
+})
+
+describe('what is left of a grace', () => {
+  it.each([
+    ['the whole seconds up to the deadline', 10_000, 10],
+    ['a part of a second as a whole one', 9001, 10],
+    ['at least two seconds', 500, 2],
+    ['two seconds after the deadline', -60_000, 2],
+  ])('is %s', (_title, leftMs, seconds) => {
+    expect(stopSeconds(nowMs + leftMs, nowMs)).toBe(seconds)
+  })
+
+  it.each([
+    ['counts from the request', nowMs - 4000, nowMs + 26_000],
+    ['lies in the past when it is over', nowMs - 60_000, nowMs - 30_000],
+    ['is never longer than the grace, whatever the clock did', nowMs + 3_600_000, nowMs + 30_000],
+  ])('%s', (_title, requestedAtMs, deadlineMs) => {
+    expect(endingDeadlineMs({ requestedAtMs, graceSeconds: 30 }, nowMs)).toBe(deadlineMs)
+  })
+})
+
+describe('preStopIsDue', () => {
+  it.each([
+    ['for a container that runs', [], 'running', true],
+    ['for one whose hook another ending of the name has begun', ['a-7'], 'running', true],
+    ['not twice', ['a-0'], 'running', false],
+    ['not for one of unknown state', [], 'unknown', false],
+    ['not for one that has ended', [], 'exited', false],
+  ] as const)('%s', (_title, begun, state, due) => {
+    expect(preStopIsDue(begun, observedContainer('a', { state }))).toBe(due)
+  })
+})

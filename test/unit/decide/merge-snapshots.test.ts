@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { mergeSnapshots } from '../../../src/decide/merge-snapshots.ts'
+import type { Place, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+
+function document(name: string, place: Place): PodDocument {
+  const manifest = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'main', image: 'busybox' }] },
+  }
+  return { pod: podFromManifest(manifest), manifest, place }
+}
+
+function snapshot(source: SourceName, ...pods: PodDocument[]): SourceSnapshot {
+  return { source, location: source, ready: true, pods, objects: [], problems: [] }
+}
+
+function resolve(
+  snapshots: readonly SourceSnapshot[],
+  incumbent?: { readonly source: SourceName; readonly path: string },
+) {
+  const { wanted, problems } = mergeSnapshots(snapshots, (key) =>
+    key === 'default/web' ? incumbent : undefined,
+  )
+  return {
+    desired: [...wanted.values()].map(
+      ({ source, document: { pod, place } }) => `${source} ${place.path} ${pod.metadata.name}`,
+    ),
+    problems,
+  }
+}
+
+const inB = document('web', { path: 'b.yaml', line: 1 })
+const inA = document('web', { path: 'a.yaml', line: 1 })
+const inALater = document('web', { path: 'a.yaml', line: 9 })
+const atUrl = document('web', { path: 'http://host/pods', line: 4 })
+
+describe('mergeSnapshots', () => {
+  it('leaves objects that stand in one place alone', () => {
+    const other = document('db', { path: 'b.yaml' })
+    expect(resolve([snapshot('file', inA, other)])).toEqual({
+      desired: ['file a.yaml web', 'file b.yaml db'],
+      problems: [],
+    })
+  })
+
+  it.each([
+    ['the order of the paths', [snapshot('file', inA, inB)], undefined, 'file a.yaml web'],
+    ['the order of the lines', [snapshot('file', inA, inALater)], undefined, 'file a.yaml web'],
+    [
+      'the order of the sources',
+      [snapshot('file', inB), snapshot('http', atUrl)],
+      undefined,
+      'file b.yaml web',
+    ],
+    ['the incumbent', [snapshot('file', inA, inB)], { source: 'file', path: 'b.yaml' }, 'file b.yaml web'],
+    [
+      'the incumbent of another source',
+      [snapshot('file', inA), snapshot('http', atUrl)],
+      { source: 'http', path: 'http://host/pods' },
+      'http http://host/pods web',
+    ],
+    [
+      'the order again once the incumbent is gone',
+      [snapshot('file', inA, inB)],
+      { source: 'file', path: 'gone.yaml' },
+      'file a.yaml web',
+    ],
+  ] as const)('goes by %s', (_what, snapshots, incumbent, expected) => {
+    const { desired, problems } = resolve(snapshots, incumbent)
+    expect(desired).toEqual([expected])
+    expect(problems).toHaveLength(1)
+  })
+
+  it('names both places, and keeps what the sources say is wrong', () => {
+    const own = { severity: 'error', place: { path: 'c.yaml' }, message: 'bad' } as const
+    const { problems } = resolve([{ ...snapshot('file', inA, inB), problems: [own] }])
+    expect(problems).toMatchObject([own, { place: { path: 'b.yaml', line: 1 }, object: 'default/web' }])
+    expect(problems[1]?.message).toContain('a.yaml')
+  })
+})

@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { admitPod } from '../../../src/decide/admit-pod.ts'
+import { computeAllocatable } from '../../../src/decide/allocatable.ts'
+import { preflightPod } from '../../../src/decide/preflight-pod.ts'
+import type { PreflightFacts } from '../../../src/decide/preflight-pod.ts'
+import { resolveClasses } from '../../../src/decide/resolve-classes.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { withClasses } from '../../../src/pod/pod-classes.ts'
+import type { RuntimeFeatures } from '../../../src/pod/runtime-features.ts'
+import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+
+function podOf(spec: JsonObject = {}, requests: JsonObject = {}): Pod {
+  return podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { containers: [{ name: 'app', image: 'a', resources: { requests } }], ...spec },
+  })
+}
+
+const gib = 2 ** 30
+
+describe('computeAllocatable', () => {
+  it('is the machine without its reservations and huge pages', () => {
+    const capacity = { cpus: 4, memoryBytes: 8 * gib, hugePagesBytes: new Map([['2Mi', gib]]) }
+    expect(computeAllocatable(capacity, [{ cpu: '500m', memory: '1Gi' }, { cpu: '0.5' }])).toEqual({
+      cpu: '3000m',
+      memory: String(6 * gib),
+      'hugepages-2Mi': String(gib),
+    })
+  })
+
+  it('is never less than nothing', () => {
+    const capacity = { cpus: 1, memoryBytes: gib, hugePagesBytes: new Map<string, number>() }
+    expect(computeAllocatable(capacity, [{ cpu: '2', memory: '2Gi' }])).toEqual({ cpu: '0m', memory: '0' })
+  })
+})
+
+describe('admitPod', () => {
+  const limits = { maxPods: 10, allocatable: { cpu: '2', memory: '1Gi', 'hugepages-2Mi': '4Mi' } }
+  const neighbour = { key: 'default/other', pod: podOf({}, { cpu: '1500m', memory: '512Mi' }) }
+
+  it.each<[JsonObject, string | undefined, string]>([
+    [{ cpu: '500m', memory: '512Mi' }, undefined, ''],
+    [{ cpu: '501m' }, 'OutOfcpu', 'cpu, requested: 501, used: 1500, capacity: 2000'],
+    [
+      { memory: '513Mi' },
+      'OutOfmemory',
+      'memory, requested: 537919488, used: 536870912, capacity: 1073741824',
+    ],
+    [
+      { cpu: '1m', 'hugepages-1Gi': '1Gi' },
+      'OutOfhugepages-1Gi',
+      'hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0',
+    ],
+    [{}, undefined, ''],
+  ])('of %j beside a neighbour', (requests, reason, numbers) => {
+    const admission = admitPod(podOf({}, requests), [neighbour], limits)
+    expect(admission).toEqual(
+      reason === undefined
+        ? { kind: 'admitted' }
+        : { kind: 'rejected', reason, message: `Node didn't have enough resource: ${numbers}` },
+    )
+  })
+
+  it('counts the overhead of a RuntimeClass', () => {
+    const classes = { runtimeHandler: 'kata', overhead: { cpu: '200m' } }
+    const admission = admitPod(withClasses(podOf({}, { cpu: '400m' }), classes), [neighbour], limits)
+    expect(admission).toMatchObject({ reason: 'OutOfcpu' })
+  })
+
+  it('gives freely what isn’t counted', () => {
+    expect(admitPod(podOf({}, { cpu: '99' }), [], { maxPods: 1 })).toEqual({ kind: 'admitted' })
+  })
+})
+
+describe('resolveClasses', () => {
+  const facts = {
+    runtimeClasses: new Map([
+      ['gvisor', { handler: 'runsc', overhead: { memory: '64Mi' } }],
+      ['plain', { handler: 'runc' }],
+      ['odd', { handler: 'none-such' }],
+    ]),
+    priorityClasses: new Map([
+      ['high', { value: 1000, globalDefault: false }],
+      ['usual', { value: 7, globalDefault: true }],
+    ]),
+    handlers: new Map([
+      ['', { userNamespaces: false, recursiveReadOnlyMounts: false }],
+      ['runc', { userNamespaces: false, recursiveReadOnlyMounts: false }],
+      ['runsc', { userNamespaces: false, recursiveReadOnlyMounts: false }],
+    ]),
+  }
+
+  it.each<[JsonObject, object]>([
+    [{}, { runtimeHandler: '', priority: 7 }],
+    [{ runtimeClassName: 'plain' }, { runtimeHandler: 'runc', priority: 7 }],
+    [
+      { runtimeClassName: 'gvisor', priorityClassName: 'high' },
+      { runtimeHandler: 'runsc', overhead: { memory: '64Mi' }, priority: 1000 },
+    ],
+    [
+      { runtimeClassName: 'gvisor', overhead: { memory: '65536Ki' } },
+      { runtimeHandler: 'runsc', overhead: { memory: '64Mi' }, priority: 7 },
+    ],
+    [{ priorityClassName: 'system-node-critical' }, { runtimeHandler: '', priority: 2_000_001_000 }],
+    [
+      { priorityClassName: 'high', priority: 1000 },
+      { runtimeHandler: '', priority: 1000 },
+    ],
+    [{ priority: 12 }, { runtimeHandler: '', priority: 12 }],
+  ])('of %j are %j', (spec, classes) => {
+    expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'resolved', classes })
+  })
+
+  it.each<[JsonObject, string]>([
+    [
+      { runtimeClassName: 'kata' },
+      'RuntimeClass "kata" not found; there are gvisor, odd, plain. Add a RuntimeClass document, or name it in runtimeClasses of the config',
+    ],
+    [
+      { runtimeClassName: 'odd' },
+      'the container runtime has no handler "none-such" of RuntimeClass "odd"; it has runc, runsc',
+    ],
+    [
+      { overhead: { cpu: '1' } },
+      'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead',
+    ],
+    [
+      { runtimeClassName: 'gvisor', overhead: { memory: '1Mi' } },
+      "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+    ],
+    [
+      { priorityClassName: 'low' },
+      'no PriorityClass with name low was found; there are high, system-cluster-critical, system-node-critical, usual',
+    ],
+    [
+      { priorityClassName: 'high', priority: 1 },
+      'the integer value of priority (1) must not be provided in pod spec; priority admission controller computed 1000 from the given PriorityClass name',
+    ],
+  ])('of %j are refused', (spec, message) => {
+    expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'refused', message })
+  })
+
+  it('trusts a runtime that doesn’t tell its handlers', () => {
+    const resolved = resolveClasses(podOf({ runtimeClassName: 'odd' }).spec, {
+      ...facts,
+      handlers: undefined,
+    })
+    expect(resolved).toMatchObject({ kind: 'resolved' })
+  })
+})
+
+describe('preflightPod', () => {
+  const runtime: RuntimeFeatures = {
+    runtime: 'containerd 1.6.20',
+    handlers: new Map([['', { userNamespaces: false, recursiveReadOnlyMounts: false }]]),
+    supplementalGroupsPolicy: false,
+    imageVolumes: false,
+  }
+  const facts: PreflightFacts = {
+    runtime,
+    runtimeHandler: '',
+    allowedUnsafeSysctls: ['net.core.*', 'kernel.msgmax'],
+    appArmor: false,
+  }
+  const context = (securityContext: JsonObject): JsonObject => ({ securityContext })
+  const sysctl = (name: string): JsonObject => context({ sysctls: [{ name, value: '1' }] })
+
+  it.each<[JsonObject, Partial<PreflightFacts>, string | undefined]>([
+    [{}, {}, undefined],
+    [{}, { runtime: undefined }, undefined],
+    [sysctl('net.ipv4.tcp_syncookies'), {}, undefined],
+    [sysctl('net/ipv4/tcp_syncookies'), {}, undefined],
+    [sysctl('net.core.somaxconn'), {}, undefined],
+    [sysctl('kernel.msgmax'), {}, undefined],
+    [sysctl('kernel.msgmnb'), {}, 'SysctlForbidden: forbidden sysctl: "kernel.msgmnb" not allowlisted'],
+    [
+      sysctl('vm.swappiness'),
+      { allowedUnsafeSysctls: ['vm.*'] },
+      'SysctlForbidden: forbidden sysctl: "vm.swappiness" not allowlisted',
+    ],
+    [
+      { ...sysctl('kernel.msgmax'), hostIPC: true },
+      {},
+      'SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowed with host IPC enabled',
+    ],
+    [
+      { ...sysctl('net.ipv4.tcp_syncookies'), hostNetwork: true },
+      {},
+      'SysctlForbidden: forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host Net enabled',
+    ],
+    [
+      context({ appArmorProfile: { type: 'RuntimeDefault' } }),
+      {},
+      'AppArmor: Cannot enforce AppArmor: AppArmor is not enabled on the host',
+    ],
+    [context({ appArmorProfile: { type: 'RuntimeDefault' } }), { appArmor: true }, undefined],
+    [context({ appArmorProfile: { type: 'Unconfined' } }), {}, undefined],
+    [context({ supplementalGroupsPolicy: 'Merge' }), {}, undefined],
+    [
+      context({ supplementalGroupsPolicy: 'Strict' }),
+      {},
+      'RuntimeUnsupported: not supported by this container runtime (containerd 1.6.20): spec.securityContext.supplementalGroupsPolicy: Strict needs containerd 2.0',
+    ],
+    [
+      context({ supplementalGroupsPolicy: 'Strict' }),
+      { runtime: { ...runtime, supplementalGroupsPolicy: true } },
+      undefined,
+    ],
+    [
+      context({ supplementalGroupsPolicy: 'Strict' }),
+      { runtime: undefined },
+      'RuntimeNotReady: waiting for the container runtime to say what it can do',
+    ],
+    [
+      {},
+      { runtime: undefined, runtimeHandler: 'kata' },
+      'RuntimeNotReady: waiting for the container runtime to say what it can do',
+    ],
+  ])('of %j with %j', (spec, other, expected) => {
+    const refusal = preflightPod(podOf(spec).spec, { ...facts, ...other })
+    expect(refusal === undefined ? undefined : `${refusal.reason}: ${refusal.message}`).toBe(expected)
+  })
+})

@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { podSecurityProblem } from '../../../src/decide/pod-security.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { SecurityPolicy } from '../../../src/pod/security-policy.ts'
+
+const open: SecurityPolicy = {
+  level: 'privileged',
+  allowedHostPaths: [],
+  allowedCapabilities: [],
+  allowedHostPorts: [],
+  allowedRegistries: [],
+}
+
+const tame = {
+  runAsNonRoot: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+}
+
+function problemOf(
+  level: SecurityPolicy['level'],
+  {
+    spec = {},
+    container = {},
+    policy = {},
+  }: { spec?: JsonObject; container?: JsonObject; policy?: Partial<SecurityPolicy> },
+): string | undefined {
+  const { spec: decoded } = podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { containers: [{ name: 'app', image: 'example.org/team/app:1', ...container }], ...spec },
+  })
+  return podSecurityProblem(decoded, { ...open, level, ...policy }, 'podSecurity.url')
+}
+
+const hostPath = (path: string): JsonObject => ({ volumes: [{ name: 'v', hostPath: { path } }] })
+const ports = (...hostPorts: number[]): JsonObject => ({
+  ports: hostPorts.map((hostPort) => ({ containerPort: 80, hostPort })),
+})
+const security = (securityContext: JsonObject): JsonObject => ({ securityContext })
+
+/** [what, the rule as Kubernetes names it, the part of the pod that breaks it] */
+const breaksBaseline: readonly (readonly [string, string, Parameters<typeof problemOf>[1]])[] = [
+  ['the host’s network', 'host namespaces (hostNetwork=true)', { spec: { hostNetwork: true } }],
+  [
+    'the host’s processes and IPC',
+    'host namespaces (hostPID=true, hostIPC=true)',
+    { spec: { hostPID: true, hostIPC: true } },
+  ],
+  [
+    'privileged',
+    'privileged (container "app" must not set securityContext.privileged=true)',
+    { container: security({ privileged: true }) },
+  ],
+  [
+    'a capability',
+    'non-default capabilities (container "app" must not include "SYS_ADMIN" in securityContext.capabilities.add)',
+    { container: security({ capabilities: { add: ['CHOWN', 'CAP_SYS_ADMIN'] } }) },
+  ],
+  ['a hostPath', 'hostPath volumes (volume "v" mounts /etc)', { spec: hostPath('/etc') }],
+  ['a hostPort', 'hostPort (container "app" uses hostPort 80)', { container: ports(80) }],
+  [
+    'a probe of another host',
+    'probe or lifecycle host',
+    { container: { livenessProbe: { httpGet: { port: 80, host: '192.0.2.1' } } } },
+  ],
+  [
+    'a hook to another host',
+    'probe or lifecycle host',
+    { container: { lifecycle: { preStop: { httpGet: { port: 80, host: '192.0.2.1' } } } } },
+  ],
+  ['an unmasked /proc', 'procMount', { container: security({ procMount: 'Unmasked' }) }],
+  [
+    'no seccomp',
+    'seccompProfile (pod must not set securityContext.seccompProfile.type to "Unconfined")',
+    { spec: security({ seccompProfile: { type: 'Unconfined' } }) },
+  ],
+  [
+    'no AppArmor',
+    'appArmorProfile (container "app" must not set',
+    { container: security({ appArmorProfile: { type: 'Unconfined' } }) },
+  ],
+  [
+    'an SELinux type',
+    'seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type "spc_t"; user may not be set)',
+    { spec: security({ seLinuxOptions: { type: 'spc_t', user: 'u' } }) },
+  ],
+  [
+    'an unsafe sysctl',
+    'forbidden sysctls (kernel.msgmax)',
+    { spec: security({ sysctls: [{ name: 'kernel/msgmax', value: '1' }] }) },
+  ],
+]
+
+const breaksRestricted: typeof breaksBaseline = [
+  ['root possible', 'runAsNonRoot != true', { container: security({ ...tame, runAsNonRoot: false }) }],
+  [
+    'root',
+    'runAsUser=0 (container "app" must not set runAsUser=0)',
+    { container: security({ ...tame, runAsUser: 0 }) },
+  ],
+  [
+    'escalation possible',
+    'allowPrivilegeEscalation != false',
+    { container: security({ ...tame, allowPrivilegeEscalation: true }) },
+  ],
+  [
+    'capabilities kept',
+    'must set securityContext.capabilities.drop=["ALL"]',
+    { container: security({ ...tame, capabilities: { drop: ['NET_RAW'] } }) },
+  ],
+  [
+    'a harmless capability',
+    'must not include anything but "NET_BIND_SERVICE"',
+    { container: security({ ...tame, capabilities: { drop: ['ALL'], add: ['CHOWN'] } }) },
+  ],
+  ['no seccomp profile', 'seccompProfile', { container: security({ ...tame, seccompProfile: null }) }],
+]
+
+describe('podSecurityProblem', () => {
+  it.each(breaksBaseline)('at baseline refuses %s', (_, rule, pod) => {
+    const problem = problemOf('baseline', pod)
+    expect(problem).toContain(`forbidden: violates PodSecurity "baseline:latest": ${rule}`)
+    expect(problem).toMatch(
+      /Allowed by (?:a lower podSecurity\.url\.level|podSecurity\.url\.allowed\w+: \[)/u,
+    )
+    expect(problemOf('privileged', pod)).toBeUndefined()
+    expect(problemOf('restricted', pod)).toContain(rule)
+  })
+
+  it.each(breaksRestricted)('at restricted refuses %s', (_, rule, pod) => {
+    expect(problemOf('restricted', pod)).toContain(rule)
+    expect(problemOf('baseline', pod)).toBeUndefined()
+  })
+
+  it('lets in what keeps a level', () => {
+    expect(problemOf('baseline', {})).toBeUndefined()
+    expect(problemOf('restricted', { container: security(tame) })).toBeUndefined()
+    const pod = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } }
+    const own = {
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE'] },
+    }
+    expect(problemOf('restricted', { spec: security(pod), container: security(own) })).toBeUndefined()
+  })
+
+  it.each<[string, Parameters<typeof problemOf>[1], boolean]>([
+    ['a folder', { spec: hostPath('/srv/data'), policy: { allowedHostPaths: ['/srv/'] } }, true],
+    ['the folder itself', { spec: hostPath('/srv'), policy: { allowedHostPaths: ['/srv'] } }, true],
+    ['not one beside it', { spec: hostPath('/srvx'), policy: { allowedHostPaths: ['/srv'] } }, false],
+    [
+      'not one that climbs out',
+      { spec: hostPath('/srv/../etc'), policy: { allowedHostPaths: ['/srv'] } },
+      false,
+    ],
+    ['a range of ports', { container: ports(8000, 8099), policy: { allowedHostPorts: ['8000-8099'] } }, true],
+    ['not a port beyond', { container: ports(8100), policy: { allowedHostPorts: ['8000-8099'] } }, false],
+    ['any port', { container: ports(1), policy: { allowedHostPorts: ['*'] } }, true],
+    [
+      'a capability',
+      {
+        container: security({ capabilities: { add: ['NET_ADMIN'] } }),
+        policy: { allowedCapabilities: ['CAP_NET_ADMIN'] },
+      },
+      true,
+    ],
+    [
+      'not another',
+      {
+        container: security({ capabilities: { add: ['SYS_ADMIN'] } }),
+        policy: { allowedCapabilities: ['NET_ADMIN'] },
+      },
+      false,
+    ],
+  ])('excepts %s', (_, pod, isAllowed) => {
+    expect(problemOf('baseline', pod) === undefined).toBe(isAllowed)
+  })
+
+  it.each([
+    ['example.org', true],
+    ['example.org/team', true],
+    ['example.org/team/', true],
+    ['example.org/tea', false],
+    ['docker.io', false],
+  ])('holds images to the registry %s at any level', (registry, isAllowed) => {
+    const problem = problemOf('privileged', { policy: { allowedRegistries: [registry] } })
+    expect(problem).toBe(
+      isAllowed
+        ? undefined
+        : 'forbidden: image registry (container "app" uses an image of example.org). Allowed by podSecurity.url.allowedRegistries: [example.org]',
+    )
+  })
+
+  it('takes the names of images as the runtime does', () => {
+    const container = { image: 'busybox' }
+    expect(
+      problemOf('privileged', { container, policy: { allowedRegistries: ['docker.io/library'] } }),
+    ).toBeUndefined()
+    expect(
+      problemOf('privileged', { container, policy: { allowedRegistries: ['docker.io/own'] } }),
+    ).toBeDefined()
+  })
+})

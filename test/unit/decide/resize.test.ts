@@ -1,0 +1,320 @@
+import { describe, expect, it } from 'vitest'
+import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
+import { diffPod } from '../../../src/decide/diff-pod.ts'
+import type { PodFacts } from '../../../src/decide/pod-facts.ts'
+import { podAsApplied, resizeHold, selectResizes } from '../../../src/decide/resize.ts'
+import { deriveStatus } from '../../../src/decide/derive-status.ts'
+import type { ObservedContainer, ObservedPod } from '../../../src/pod/observed.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { ResourceLists } from '../../../src/pod/pod-resources.ts'
+import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+
+/** `100m/64Mi..200m/128Mi`: requests, then limits; `-` for none. */
+function lists(text: string): ResourceLists {
+  const [requests = '', limits = ''] = text.split('..')
+  const list = (part: string): Record<string, string> => {
+    const [cpu = '-', memory = '-'] = part.split('/')
+    return { ...(cpu === '-' ? {} : { cpu }), ...(memory === '-' ? {} : { memory }) }
+  }
+  return { requests: list(requests), limits: list(limits === '' ? '-/-' : limits) }
+}
+
+type Policy = Readonly<Partial<Record<'cpu' | 'memory', 'NotRequired' | 'RestartContainer'>>>
+
+function container(name: string, resources: string, more: object = {}, policy: Policy = {}): object {
+  const resizePolicy = Object.entries(policy).map(([resourceName, restartPolicy]) => ({
+    resourceName,
+    restartPolicy,
+  }))
+  return { name, image: 'app:1', resources: lists(resources), resizePolicy, ...more }
+}
+
+function pod(containers: readonly object[], initContainers: readonly object[] = []): Pod {
+  const text = JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { containers, initContainers },
+  })
+  return podFromManifest(JSON.parse(text))
+}
+
+function running(name: string, made: string | undefined): ObservedContainer {
+  return {
+    id: `${name}-id`,
+    sandboxId: 's',
+    name,
+    restartCount: 0,
+    state: 'running',
+    createdAtMs: 1,
+    startedAtMs: 1,
+    finishedAtMs: undefined,
+    exitCode: undefined,
+    reason: '',
+    message: '',
+    image: 'app:1',
+    imageId: 'i',
+    specHash: 'same',
+    resources: made === undefined ? undefined : lists(made),
+    annotations: {},
+  }
+}
+
+function facts(
+  wanted: Pod,
+  containers: readonly ObservedContainer[],
+  more: Partial<PodFacts> = {},
+): PodFacts {
+  const observed: ObservedPod = {
+    uid: 'u',
+    namespace: 'default',
+    name: 'web',
+    sandboxes: [
+      {
+        id: 's',
+        attempt: 0,
+        ready: true,
+        createdAtMs: 0,
+        ips: ['10.0.0.2'],
+        hostNetwork: false,
+        annotations: {},
+      },
+    ],
+    containers,
+  }
+  return {
+    pod: wanted,
+    observed,
+    history: {},
+    probes: () => undefined,
+    specHash: () => 'same',
+    imageReady: () => true,
+    holds: new Map(),
+    nowMs: 100_000,
+    limits: { initialMs: 10_000, maxMs: 300_000 },
+    ...more,
+  }
+}
+
+function inShort(given: PodFacts): readonly string[] {
+  return computePodActions(given).actions.map((action) => {
+    if (action.kind === 'resize-containers')
+      return ['resize', ...action.resizes.map(({ spec }) => spec.name)].join(' ')
+    if (action.kind === 'stop-container') return `stop ${action.container.name}: ${action.message}`
+    return action.kind === 'start-container' ? `start ${action.spec.name}` : action.kind
+  })
+}
+
+describe('a changed manifest', () => {
+  const side = { restartPolicy: 'Always' }
+  const one = (resources: string): Pod => pod([container('a', resources)])
+  it.each([
+    ['cpu and memory up', one('100m/64Mi..200m/128Mi'), one('150m/80Mi..300m/256Mi'), 'in-place'],
+    ['a limit down', one('100m/64Mi..200m/128Mi'), one('100m/64Mi..150m/100Mi'), 'in-place'],
+    ['a limit where there was none', one('100m/64Mi..-/-'), one('100m/64Mi..200m/-'), 'in-place'],
+    ['the same in other words', one('1/1Gi..-/-'), one('1000m/1024Mi..-/-'), 'same'],
+    ['a limit taken away', one('100m/64Mi..200m/128Mi'), one('100m/64Mi..200m/-'), 'replace'],
+    ['a request taken away', one('100m/64Mi..-/-'), one('-/64Mi..-/-'), 'replace'],
+    ['Guaranteed to Burstable', one('100m/64Mi..100m/64Mi'), one('100m/64Mi..200m/64Mi'), 'replace'],
+    ['BestEffort to Burstable', one('-/-..-/-'), one('100m/-..-/-'), 'replace'],
+    ['Guaranteed, both together', one('100m/64Mi..100m/64Mi'), one('200m/64Mi..200m/64Mi'), 'in-place'],
+    [
+      'of a sidecar',
+      pod([container('a', '1/1Gi')], [container('s', '100m/-', side)]),
+      pod([container('a', '1/1Gi')], [container('s', '200m/-', side)]),
+      'in-place',
+    ],
+    [
+      'of an init container that runs once',
+      pod([container('a', '1/1Gi')], [container('i', '100m/-')]),
+      pod([container('a', '1/1Gi')], [container('i', '200m/-')]),
+      'replace',
+    ],
+    [
+      'of the resize policy',
+      pod([container('a', '1/1Gi', {}, { cpu: 'NotRequired' })]),
+      pod([container('a', '1/1Gi', {}, { cpu: 'RestartContainer' })]),
+      'replace',
+    ],
+    [
+      'of other resources',
+      pod([container('a', '1/1Gi')]),
+      pod([
+        container('a', '1/1Gi', {
+          resources: { requests: { cpu: '1', memory: '1Gi', 'ephemeral-storage': '1Gi' } },
+        }),
+      ]),
+      'replace',
+    ],
+  ])('with %s', (_what, before, after, expected) => {
+    expect(diffPod(before, after)).toBe(expected)
+  })
+})
+
+/** After TestComputePodActionsForPodResize (`pkg/kubelet/kuberuntime/kuberuntime_manager_test.go`, 1.36). */
+describe('a pod whose containers have other resources than it asks for', () => {
+  const before = '100m/100Mi..100m/100Mi'
+  const two = (a: string, b: string, policy: Policy = {}): Pod =>
+    pod([container('a', a, {}, policy), container('b', b)])
+  it.each<[string, Pod, readonly ObservedContainer[], readonly string[]]>([
+    ['nothing when all is as asked', two(before, before), [running('a', before), running('b', before)], []],
+    [
+      'nothing for the same in other words',
+      pod([container('a', '1/1Gi')]),
+      [running('a', '1000m/1024Mi')],
+      [],
+    ],
+    [
+      'a resize for cpu',
+      two('200m/100Mi..200m/100Mi', before),
+      [running('a', before), running('b', before)],
+      ['resize a'],
+    ],
+    [
+      'one for a limit alone',
+      pod([container('a', '100m/100Mi..-/200Mi')]),
+      [running('a', '100m/100Mi..-/100Mi')],
+      ['resize a'],
+    ],
+    [
+      'one for a request alone',
+      pod([container('a', '200m/100Mi..-/200Mi')]),
+      [running('a', '100m/100Mi..-/200Mi')],
+      ['resize a'],
+    ],
+    [
+      'one for both containers',
+      two('200m/100Mi', '50m/100Mi'),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['resize a b'],
+    ],
+    [
+      'a restart where the policy asks for it, and the cgroup in the end',
+      two('200m/100Mi', '100m/100Mi', { cpu: 'RestartContainer' }),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['stop a: Container a resize requires restart', 'start a', 'resize'],
+    ],
+    [
+      'no restart when the resource with that policy stays',
+      two('100m/200Mi', '100m/100Mi', { cpu: 'RestartContainer', memory: 'NotRequired' }),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['resize a'],
+    ],
+    [
+      'the restart first of one and the resize of the other',
+      two('200m/100Mi', '200m/100Mi', { cpu: 'RestartContainer' }),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['stop a: Container a resize requires restart', 'resize b', 'start a', 'resize'],
+    ],
+    [
+      'nothing for one whose making nobody knows',
+      two(before, before),
+      [running('a', undefined), running('b', before)],
+      [],
+    ],
+  ])('gets %s', (_what, wanted, containers, expected) => {
+    expect(inShort(facts(wanted, containers))).toEqual(expected)
+  })
+
+  it('is content when the record says that it was resized, and not for another container', () => {
+    const wanted = pod([container('a', '200m/-')])
+    const resized = (containerId: string): Partial<PodFacts> => ({
+      history: { a: { resized: { containerId, resources: lists('200m/-') } } },
+    })
+    expect(inShort(facts(wanted, [running('a', '100m/-')], resized('a-id')))).toEqual([])
+    expect(inShort(facts(wanted, [running('a', '100m/-')], resized('b-id')))).toEqual(['resize a'])
+  })
+
+  it('waits while a resize that failed is held, and says so', () => {
+    const waiting = { reason: 'Error', message: 'below usage' }
+    const holds = new Map([[resizeHold, { untilMs: 110_000, waiting }]])
+    const plan = computePodActions(
+      facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { holds }),
+    )
+    expect(plan).toMatchObject({
+      actions: [],
+      wakeAtMs: 110_000,
+      resize: { kind: 'in-progress', error: 'below usage' },
+    })
+  })
+
+  it('waits for room when it grows, and needs none to shrink', () => {
+    const resizeRefusal = { reason: 'Deferred', message: 'no room' } as const
+    const growing = facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { resizeRefusal })
+    expect(computePodActions(growing)).toMatchObject({
+      actions: [],
+      resize: { kind: 'pending', reason: 'Deferred', message: 'no room' },
+    })
+    expect(
+      inShort(facts(pod([container('a', '50m/-')]), [running('a', '100m/-')], { resizeRefusal })),
+    ).toEqual(['resize a'])
+  })
+
+  it('counts with what its containers have', () => {
+    const given = facts(two('200m/100Mi', '100m/100Mi'), [
+      running('a', '100m/100Mi..-/-'),
+      running('b', '100m/100Mi'),
+    ])
+    expect(selectResizes(given).map(({ spec }) => spec.name)).toEqual(['a'])
+    expect(podAsApplied(given).spec.containers.map(({ resources }) => resources.requests)).toEqual([
+      { cpu: '100m', memory: '100Mi' },
+      { cpu: '100m', memory: '100Mi' },
+    ])
+    const settled = facts(two('200m/100Mi', '100m/100Mi'), [])
+    expect(podAsApplied(settled)).toBe(settled.pod)
+  })
+})
+
+describe('the status of a resize', () => {
+  const record: PodRecord = {
+    version: 1,
+    uid: 'u',
+    namespace: 'default',
+    name: 'web',
+    source: 'file',
+    path: 'web.yaml',
+    manifest: {},
+    acceptedAtMs: 0,
+    conditions: {},
+    containers: {},
+  }
+  const given = facts(pod([container('a', '200m/100Mi..300m/-')]), [running('a', '100m/100Mi..200m/-')])
+  const statusOf = (resize: Parameters<typeof deriveStatus>[0]['resize']) =>
+    deriveStatus({
+      pod: given.pod,
+      observed: given.observed,
+      record,
+      probes: given.probes,
+      waiting: new Map(),
+      blocked: undefined,
+      runtimeName: 'containerd',
+      hostIps: ['192.0.2.1'],
+      nowMs: 0,
+      resize,
+    }).status
+
+  it.each([
+    [
+      { kind: 'pending', reason: 'Infeasible', message: 'too much' } as const,
+      { type: 'PodResizePending', status: 'True', reason: 'Infeasible', message: 'too much' },
+    ],
+    [
+      { kind: 'in-progress', error: 'below usage' } as const,
+      { type: 'PodResizeInProgress', status: 'True', reason: 'Error', message: 'below usage' },
+    ],
+    [{ kind: 'in-progress', error: undefined } as const, { type: 'PodResizeInProgress', status: 'True' }],
+  ])('tells of %j', (resize, expected) => {
+    const found = statusOf(resize).conditions.filter(({ type }) => type.startsWith('PodResize'))
+    expect(found).toEqual([{ ...expected, lastTransitionTime: expect.any(String) }])
+  })
+
+  it('shows what the containers have, and no condition without a resize', () => {
+    const status = statusOf(undefined)
+    expect(status.conditions.filter(({ type }) => type.startsWith('PodResize'))).toEqual([])
+    expect(status.containerStatuses?.[0]).toMatchObject({
+      allocatedResources: { cpu: '100m', memory: '100Mi' },
+      resources: { limits: { cpu: '200m' }, requests: { cpu: '100m', memory: '100Mi' } },
+    })
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { computeSandboxChange } from '../../../src/decide/sandbox-change.ts'
+import type { ObservedSandbox } from '../../../src/pod/observed.ts'
+import { observedPod, observedSandbox } from '../../support/pod-builders.ts'
+
+const second = observedSandbox({ attempt: 1 })
+const first = observedSandbox()
+
+describe('computeSandboxChange', () => {
+  it.each([
+    ['makes the first one', [], false, 0],
+    ['replaces several that are ready', [second, first], false, 2],
+    [
+      'replaces the newest when none is ready',
+      [
+        { ...second, ready: false },
+        { ...first, ready: false },
+      ],
+      false,
+      2,
+    ],
+    [
+      'replaces the newest that is not ready although an older one is',
+      [{ ...second, ready: false }, first],
+      false,
+      2,
+    ],
+    ['replaces one on the pod network for a pod on the host network', [first], true, 1],
+    [
+      'replaces one on the host network for a pod on the pod network',
+      [{ ...first, hostNetwork: true }],
+      false,
+      1,
+    ],
+    ['replaces one without an address', [{ ...first, ips: [] }], false, 1],
+  ] as const satisfies readonly (readonly [string, readonly ObservedSandbox[], boolean, number])[])(
+    '%s',
+    (_title, sandboxes, hostNetwork, attempt) => {
+      expect(computeSandboxChange(observedPod({ sandboxes }), hostNetwork)).toEqual({
+        kind: 'create',
+        attempt,
+      })
+    },
+  )
+
+  it.each([
+    ['keeps one that is ready and has an address', [first], false],
+    [
+      'keeps one on the host network, which has no address of its own',
+      [{ ...first, hostNetwork: true, ips: [] }],
+      true,
+    ],
+    ['keeps the newest beside older ones that are not ready', [second, { ...first, ready: false }], false],
+  ] as const)('%s', (_title, sandboxes, hostNetwork) => {
+    expect(computeSandboxChange(observedPod({ sandboxes }), hostNetwork)).toEqual({
+      kind: 'keep',
+      sandbox: sandboxes[0],
+    })
+  })
+})

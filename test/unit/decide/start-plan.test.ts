@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { backoffKey } from '../../../src/decide/restart-policy.ts'
+import { planStart } from '../../../src/decide/start-plan.ts'
+import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../support/pod-builders.ts'
+import type { FactsChanges } from '../../support/pod-builders.ts'
+
+const key = 'busybox:1 {"limits":{},"requests":{}}'
+
+function plan(changes: FactsChanges) {
+  const facts = podFacts({ pod: { containers: ['a'] }, containers: [], ...changes })
+  const [spec] = facts.pod.spec.containers
+  if (spec === undefined) throw new Error('no container')
+  expect(backoffKey(spec)).toBe(key)
+  return planStart(facts, spec, 'main')
+}
+
+function backoff(delayMs: number, agoMs = 60_000): PodRecord['containers'][string] {
+  return { backoff: { key, delayMs, updatedAtMs: nowMs - agoMs } }
+}
+
+const crashed = exitedContainer('a', 1, { finishedAtMs: nowMs - 1000 })
+
+describe('planStart', () => {
+  it('starts what was never made, and charges nothing', () => {
+    expect(plan({})).toMatchObject({
+      kind: 'start',
+      action: { role: 'main', restartCount: 0, backoff: undefined },
+    })
+  })
+
+  it('starts again what crashed, and charges the first delay', () => {
+    expect(plan({ containers: [crashed] })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 1, backoff: { key, delayMs: 10_000, updatedAtMs: nowMs } },
+    })
+  })
+
+  it.each([
+    [10_000, 'back-off 10s restarting failed container=a pod=web_default(uid-web)'],
+    [80_000, 'back-off 1m20s restarting failed container=a pod=web_default(uid-web)'],
+    [160_000, 'back-off 2m40s restarting failed container=a pod=web_default(uid-web)'],
+    [300_000, 'back-off 5m0s restarting failed container=a pod=web_default(uid-web)'],
+  ])('waits out a backoff of %i ms in the words of Kubernetes', (delayMs, message) => {
+    expect(plan({ containers: [crashed], history: { a: backoff(delayMs) } })).toEqual({
+      kind: 'wait',
+      untilMs: nowMs - 1000 + delayMs,
+      waiting: { reason: 'CrashLoopBackOff', message },
+    })
+  })
+
+  it('starts at once a container that has other resources now', () => {
+    const history = { a: { backoff: { key: 'busybox:1 {}', delayMs: 300_000, updatedAtMs: nowMs - 60_000 } } }
+    expect(plan({ containers: [crashed], history })).toMatchObject({
+      kind: 'start',
+      action: { backoff: { key, delayMs: 10_000 } },
+    })
+  })
+
+  it('knows a backoff although the runtime has forgotten the container', () => {
+    const history = {
+      a: { ...backoff(40_000), ended: ended('a', 1, { finishedAtMs: nowMs - 1000, restartCount: 7 }) },
+    }
+    expect(plan({ history })).toMatchObject({ kind: 'wait', untilMs: nowMs + 39_000 })
+  })
+
+  it('starts at once what was made and never started, and charges nothing more', () => {
+    const history = { a: backoff(40_000) }
+    const containers = [observedContainer('a', { state: 'created', restartCount: 2 }), crashed]
+    expect(plan({ containers, history })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 2, backoff: { delayMs: 40_000 } },
+    })
+  })
+
+  it('charges nothing for the first container that is stopped for a failed probe', () => {
+    expect(plan({ containers: [observedContainer('a')] })).toMatchObject({
+      kind: 'start',
+      action: { restartCount: 1, backoff: undefined },
+    })
+  })
+
+  it.each([
+    ['long ago', 60_000, { kind: 'start', action: { backoff: { delayMs: 80_000 } } }],
+    ['a moment ago', 30_000, { kind: 'wait', untilMs: nowMs + 10_000 }],
+  ])('counts the delay of one that is stopped from the end before it: %s', (_when, endedAgoMs, expected) => {
+    const containers = [
+      observedContainer('a', { restartCount: 1 }),
+      exitedContainer('a', 1, { finishedAtMs: nowMs - endedAgoMs }),
+    ]
+    expect(plan({ containers, history: { a: backoff(40_000, endedAgoMs) } })).toMatchObject(expected)
+  })
+
+  it('forgets the backoff of one that is stopped after a run of more than ten minutes', () => {
+    const containers = [observedContainer('a', { restartCount: 1 })]
+    const history = {
+      a: { ...backoff(300_000, 700_000), ended: ended('a', 1, { finishedAtMs: nowMs - 200_000 }) },
+    }
+    expect(plan({ containers, history })).toMatchObject({
+      kind: 'start',
+      action: { backoff: { delayMs: 10_000 } },
+    })
+  })
+
+  it('puts a hold before everything else', () => {
+    const hold = { untilMs: nowMs + 1, waiting: { reason: 'CreateContainerError', message: 'no' } }
+    expect(plan({ holds: { a: hold } })).toEqual({ kind: 'wait', ...hold })
+  })
+})

@@ -1,0 +1,102 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { isPodDocument } from '../../src/pod/document.ts'
+import { decodeDocuments } from '../../src/pod/decode-documents.ts'
+
+interface PackageJson {
+  readonly scripts: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly optionalDependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+
+const packageJson: PackageJson = JSON.parse(read('package.json'))
+const suites = new Set(
+  Array.from(read('vitest.config.ts').matchAll(/name: '(\w+)'/g), ([, name]) => `test/${name}`),
+)
+const pages = [
+  'README.md',
+  ...readdirSync('docs').flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
+]
+const manifests = readdirSync('manifests').map((name) => `manifests/${name}`)
+
+function read(path: string): string {
+  return readFileSync(path, 'utf8')
+}
+
+/** What stands in backticks in the first column of the tables under a heading. */
+function namesInTable(page: string, heading: string): string[] {
+  const [, section = ''] = read(page).split(`\n## ${heading}\n`)
+  const [own = ''] = section.split('\n## ')
+  return own
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+    .sort()
+}
+
+describe('docs/DEPENDENCIES.md names each package, and no other', () => {
+  test.each([
+    ['In the daemon', packageJson.dependencies],
+    ['The runtime under it', packageJson.optionalDependencies],
+    ['For development', packageJson.devDependencies],
+  ])('%s', (heading, packages) => {
+    expect(namesInTable('docs/DEPENDENCIES.md', heading)).toEqual(Object.keys(packages).sort())
+  })
+
+  test('From the distribution', () => {
+    const asking = `${read('install.sh')}${read('packaging/node-modules.sh')}`
+    const asked = asking.matchAll(/(?:\|\| say|\) echo) ([a-z0-9+-]+)(?= ;;|$)/gm)
+    const packages = new Set(Array.from(asked, ([, name = '']) => name))
+    expect(new Set(namesInTable('docs/DEPENDENCIES.md', 'From the distribution'))).toEqual(packages)
+  })
+})
+
+test('docs/ARCHITECTURE.md names each room of src', () => {
+  const text = read('docs/ARCHITECTURE.md')
+  const rooms = readdirSync('src').map((name) => (name.endsWith('.ts') ? `src/${name}` : `src/${name}/`))
+  expect(rooms.filter((room) => !text.includes(`\`${room}\``))).toEqual([])
+})
+
+describe.each(pages)('%s', (page) => {
+  test('links to files that are there', () => {
+    const links = [...read(page).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, target = '']) => target)
+    expect(links.filter((target) => !existsSync(join(dirname(page), target)))).toEqual([])
+  })
+
+  test('names files and npm scripts that are there', () => {
+    const text = read(page)
+    const scripts = [...text.matchAll(/npm run ([a-z]+)/g)].map(([, name = '']) => name)
+    expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
+    const files = [...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto)\/[\w./-]+)`/g)]
+    const missing = files.map(([, path = '']) => path).filter((path) => !existsSync(path))
+    // A suite may have no test yet; then git has no folder for it.
+    expect(missing.filter((path) => !suites.has(path))).toEqual([])
+  })
+})
+
+test('the README opens with the two commands', () => {
+  const [opening = ''] = read('README.md').split('\n## ')
+  expect(opening).toContain('sudo ./install.sh')
+  expect(opening).toContain('sudo ./test/run.sh')
+})
+
+describe('the example manifests', () => {
+  test.each(manifests)('%s is a valid pod without warnings', async (path) => {
+    const { documents, problems } = await decodeDocuments(read(path), { path })
+    expect(problems).toEqual([])
+    expect(documents).toHaveLength(1)
+  })
+
+  test('use the image that install.sh makes', async () => {
+    const [, image] = /imageName = '([^']+)'/.exec(read('packaging/busybox-image.ts')) ?? []
+    const decoded = await Promise.all(manifests.map((path) => decodeDocuments(read(path), { path })))
+    const used = decoded.flatMap(({ documents }) =>
+      documents
+        .filter((document) => isPodDocument(document))
+        .flatMap(({ pod }) => pod.spec.containers.map((container) => container.image)),
+    )
+    expect(new Set(used)).toEqual(new Set([image]))
+  })
+})

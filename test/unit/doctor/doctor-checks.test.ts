@@ -1,0 +1,356 @@
+import { describe, expect, it } from 'vitest'
+import { checkHost } from '../../../src/decide/doctor-checks.ts'
+import type {
+  DiskFacts,
+  DoctorFinding,
+  EmbeddedRuntimeFacts,
+  ExternalRuntimeFacts,
+  HostFacts,
+} from '../../../src/decide/host-facts.ts'
+
+const gibibyte = 1024 ** 3
+
+const embedded: EmbeddedRuntimeFacts = {
+  kind: 'embedded',
+  pid: undefined,
+  answers: false,
+  cniFolders: [{ path: '/usr/lib/cni', missing: [], hasAny: true }],
+  pauseProgram: '/usr/bin/catatonit',
+  subnet: '10.86.0.0/24',
+}
+
+const external: ExternalRuntimeFacts = {
+  kind: 'external',
+  endpoint: 'unix:///run/containerd/containerd.sock',
+  failure: undefined,
+  name: 'containerd',
+  version: '1.7.27',
+  conditions: [
+    { type: 'RuntimeReady', status: true, message: '' },
+    { type: 'NetworkReady', status: true, message: '' },
+  ],
+  cniConfDir: '/etc/cni/net.d',
+  cniPluginDirs: ['/opt/cni/bin'],
+  cgroupDriver: 'systemd',
+  sandboxImage: { name: 'registry.k8s.io/pause:3.8', present: true },
+}
+
+const disk: DiskFacts = {
+  purpose: 'images and state',
+  path: '/var/lib/podd',
+  totalBytes: 100 * gibibyte,
+  freeBytes: 50 * gibibyte,
+  totalInodes: 1000,
+  freeInodes: 900,
+  readOnly: false,
+}
+
+/** A host with nothing to complain about. */
+const sound: HostFacts = {
+  isRoot: true,
+  hasSystemd: true,
+  kernelRelease: '6.1.0',
+  kernel: [
+    { name: 'overlayfs', purpose: 'layers', option: 'CONFIG_OVERLAY_FS', present: true },
+    { name: 'user namespaces', purpose: 'hostUsers', option: 'CONFIG_USER_NS', present: true },
+  ],
+  programs: {
+    containerd: { path: '/usr/bin/containerd', version: '1.6.20~ds1' },
+    ctr: { path: '/usr/bin/ctr', version: '1.6.20~ds1' },
+    runc: { path: '/usr/sbin/runc', version: '1.1.5' },
+  },
+  firewall: { kind: 'works', version: 'iptables v1.8.9 (nf_tables)', forwardPolicy: 'ACCEPT' },
+  cgroups: { version: 2, controllers: ['cpu', 'memory', 'pids'], driver: 'systemd' },
+  disks: [disk],
+  clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: true },
+  canLowerOomScore: true,
+  swapBytes: 0,
+  runtime: embedded,
+  manifests: { path: '/etc/pods', exists: true },
+}
+
+/** The findings that are not well. */
+function complaints(change: Partial<HostFacts>): readonly DoctorFinding[] {
+  return checkHost({ ...sound, ...change }).filter(({ status }) => status !== 'ok')
+}
+
+const withEmbedded = (change: Partial<EmbeddedRuntimeFacts>): Partial<HostFacts> => ({
+  runtime: { ...embedded, ...change },
+})
+const withExternal = (change: Partial<ExternalRuntimeFacts>): Partial<HostFacts> => ({
+  runtime: { ...external, ...change },
+})
+const withPrograms = (change: Partial<HostFacts['programs']>): Partial<HostFacts> => ({
+  programs: { ...sound.programs, ...change },
+})
+const withDisk = (change: Partial<DiskFacts>): Partial<HostFacts> => ({ disks: [{ ...disk, ...change }] })
+const notReady = (type: string, message: string): Partial<HostFacts> =>
+  withExternal({
+    conditions: external.conditions.map((condition) =>
+      condition.type === type ? { type, status: false, message } : condition,
+    ),
+  })
+
+describe('checkHost', () => {
+  it.each([
+    ['embedded', embedded],
+    ['external', external],
+  ] as const)('finds nothing wrong with a sound host, runtime %s', (_, runtime) => {
+    expect(complaints({ runtime })).toEqual([])
+  })
+
+  it.each<[string, Partial<HostFacts>, string, DoctorFinding['status'], string, string]>([
+    ['no root', { isRoot: false }, 'root', 'warning', 'only part', 'sudo'],
+    [
+      'no containerd',
+      withPrograms({ containerd: undefined }),
+      'containerd',
+      'error',
+      'not installed',
+      'package containerd',
+    ],
+    ['no ctr', withPrograms({ ctr: undefined }), 'containerd', 'error', 'ctr', 'package containerd'],
+    [
+      'an old containerd',
+      withPrograms({ containerd: { path: '/usr/bin/containerd', version: '1.5.9' } }),
+      'containerd',
+      'error',
+      '1.5.9',
+      '1.6 or newer',
+    ],
+    [
+      'a containerd without a version',
+      withPrograms({ containerd: { path: '/usr/bin/containerd', version: '' } }),
+      'containerd',
+      'error',
+      'unknown',
+      '1.6 or newer',
+    ],
+    ['no runc', withPrograms({ runc: undefined }), 'runc', 'error', 'not installed', 'package runc'],
+    ['a hung containerd', withEmbedded({ pid: 42 }), 'runtime', 'error', 'does not answer', 'kill 42'],
+    [
+      'no CNI plugins',
+      withEmbedded({ cniFolders: [{ path: '/opt/cni/bin', missing: ['bridge'], hasAny: false }] }),
+      'cni-plugins',
+      'error',
+      'not installed; looked in /opt/cni/bin',
+      'containernetworking-plugins',
+    ],
+    [
+      'a CNI plugin missing',
+      withEmbedded({
+        cniFolders: [
+          { path: '/usr/lib/cni', missing: ['bridge', 'portmap'], hasAny: true },
+          { path: '/opt/cni/bin', missing: ['portmap'], hasAny: true },
+        ],
+      }),
+      'cni-plugins',
+      'error',
+      '/opt/cni/bin lacks portmap',
+      'containernetworking-plugins',
+    ],
+    [
+      'no free subnet',
+      withEmbedded({ subnet: undefined }),
+      'pod-network',
+      'error',
+      'no subnet',
+      '--pod-cidr',
+    ],
+    [
+      'no pause program',
+      withEmbedded({ pauseProgram: undefined }),
+      'sandbox-image',
+      'error',
+      'static',
+      'catatonit',
+    ],
+    [
+      'no runtime',
+      withExternal({ failure: { message: 'there is no socket at /x', hint: 'Start it.' } }),
+      'runtime',
+      'error',
+      'no socket',
+      'Start it.',
+    ],
+    [
+      'a runtime that is not ready',
+      notReady('RuntimeReady', 'shim missing'),
+      'runtime',
+      'error',
+      'shim missing',
+      'log',
+    ],
+    [
+      'no CNI network',
+      notReady('NetworkReady', 'cni plugin not initialized'),
+      'cni-network',
+      'error',
+      'cni plugin not initialized',
+      '/etc/cni/net.d',
+    ],
+    [
+      "another driver than the runtime's",
+      { ...withExternal({ cgroupDriver: 'cgroupfs' }) },
+      'cgroup-driver',
+      'error',
+      'the runtime uses cgroupfs',
+      'cgroupDriver: cgroupfs',
+    ],
+    [
+      'cgroupfs beside systemd',
+      {
+        ...withExternal({ cgroupDriver: 'cgroupfs' }),
+        cgroups: { version: 2, controllers: ['cpu', 'memory', 'pids'], driver: 'cgroupfs' },
+      },
+      'cgroup-driver',
+      'warning',
+      'systemd rules',
+      'SystemdCgroup = true',
+    ],
+    [
+      'no sandbox image',
+      withExternal({ sandboxImage: { name: 'registry.k8s.io/pause:3.8', present: false } }),
+      'sandbox-image',
+      'warning',
+      'registry.k8s.io/pause:3.8',
+      'images pull registry.k8s.io/pause:3.8',
+    ],
+    [
+      'no iptables',
+      { firewall: { kind: 'missing' } },
+      'iptables',
+      'error',
+      'not installed',
+      'package iptables',
+    ],
+    [
+      'a kernel without NAT',
+      { firewall: { kind: 'broken', message: 'Table does not exist' } },
+      'iptables',
+      'error',
+      'Table does not exist',
+      'reboot',
+    ],
+    ['no cgroups', { cgroups: undefined }, 'cgroups', 'error', 'no cgroups', 'mount'],
+    [
+      'no memory controller',
+      { cgroups: { version: 2, controllers: ['cpu', 'pids'], driver: 'systemd' } },
+      'cgroup-controllers',
+      'error',
+      'memory',
+      'cgroup_enable=memory',
+    ],
+    [
+      'no pids controller',
+      { cgroups: { version: 2, controllers: ['cpu', 'memory'], driver: 'systemd' } },
+      'cgroup-controllers',
+      'error',
+      'pids',
+      'kernel',
+    ],
+    [
+      'no overlayfs',
+      { kernel: [{ name: 'overlayfs', purpose: 'layers', option: 'CONFIG_OVERLAY_FS', present: false }] },
+      'kernel-overlayfs',
+      'error',
+      'lacks overlayfs',
+      'CONFIG_OVERLAY_FS',
+    ],
+    [
+      'no user namespaces',
+      { kernel: [{ name: 'user namespaces', purpose: 'x', option: 'CONFIG_USER_NS', present: false }] },
+      'kernel-user namespaces',
+      'warning',
+      'user namespaces',
+      'CONFIG_USER_NS',
+    ],
+    ['a read-only disk', withDisk({ readOnly: true }), 'disk', 'error', 'read-only', '--root-dir'],
+    ['a full disk', withDisk({ freeBytes: 0 }), 'disk', 'error', 'is full', 'podd images'],
+    ['no inodes left', withDisk({ freeInodes: 0 }), 'disk', 'error', '0 inodes', 'podd images'],
+    ['a disk that fills up', withDisk({ freeBytes: 9 * gibibyte }), 'disk', 'warning', '9.0 GiB', 'Free'],
+    ['inodes that run out', withDisk({ freeInodes: 40 }), 'disk', 'warning', '40 inodes', 'Free'],
+    [
+      'a clock at the epoch',
+      { clock: { wallMs: 0, synchronized: false } },
+      'clock',
+      'error',
+      '1970',
+      'date -s',
+    ],
+    [
+      'a clock that nobody keeps',
+      { clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: false } },
+      'clock',
+      'warning',
+      'not synchronized',
+      'timedatectl',
+    ],
+    [
+      'the same without systemd',
+      { hasSystemd: false, clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: false } },
+      'clock',
+      'warning',
+      'not synchronized',
+      'chrony',
+    ],
+    [
+      'no CAP_SYS_RESOURCE',
+      { canLowerOomScore: false },
+      'oom-score',
+      'warning',
+      'CAP_SYS_RESOURCE',
+      'Run podd',
+    ],
+    [
+      'no manifest directory',
+      { manifests: { path: '/etc/pods', exists: false } },
+      'manifests',
+      'warning',
+      '/etc/pods',
+      'mkdir -p /etc/pods',
+    ],
+  ])('%s', (_, change, name, status, message, hint) => {
+    const found = complaints(change)
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatchObject({
+      name,
+      status,
+      message: expect.stringContaining(message) as string,
+      hint: expect.stringContaining(hint) as string,
+    })
+  })
+
+  it('does not judge what nothing tells about', () => {
+    const unknown = complaints({
+      firewall: { kind: 'unknown' },
+      ...withExternal({ cgroupDriver: undefined, sandboxImage: undefined }),
+    })
+    expect(unknown.map(({ name, status }) => [name, status])).toEqual([
+      ['cgroup-driver', 'skipped'],
+      ['sandbox-image', 'skipped'],
+      ['iptables', 'skipped'],
+    ])
+    const feature = { name: 'veth', purpose: 'x', option: 'CONFIG_VETH', present: undefined }
+    expect(complaints({ kernel: [feature] })).toEqual([])
+    expect(complaints({ clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: undefined } })).toEqual([])
+    expect(complaints(withDisk({ totalInodes: 0, freeInodes: 0 }))).toEqual([])
+  })
+
+  it("does not ask for podd's own programs where another runtime is used", () => {
+    const bare = { containerd: undefined, ctr: undefined, runc: undefined }
+    expect(complaints({ runtime: external, programs: bare })).toEqual([])
+  })
+
+  it('says each trouble once, whatever else is wrong', () => {
+    const found = complaints({
+      ...withPrograms({ containerd: undefined, runc: undefined }),
+      cgroups: undefined,
+      disks: [
+        { ...disk, readOnly: true },
+        { ...disk, path: '/var/log/pods', freeBytes: 0 },
+      ],
+    })
+    expect(found.map(({ name }) => name)).toEqual(['containerd', 'runc', 'cgroups', 'disk', 'disk'])
+  })
+})

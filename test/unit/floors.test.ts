@@ -1,0 +1,110 @@
+import { spawnSync } from 'node:child_process'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+
+/** Files planted in an empty house: [path, text, the rule it breaks]. */
+const violations: readonly (readonly [string, string, string])[] = [
+  ['src/decide/calls-up.ts', importOf('../control/loop.ts'), 'no-restricted-imports'],
+  ['src/base/calls-up.ts', importOf('../pod/ids.ts'), 'no-restricted-imports'],
+  ['src/store/calls-up.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
+  ['src/server/calls-up.ts', importOf('../daemon.ts'), 'no-restricted-imports'],
+  ['src/daemon.ts', importOf('./main.ts'), 'no-restricted-imports'],
+  ['src/translate/types-up.ts', typeImportOf('../server/api.ts'), 'no-restricted-imports'],
+  ['src/volumes/calls-sideways.ts', importOf('../logs/reader.ts'), 'no-restricted-imports'],
+  ['src/probes/calls-sideways.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
+  ['src/control/calls-sideways.ts', importOf('../server/api.ts'), 'no-restricted-imports'],
+  ['src/logs/passes-on.ts', `export { planted } from '../images/tar.ts'\n`, 'no-restricted-imports'],
+  ['src/decide/reads-the-clock.ts', valueOf('Date.now()'), 'no-restricted-properties'],
+  ['src/control/throws-dice.ts', valueOf('Math.random()'), 'no-restricted-properties'],
+  ['src/sources/waits.ts', valueOf('setTimeout(String, 1)'), 'no-restricted-globals'],
+  ['src/host/ticks.ts', valueOf('setInterval(String, 1)'), 'no-restricted-globals'],
+  ['src/cli/has-a-default.ts', 'export default 1\n', 'no-default-export'],
+]
+
+/** And what is allowed: [path, text]. */
+const allowed: readonly (readonly [string, string])[] = [
+  ['src/control/calls-down.ts', importOf('../decide/calls-within.ts')],
+  ['src/cli/calls-down.ts', importOf('../base/clock.ts')],
+  ['src/decide/calls-within.ts', importOf('./other.ts')],
+  ['src/base/clock.ts', valueOf('[Date.now(), setTimeout(String, 1)]')],
+  ['test/unit/waits.ts', valueOf('setTimeout(String, 1)')],
+]
+
+function importOf(path: string): string {
+  return `import { planted } from '${path}'\n\nexport const used = planted\n`
+}
+
+function typeImportOf(path: string): string {
+  return `import type { Planted } from '${path}'\n\nexport type Used = Planted\n`
+}
+
+function valueOf(expression: string): string {
+  return `export const used: unknown = ${expression}\n`
+}
+
+interface Report {
+  readonly diagnostics: readonly { readonly filename: string; readonly code: string }[]
+}
+
+describe('the floors', () => {
+  let house = ''
+  let status: number | null = null
+  const broken = new Map<string, string[]>()
+
+  beforeAll(() => {
+    house = mkdtempSync(join(tmpdir(), 'podd-floors-'))
+    copyFileSync(join(root, 'oxlint.config.ts'), join(house, 'oxlint.config.ts'))
+    copyFileSync(join(root, 'package.json'), join(house, 'package.json'))
+    symlinkSync(join(root, 'node_modules'), join(house, 'node_modules'))
+    for (const [path, text] of [...violations, ...allowed]) {
+      mkdirSync(dirname(join(house, path)), { recursive: true })
+      writeFileSync(join(house, path), text)
+    }
+    const oxlint = join(root, 'node_modules/oxlint/bin/oxlint')
+    const run = spawnSync(process.execPath, [oxlint, '--deny-warnings', '--format=json'], {
+      cwd: house,
+      encoding: 'utf8',
+    })
+    status = run.status
+    const report = JSON.parse(run.stdout) as Report
+    for (const { filename, code } of report.diagnostics) {
+      const rule = code.replace(/^.*\(|\)$/g, '')
+      broken.set(filename, [...(broken.get(filename) ?? []), rule])
+    }
+  })
+
+  afterAll(() => {
+    rmSync(house, { recursive: true, force: true })
+  })
+
+  test('lint fails on a house with violations', () => {
+    expect(status).toBe(1)
+  })
+
+  test.each(violations)('refuses %s', (path, _text, rule) => {
+    expect(broken.get(path)).toEqual([rule])
+  })
+
+  test.each(allowed)('allows %s', (path) => {
+    expect(broken.has(path)).toBe(false)
+  })
+
+  test('every room of src stands on a floor', () => {
+    const config = readFileSync(join(root, 'oxlint.config.ts'), 'utf8')
+    const rooms = readdirSync(join(root, 'src')).map((name) => name.replace(/\.ts$/, ''))
+    expect(rooms.filter((room) => room !== 'main' && !config.includes(`'${room}'`))).toEqual([])
+  })
+})

@@ -1,0 +1,184 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { CgroupfsPodCgroups } from '../../../src/host/cgroups-cgroupfs.ts'
+import type { CgroupSystem } from '../../../src/host/cgroups-layout.ts'
+import type { PodCgroupResources } from '../../../src/translate/resources.ts'
+
+/* A fake cgroup tree of plain folders: what the kernel would make by itself is not in it. */
+
+const uid = 'aaaa-1111'
+const shares = { kubepods: 2048, burstable: 512 }
+const limited: PodCgroupResources = {
+  cpuShares: 512,
+  cpuQuotaUs: 50_000,
+  cpuPeriodUs: 100_000,
+  memoryLimitBytes: 1 << 20,
+  pidsLimit: 100,
+  hugepageLimits: [],
+}
+const unlimited: PodCgroupResources = {
+  ...limited,
+  cpuQuotaUs: undefined,
+  memoryLimitBytes: undefined,
+  pidsLimit: undefined,
+}
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podd-cgroups-'))
+})
+
+afterEach(() => rmSync(folder, { recursive: true }))
+
+function read(path: string): string | undefined {
+  return existsSync(join(folder, path)) ? readFileSync(join(folder, path), 'utf8') : undefined
+}
+
+function version1(): CgroupSystem {
+  const names = ['cpu', 'memory', 'pids', 'freezer', 'systemd']
+  for (const name of names) mkdirSync(join(folder, name))
+  return {
+    version: 1,
+    hierarchies: names.map((name) => ({ path: join(folder, name), controllers: [name] })),
+  }
+}
+
+function version2(): CgroupSystem {
+  writeFileSync(join(folder, 'cgroup.controllers'), 'cpuset cpu io memory pids\n')
+  return { version: 2, hierarchies: [{ path: folder, controllers: [] }] }
+}
+
+function cgroupsOf(system: CgroupSystem, root = '/'): CgroupfsPodCgroups {
+  return new CgroupfsPodCgroups({ system, root, clock: systemClock })
+}
+
+describe('on cgroup v1', () => {
+  it('makes the tree where podd limits something, with each level’s shares', async () => {
+    await cgroupsOf(version1(), '/own').ensureQosTree(shares)
+    expect(read('cpu/own/kubepods/cpu.shares')).toBe('2048')
+    expect(read('cpu/own/kubepods/burstable/cpu.shares')).toBe('512')
+    expect(read('cpu/own/kubepods/besteffort/cpu.shares')).toBe('2')
+    expect(existsSync(join(folder, 'memory/own/kubepods/besteffort'))).toBe(true)
+    expect(existsSync(join(folder, 'freezer/own'))).toBe(false)
+  })
+
+  it('sets a pod’s limits, and lifts them when they go', async () => {
+    const cgroups = cgroupsOf(version1())
+    await cgroups.ensureQosTree(shares)
+    await cgroups.ensurePod({ uid, qosClass: 'Burstable' }, limited)
+    const pod = `kubepods/burstable/pod${uid}`
+    const values = () => [
+      read(`cpu/${pod}/cpu.shares`),
+      read(`cpu/${pod}/cpu.cfs_period_us`),
+      read(`cpu/${pod}/cpu.cfs_quota_us`),
+      read(`memory/${pod}/memory.limit_in_bytes`),
+      read(`pids/${pod}/pids.max`),
+    ]
+    expect(values()).toEqual(['512', '100000', '50000', '1048576', '100'])
+    await cgroups.ensurePod({ uid, qosClass: 'Burstable' }, unlimited)
+    expect(values()).toEqual(['512', '100000', '-1', '-1', 'max'])
+  })
+
+  it('writes no limit that a fresh pod hasn’t', async () => {
+    const cgroups = cgroupsOf(version1())
+    await cgroups.ensureQosTree(shares)
+    await cgroups.ensurePod({ uid, qosClass: 'BestEffort' }, { ...unlimited, cpuShares: 2 })
+    expect(read(`cpu/kubepods/besteffort/pod${uid}/cpu.shares`)).toBe('2')
+    expect(read(`cpu/kubepods/besteffort/pod${uid}/cpu.cfs_quota_us`)).toBeUndefined()
+    expect(read(`memory/kubepods/besteffort/pod${uid}/memory.limit_in_bytes`)).toBeUndefined()
+  })
+
+  it('passes over a controller that the host lacks', async () => {
+    const system = version1()
+    const cgroups = cgroupsOf({ ...system, hierarchies: system.hierarchies.slice(0, 1) })
+    await cgroups.ensureQosTree(shares)
+    await cgroups.ensurePod({ uid, qosClass: 'Guaranteed' }, limited)
+    expect(read(`cpu/kubepods/pod${uid}/cpu.shares`)).toBe('512')
+  })
+
+  it('leaves a cgroup that was there before as it is', async () => {
+    const system = version1()
+    mkdirSync(join(folder, 'memory/own'))
+    writeFileSync(join(folder, 'memory/own/memory.use_hierarchy'), '0\n')
+    mkdirSync(join(folder, 'memory/own/kubepods'))
+    await cgroupsOf(system, '/own').ensureQosTree(shares)
+    // It was there before podd came: its setting is somebody else's.
+    expect(read('memory/own/memory.use_hierarchy')).toBe('0\n')
+  })
+})
+
+describe('on cgroup v2', () => {
+  it('delegates the controllers from the root down to the pods', async () => {
+    await cgroupsOf(version2(), '/own').ensureQosTree(shares)
+    expect(read('cgroup.subtree_control')).toBe('+cpuset +cpu +io +memory +pids')
+    expect(read('own/kubepods/cpu.weight')).toBe('79')
+  })
+
+  it('sets weight and limits', async () => {
+    const cgroups = cgroupsOf(version2())
+    await cgroups.ensureQosTree(shares)
+    await cgroups.ensurePod({ uid, qosClass: 'Guaranteed' }, limited)
+    const pod = `kubepods/pod${uid}`
+    expect(read(`${pod}/cpu.weight`)).toBe('20')
+    expect(read(`${pod}/cpu.max`)).toBe('50000 100000')
+    expect(read(`${pod}/memory.max`)).toBe('1048576')
+    expect(read(`${pod}/pids.max`)).toBe('100')
+    await cgroups.ensurePod({ uid, qosClass: 'Guaranteed' }, unlimited)
+    expect(read(`${pod}/cpu.max`)).toBe('max 100000')
+    expect(read(`${pod}/memory.max`)).toBe('max')
+  })
+})
+
+describe('any version', () => {
+  it('names the parent as CRI wants it', () => {
+    expect(cgroupsOf(version2(), '/own').parentOf({ uid, qosClass: 'Burstable' })).toBe(
+      `/own/kubepods/burstable/pod${uid}`,
+    )
+  })
+
+  it('makes the levels anew when somebody took them away', async () => {
+    const cgroups = cgroupsOf(version1())
+    await cgroups.ensureQosTree(shares)
+    rmSync(join(folder, 'cpu/kubepods'), { recursive: true })
+    await cgroups.ensurePod({ uid, qosClass: 'Burstable' }, limited)
+    expect(read(`cpu/kubepods/burstable/pod${uid}/cpu.shares`)).toBe('512')
+    expect(read('cpu/kubepods/burstable/cpu.shares')).toBe('512')
+  })
+
+  it('tells what is missing where the levels were never made', async () => {
+    await expect(cgroupsOf(version1()).ensurePod({ uid, qosClass: 'Burstable' }, limited)).rejects.toThrow(
+      'cannot make cgroup',
+    )
+  })
+
+  it('finds and removes a pod in every hierarchy, whatever its class', async () => {
+    const cgroups = cgroupsOf(version1())
+    mkdirSync(join(folder, `memory/kubepods/burstable/pod${uid}/container`), { recursive: true })
+    mkdirSync(join(folder, `freezer/kubepods/pod${uid}`), { recursive: true })
+    mkdirSync(join(folder, `systemd/kubepods/besteffort/podother`), { recursive: true })
+    expect(cgroups.listPods().map((pod) => pod.uid)).toEqual([uid, 'other'])
+    expect(await cgroups.removePod(uid)).toEqual([])
+    expect(cgroups.listPods()).toEqual([{ uid: 'other', qosClass: 'BestEffort' }])
+    expect(await cgroups.removePod(uid)).toEqual([])
+  })
+
+  it('removes the levels when they are empty, and says what is left', async () => {
+    const cgroups = cgroupsOf(version1(), '/own')
+    mkdirSync(join(folder, 'memory/own/kubepods/burstable'), { recursive: true })
+    mkdirSync(join(folder, 'cpu/own/kubepods/besteffort/podx'), { recursive: true })
+    expect(await cgroups.removeQosTree()).toEqual([
+      join(folder, 'cpu/own/kubepods/besteffort'),
+      join(folder, 'cpu/own/kubepods'),
+    ])
+    expect(existsSync(join(folder, 'memory/own'))).toBe(false)
+    expect(existsSync(join(folder, 'cpu/own'))).toBe(true)
+  })
+
+  it.each(['', '..', 'a/b'])('refuses %j for a UID', async (bad) => {
+    await expect(async () => cgroupsOf(version1()).removePod(bad)).rejects.toThrow('not a pod')
+  })
+})

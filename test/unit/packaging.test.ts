@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { readConfigFile } from '../../src/config/read-config-file.ts'
+import { defaultConfig } from '../../src/config/options.ts'
+import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
+
+const { rootDir, runDir, staticPodPath } = defaultConfig()
+const places = containerdPlaces(rootDir, runDir)
+
+function unit(name: string): string {
+  return readFileSync(`packaging/${name}.service`, 'utf8')
+}
+
+test("containerd's unit has the name and the config that podd starts it by", () => {
+  expect(unit(places.unitName)).toContain(`\nExecStart=containerd --config ${places.configPath}\n`)
+  expect(unit(places.unitName)).toContain(`\nConditionPathExists=${places.configPath}\n`)
+})
+
+test.each(['podd', places.unitName])(
+  '%s.service leaves the pods alone when it ends, and always comes back',
+  (name) => {
+    expect(unit(name)).toContain('\nKillMode=process\n')
+    expect(unit(name)).toContain('\nRestart=always\n')
+    expect(unit(name)).toContain('\nStartLimitIntervalSec=0\n')
+  },
+)
+
+test('the installed config is valid and says what is the default anyway', async () => {
+  const { values, problems } = await readConfigFile(
+    readFileSync('packaging/config.yaml', 'utf8'),
+    'config.yaml',
+  )
+  expect(problems).toEqual([])
+  expect(values).toEqual({ staticPodPath })
+})
+
+test('what the installed config has as comments is valid too', async () => {
+  const text = readFileSync('packaging/config.yaml', 'utf8').replaceAll(/^# (?= *[a-zA-Z]+:( |$))/gm, '')
+  const { values, problems } = await readConfigFile(text, 'config.yaml')
+  expect(problems).toEqual([])
+  expect(Object.keys(values).sort()).toEqual([
+    'podCidrs',
+    'staticPodPath',
+    'staticPodUrl',
+    'staticPodUrlHeader',
+  ])
+})

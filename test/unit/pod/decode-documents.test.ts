@@ -1,0 +1,493 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import type { FieldValidation } from '../../../src/pod/check-value.ts'
+import type { DecodeResult } from '../../../src/pod/decode-documents.ts'
+import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { isObjectDocument, isPodDocument } from '../../../src/pod/document.ts'
+import { formatProblem } from '../../../src/pod/format-problem.ts'
+import { sampleManifest, withField, withFields } from './sample-pod.ts'
+
+const path = 'pods/web.yaml'
+
+const podsOf = ({ documents }: DecodeResult) => documents.filter((document) => isPodDocument(document))
+
+async function decode(text: string | Uint8Array, fieldValidation: FieldValidation = 'Strict') {
+  const result = await decodeDocuments(text, { path, fieldValidation })
+  return {
+    pods: podsOf(result).map(({ pod }) => pod.metadata.name),
+    objects: result.documents.filter((document) => isObjectDocument(document)).map(({ object }) => object),
+    problems: result.problems.map((problem) => formatProblem(problem).replace(/^pods\/web.yaml:(?! )/, '')),
+    held: result.heldObjects,
+    holdsAll: result.holdsAll,
+    documents: podsOf(result),
+  }
+}
+
+/** A pod whose spec goes on with these lines. */
+const yaml = (...lines: readonly string[]): string =>
+  [
+    'apiVersion: v1',
+    'kind: Pod',
+    'metadata:',
+    '  name: web',
+    'spec:',
+    ...lines.map((line) => `  ${line}`),
+    '',
+  ].join('\n')
+const container = (...lines: readonly string[]): string =>
+  yaml('containers:', '- name: main', '  image: busybox', ...lines.map((line) => `  ${line}`))
+
+describe('what is taken', () => {
+  it('is a defaulted Pod with its manifest as it was written', async () => {
+    const { documents, problems } = await decode(
+      container('resources:', '  limits: {cpu: 0.5, memory: 64Mi}'),
+    )
+    expect(problems).toEqual([])
+    expect(documents[0]?.place).toEqual({ path, line: 1, column: 1 })
+    expect(documents[0]?.pod).toMatchObject({
+      metadata: { name: 'web', namespace: 'default', labels: {} },
+      spec: {
+        restartPolicy: 'Always',
+        containers: [
+          {
+            imagePullPolicy: 'Always',
+            resources: { limits: { cpu: '500m', memory: '64Mi' }, requests: { cpu: '500m', memory: '64Mi' } },
+          },
+        ],
+      },
+    })
+    expect(documents[0]?.manifest).toEqual({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: {
+        containers: [{ name: 'main', image: 'busybox', resources: { limits: { cpu: 0.5, memory: '64Mi' } } }],
+      },
+    })
+  })
+
+  const one = JSON.stringify(sampleManifest)
+  const two = JSON.stringify(withFields({ 'metadata.name': 'two' }))
+  const listOf = (kind: string, ...items: string[]): string =>
+    `{"apiVersion":"v1","kind":"${kind}","metadata":{"resourceVersion":""},"items":[${items.join(',')}]}`
+
+  it.each([
+    ['JSON', one, ['web']],
+    ['indented JSON with a byte order mark', `\uFEFF${JSON.stringify(sampleManifest, null, '\t')}`, ['web']],
+    ['YAML with Windows line ends', container().replaceAll('\n', '\r\n'), ['web']],
+    [
+      'several documents, some of them empty',
+      `---\n# none\n---\n${one}\n---\n\n---\n${two}\n...\n---\n`,
+      ['web', 'two'],
+    ],
+    ['a document that starts on the line of its marker', `--- ${one}\n--- ${two}\n`, ['web', 'two']],
+    ['documents after directives', `%YAML 1.1\n---\n${one}\n`, ['web']],
+    ['a List', listOf('List', one, two), ['web', 'two']],
+    ['a PodList', listOf('PodList', one, two), ['web', 'two']],
+    [
+      'a PodList whose items don’t say what they are',
+      listOf('PodList', '{"metadata":{"name":"x"},"spec":{"containers":[{"name":"a","image":"b"}]}}'),
+      ['x'],
+    ],
+    ['an empty list', listOf('List'), []],
+    ['nothing', '', []],
+    ['blanks and comments', '\n  # nothing\n\n', []],
+    ['--- inside a block text', container('args:', '- |', '  a', '  ---', '  b'), ['web']],
+    [
+      'anchors, aliases and merges',
+      yaml('containers:', '- &a', '  name: main', '  image: busybox', '- <<: *a', '  name: other'),
+      ['web'],
+    ],
+    ['nulls for what is left out', container('ports: null', 'command: ~', 'resources:'), ['web']],
+    ['empty words for what has a default', container('imagePullPolicy: ""'), ['web']],
+    ['what asks for nothing', container('securityContext: {}', 'stdin: false', 'volumeMounts: []'), ['web']],
+    [
+      'what a dry run writes',
+      '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","creationTimestamp":null},"spec":{"containers":[{"name":"a","image":"b","resources":{}}]},"status":{}}',
+      ['web'],
+    ],
+  ])('%s', async (_what, text, pods) => {
+    expect(await decode(text)).toMatchObject({ pods, problems: [], held: [], holdsAll: false })
+  })
+})
+
+describe('YAML means what it means to Kubernetes', () => {
+  it('in numbers, words and tags', async () => {
+    const { documents } = await decode(
+      yaml(
+        'containers: [{name: a, image: b}]',
+        'terminationGracePeriodSeconds: 0644',
+        'hostNetwork: yes',
+        'hostname: !!str 12',
+        'activeDeadlineSeconds: !!int "7"',
+      ),
+    )
+    expect(documents[0]?.pod.spec).toMatchObject({
+      terminationGracePeriodSeconds: 420,
+      hostNetwork: true,
+      hostname: '12',
+      activeDeadlineSeconds: 7,
+    })
+  })
+
+  it.each([
+    ['env: [{name: A, value: 8080}]', 'the number 8080', '"8080"'],
+    ['env: [{name: A, value: yes}]', 'the boolean true', '"true"'],
+    ['args: [1]', 'the number 1', '"1"'],
+  ])('%s is no string', async (line, what, quoted) => {
+    const { problems } = await decode(container(line))
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toContain(`must be a string, not ${what} (put quotes around it: ${quoted})`)
+  })
+})
+
+describe('what is refused', () => {
+  it.each<[string, string, readonly string[]]>([
+    [
+      'an unknown field',
+      yaml('contaners: []'),
+      ['6:3: spec.contaners: unknown field "contaners" in spec; did you mean "containers"?'],
+    ],
+    [
+      'a field in the wrong case',
+      container('Image: x'),
+      ['9:5: spec.containers[0].Image: unknown field "Image" in spec.containers[0]; did you mean "image"?'],
+    ],
+    [
+      'a field that is like no other',
+      container('zzzzzz: 1'),
+      ['9:5: spec.containers[0].zzzzzz: unknown field "zzzzzz" in spec.containers[0]'],
+    ],
+    [
+      'a field of objects’ own language',
+      container('constructor: 1'),
+      ['9:5: spec.containers[0].constructor: unknown field "constructor" in spec.containers[0]'],
+    ],
+    [
+      'an unknown field at the top',
+      `${container()}specc: {}\n`,
+      ['9:1: specc: unknown field "specc" in the document; did you mean "spec"?'],
+    ],
+    ['a missing field', yaml('containers: [{name: a}]'), ['6:16: spec.containers[0].image: Required value']],
+    [
+      'a list for an object',
+      yaml('containers: {}'),
+      ['6:3: spec.containers: Invalid value: must be a list, not an object'],
+    ],
+    [
+      'a word that is not allowed',
+      container('imagePullPolicy: Sometimes'),
+      [
+        '9:5: spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "IfNotPresent"',
+      ],
+    ],
+    [
+      'a quantity that is none',
+      container('resources: {limits: {cpu: 1x}}'),
+      [
+        `9:26: spec.containers[0].resources.limits.cpu: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+      ],
+    ],
+    [
+      'a fraction for an integer',
+      container('ports: [{containerPort: 1.5}]'),
+      [
+        '9:14: spec.containers[0].ports[0].containerPort: Invalid value: must be an integer, not the number 1.5',
+      ],
+    ],
+    [
+      'an integer too large',
+      yaml('containers: [{name: a, image: b}]', 'terminationGracePeriodSeconds: 9223372036854775807'),
+      ['7:3: spec.terminationGracePeriodSeconds: Invalid value: 9223372036854776000: out of range'],
+    ],
+    [
+      'a refused field',
+      container('lifecycle: {stopSignal: SIGINT}'),
+      [
+        '9:17: spec.containers[0].lifecycle.stopSignal: not supported: needs containerd 2.3; the STOPSIGNAL of the image works everywhere',
+      ],
+    ],
+    [
+      'a refused volume',
+      yaml('containers: [{name: a, image: b}]', 'volumes: [{name: v, nfs: {server: s, path: /}}]'),
+      [
+        '7:23: spec.volumes[0].nfs: not supported: network volumes are not supported; mount it on the host and use a hostPath',
+      ],
+    ],
+    [
+      'what validation finds',
+      container('ports:', '- containerPort: 70000'),
+      [
+        '10:7: spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive',
+      ],
+    ],
+    ['one key twice', container('image: x'), ['9:5: key "image" stands twice']],
+    ['an anchor that isn’t there', yaml('containers: *a'), ['6:15: alias *a has no anchor before it']],
+    ['an anchor inside itself', yaml('containers: &a [*a]'), ['6:19: alias *a refers to what it stands in']],
+    ['an unknown tag', yaml('containers: !foo []'), ['6:20: tag !foo is not supported']],
+    ['a merge of no mapping', yaml('<<: 1'), ['6:3: << takes a mapping, or a list of mappings']],
+    ['no object', '- a\n', ['1:1: must be an object with apiVersion and kind']],
+    ['no kind', 'apiVersion: v1\nmetadata: {name: web}\n', ['1:1: kind: Required value']],
+    [
+      'another version',
+      container().replace('v1', 'v2'),
+      ['1:1: apiVersion: Unsupported value: "v2": supported values: "v1"'],
+    ],
+    [
+      'JSON with one key twice',
+      '{"apiVersion":"v1","kind":"Pod","kind":"Pod"}',
+      ['1:33: key "kind" stands twice'],
+    ],
+  ])('%s', async (_what, text, problems) => {
+    expect(await decode(text)).toMatchObject({ pods: [], problems })
+  })
+
+  it.each([
+    [
+      'Deployment',
+      'kind Deployment is not supported: podd runs Pods (write its pod template as a Pod)',
+      false,
+    ],
+    ['Service', 'kind Service is not supported: there is no control plane here', false],
+    ['pod', 'unknown kind "pod"; did you mean "Pod"?', true],
+    ['Quux', 'unknown kind "Quux"', true],
+  ])('kind %s', async (kind, message, holds) => {
+    const { problems, held, holdsAll } = await decode(
+      `apiVersion: v1\nkind: ${kind}\nmetadata: {name: web}\n`,
+    )
+    expect(problems).toEqual([`2:1: kind: ${message}`])
+    // A typo in the kind may be a pod that runs; a Deployment never was one.
+    expect({ held, holdsAll }).toEqual({
+      held: holds
+        ? [
+            'default/web',
+            'ConfigMap/default/web',
+            'Secret/default/web',
+            'PersistentVolumeClaim/default/web',
+            'RuntimeClass/web',
+            'PriorityClass/web',
+          ]
+        : [],
+      holdsAll: false,
+    })
+  })
+
+  it.each<[string, string | Uint8Array, string]>([
+    ['bytes that are no text', new Uint8Array([0x61, 0xff]), 'not a text in UTF-8'],
+    ['a NUL', 'a: "\0"', 'not a text in UTF-8'],
+    ['11 MiB', 'x'.repeat(11 * 1024 * 1024), 'larger than 10 MiB'],
+  ])('%s', async (_what, text, message) => {
+    expect(await decode(text)).toMatchObject({ problems: [`${path}: ${message}`], holdsAll: true })
+  })
+
+  it('a document that grows without end from a few lines', async () => {
+    const levels = Array.from({ length: 9 }, (_, index) =>
+      index === 0
+        ? 'a0: &a0 [x,x,x,x,x,x,x,x,x,x]'
+        : `a${index}: &a${index} [${Array(10)
+            .fill(`*a${index - 1}`)
+            .join(',')}]`,
+    )
+    const { problems } = await decode(levels.join('\n'))
+    expect(problems).toEqual([expect.stringContaining('aliases add more than 100000 values')])
+  })
+
+  it.each(['[', '{a: ', '- '])('a document that nests %j without end', async (opening) => {
+    const { problems, holdsAll } = await decode(opening.repeat(50_000))
+    expect(problems).toHaveLength(1)
+    expect(holdsAll).toBe(true)
+  })
+})
+
+describe('one bad document', () => {
+  it('takes no other with it, and says which object to hold', async () => {
+    const good = container()
+    const texts = [
+      good,
+      good.replace('image:', 'imagee:').replace('web', 'bad'),
+      'a: [\n',
+      good.replace('web', 'last'),
+    ]
+    expect(await decode(texts.join('---\n'))).toMatchObject({
+      pods: ['web', 'last'],
+      problems: [
+        expect.stringContaining('17:5: spec.containers[0].imagee'),
+        expect.stringMatching(/^20:1: /),
+      ],
+      held: ['default/bad'],
+      holdsAll: true,
+    })
+  })
+
+  it('in a list is told by its index and place', async () => {
+    const items = [sampleManifest, withField(sampleManifest, 'spec.containers.0.image', 1)]
+    const text = JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 1)
+    const { pods, problems } = await decode(text)
+    expect(pods).toEqual(['web'])
+    expect(problems).toEqual([
+      '30:7: items[1].spec.containers[0].image: Invalid value: must be a string, not the number 1 (put quotes around it: "1")',
+    ])
+  })
+
+  it('among very many is counted, not listed', async () => {
+    const { problems, held } = await decode(`${'- 1\n---\n'.repeat(120)}${container('x: 1')}`)
+    expect(problems).toHaveLength(101)
+    expect(problems.at(-1)).toBe(`${path}: and 21 more`)
+    expect(held).toEqual(['default/web'])
+  })
+
+  it('holds everything when the list itself is broken', async () => {
+    expect(await decode('{"apiVersion":"v1","kind":"PodList","itemz":[]}')).toMatchObject({
+      problems: [expect.stringContaining('unknown field "itemz"')],
+      holdsAll: true,
+    })
+  })
+})
+
+describe('warnings', () => {
+  it('name each field that has no effect here', async () => {
+    const { pods, problems } = await decode(yaml('containers: [{name: a, image: b}]', 'nodeSelector: {a: b}'))
+    expect(pods).toEqual(['web'])
+    expect(problems).toEqual(['7:3: spec.nodeSelector: has no effect: there is one host and no scheduler'])
+  })
+
+  it('come once for all that a dump of a live pod carries', async () => {
+    const dump: JsonObject = {
+      ...withFields({
+        'metadata.uid': 'x',
+        'metadata.resourceVersion': '1',
+        'metadata.generateName': 'web-',
+        'metadata.managedFields': [{}],
+        'metadata.ownerReferences': [{ kind: 'ReplicaSet' }],
+        'spec.nodeName': 'node',
+        'spec.serviceAccountName': 'default',
+        'spec.schedulerName': 'default-scheduler',
+        'spec.enableServiceLinks': true,
+        'spec.preemptionPolicy': 'PreemptLowerPriority',
+        'spec.priority': 0,
+        'spec.securityContext': {},
+        'spec.tolerations': [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
+        'spec.containers.0.volumeMounts': [
+          {
+            name: 'kube-api-access-x7k2p',
+            mountPath: '/var/run/secrets/kubernetes.io/serviceaccount',
+            readOnly: true,
+          },
+          { name: 'data', mountPath: '/data', recursiveReadOnly: 'Disabled' },
+        ],
+        'spec.volumes': [
+          {
+            name: 'kube-api-access-x7k2p',
+            projected: { defaultMode: 420, sources: [{ serviceAccountToken: { path: 'token' } }] },
+          },
+          { name: 'data', emptyDir: {} },
+        ],
+      }),
+      status: { phase: 'Running' },
+    }
+    const { documents, problems } = await decode(JSON.stringify(dump))
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(
+      /dropped what a cluster writes into a pod: metadata.uid, .*status.*, the volume of the service account token$/,
+    )
+    expect(documents[0]?.manifest).toEqual(
+      withFields({
+        'spec.containers.0.volumeMounts': [
+          { name: 'data', mountPath: '/data', recursiveReadOnly: 'Disabled' },
+        ],
+        'spec.priority': 0,
+        'spec.securityContext': {},
+        'spec.volumes': [{ name: 'data', emptyDir: {} }],
+      }),
+    )
+  })
+
+  it('keep their places although the token’s volume was taken out before them', async () => {
+    const { problems } = await decode(
+      yaml(
+        'containers: [{name: a, image: b}]',
+        'volumes:',
+        '- name: kube-api-access-x',
+        '  projected: {}',
+        '- name: data',
+        '  emptyDir: {medium: Disk}',
+      ),
+    )
+    expect(problems.at(-1)).toMatch(/^11:16: spec.volumes\[1\].emptyDir.medium: Unsupported value/)
+  })
+
+  it('stand for unknown fields where they are allowed, but never in a securityContext', async () => {
+    const text = container('newField: {a: 1}')
+    expect(await decode(text, 'Warn')).toMatchObject({
+      pods: ['web'],
+      problems: ['9:5: spec.containers[0].newField: unknown field "newField" in spec.containers[0]'],
+    })
+    const unsafe = container('securityContext: {runAsNotRoot: true}')
+    expect((await decode(unsafe, 'Warn')).pods).toEqual([])
+  })
+})
+
+describe('whatever the text', () => {
+  const piece = fc.constantFrom(
+    'apiVersion: v1',
+    'kind: Pod',
+    'metadata:',
+    '  name: web',
+    'spec:',
+    '  containers:',
+    '  - name: a',
+    '    image: b',
+    '---',
+    '...',
+    '- ',
+    '&a',
+    '*a',
+    '<<: *a',
+    '{',
+    '}',
+    '[',
+    ']',
+    '"',
+    "'",
+    '|',
+    ': ',
+    '!!int',
+    '\t',
+    '# x',
+    '\0',
+    '%',
+    '? ',
+  )
+
+  it('decoding never throws, and says why it took nothing', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(
+          fc.string(),
+          fc.array(piece).map((pieces) => pieces.join('\n')),
+          fc.json(),
+        ),
+        async (text) => {
+          const { pods, problems, held, holdsAll } = await decode(text)
+          expect(pods.length === 0 || problems.length >= 0).toBe(true)
+          expect(held.length > 0 || holdsAll ? problems.length > 0 : true).toBe(true)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('a manifest gives the same pod as JSON, as YAML, and read back from its record', async () => {
+    const value = fc.dictionary(fc.string(), fc.string())
+    await fc.assert(
+      fc.asyncProperty(value, async (annotations) => {
+        const manifest = withFields({ 'metadata.annotations': { ...annotations } })
+        const json = await decodeDocuments(JSON.stringify(manifest), { path })
+        const asYaml = await decodeDocuments(`# yaml\n${JSON.stringify(manifest)}`, { path })
+        expect(podsOf(asYaml).map(({ pod }) => pod)).toEqual(podsOf(json).map(({ pod }) => pod))
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { documentKey, isObjectDocument } from '../../../src/pod/document.ts'
+import { formatProblem } from '../../../src/pod/format-problem.ts'
+import { objectData } from '../../../src/pod/object-data.ts'
+
+const path = 'objects.yaml'
+
+async function decode(...objects: readonly JsonObject[]) {
+  const text = objects.map((object) => JSON.stringify(object)).join('\n---\n')
+  const { documents, problems, heldObjects } = await decodeDocuments(text, { path })
+  return {
+    keys: documents.map((document) => documentKey(document)),
+    objects: documents.filter((document) => isObjectDocument(document)).map(({ object }) => object),
+    problems: problems.map((problem) => formatProblem(problem).replace(/^objects\.yaml:\d+:\d+: /, '')),
+    heldObjects,
+  }
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+const metadata = { name: 'web' }
+const configMap = (fields: JsonObject): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata,
+  ...fields,
+})
+const secret = (fields: JsonObject): JsonObject => ({ apiVersion: 'v1', kind: 'Secret', metadata, ...fields })
+const claim = (spec: JsonObject): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata,
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+})
+const runtimeClass = { apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata, handler: 'runc' }
+const priorityClass = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata, value: 1000 }
+
+describe('objects that pods refer to', () => {
+  it('are taken beside pods, also out of a List of several kinds', async () => {
+    const items = [configMap({}), secret({}), claim({}), runtimeClass, priorityClass]
+    const { keys, problems } = await decode({ apiVersion: 'v1', kind: 'List', items })
+    expect(problems).toEqual([])
+    expect(keys).toEqual([
+      'ConfigMap/default/web',
+      'Secret/default/web',
+      'PersistentVolumeClaim/default/web',
+      'RuntimeClass/web',
+      'PriorityClass/web',
+    ])
+  })
+
+  it('give their data, a Secret’s stringData first', async () => {
+    const { objects } = await decode(
+      configMap({ data: { a: 'text' }, binaryData: { b: base64('\u0001bytes') } }),
+      secret({ data: { a: base64('old'), b: base64('kept') }, stringData: { a: 'new' } }),
+    )
+    const data = objects.map((object) =>
+      object.kind === 'ConfigMap' || object.kind === 'Secret'
+        ? Object.fromEntries([...objectData(object)].map(([key, value]) => [key, value.toString()]))
+        : {},
+    )
+    expect(data).toEqual([
+      { a: 'text', b: '\u0001bytes' },
+      { a: 'new', b: 'kept' },
+    ])
+  })
+
+  it('are taken as a cluster dumps them', async () => {
+    const dumped = {
+      ...metadata,
+      uid: 'u',
+      resourceVersion: '7',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      generateName: 'web-',
+    }
+    const { keys, problems } = await decode({
+      ...claim({ volumeName: 'pvc-1', volumeMode: 'Filesystem' }),
+      metadata: dumped,
+      status: { phase: 'Bound' },
+    })
+    expect(keys).toHaveLength(1)
+    expect(problems).toEqual([expect.stringContaining('dropped what a cluster writes into an object')])
+  })
+
+  it.each<[string, JsonObject, string]>([
+    ['a key with a slash', configMap({ data: { 'a/b': '' } }), 'a valid config key must consist of'],
+    ['a key that leads up', configMap({ data: { '..': '' } }), "must not be '..'"],
+    ['a key that hides as a step up', configMap({ data: { '..data': '' } }), "must not start with '..'"],
+    [
+      'one key twice',
+      configMap({ data: { a: '' }, binaryData: { a: '' } }),
+      'duplicate of key present in binaryData',
+    ],
+    [
+      'no base64',
+      configMap({ binaryData: { a: 'a b' } }),
+      'binaryData.a: Invalid value: "…": must be base64',
+    ],
+    [
+      'too much',
+      configMap({ data: { a: 'x'.repeat(1024 * 1024 + 1) } }),
+      'Too long: may not be more than 1048576 bytes',
+    ],
+    ['an unknown field', configMap({ dat: {} }), 'unknown field "dat" in the document; did you mean "data"?'],
+    [
+      'a TLS secret without its key',
+      secret({ type: 'kubernetes.io/tls', stringData: { 'tls.crt': 'c' } }),
+      'data[tls.key]: Required value',
+    ],
+    ['credentials of nobody', secret({ type: 'kubernetes.io/basic-auth' }), 'data.username: Required value'],
+    [
+      'a registry config that is no JSON',
+      secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'hunter2' } }),
+      'must be JSON',
+    ],
+    [
+      'a token',
+      secret({ type: 'kubernetes.io/service-account-token' }),
+      'not supported: there is no API server to issue tokens',
+    ],
+    ['no access mode', claim({ accessModes: [] }), 'at least 1 access mode is required'],
+    ['no size', claim({ resources: {} }), 'spec.resources.requests.storage: Required value'],
+    ['another class', claim({ storageClassName: 'fast' }), 'not supported: storage class "fast"'],
+    ['a block device', claim({ volumeMode: 'Block' }), 'spec.volumeMode: not supported'],
+    [
+      'a system class',
+      { ...priorityClass, metadata: { name: 'system-own' } },
+      'prefix are reserved for system use only',
+    ],
+    [
+      'a system priority',
+      { ...priorityClass, value: 1_000_000_001 },
+      'maximum allowed value of a user defined priority',
+    ],
+  ])('%s is refused', async (_what, object, message) => {
+    const { objects, problems, heldObjects } = await decode(object)
+    expect(objects).toEqual([])
+    expect(problems.join('\n')).toContain(message)
+    expect(heldObjects).toHaveLength(1)
+  })
+
+  it.each<[string, JsonObject]>([
+    ['a number', secret({ stringData: { password: 271828 } })],
+    ['a number for data', secret({ data: { password: 271828 } })],
+    ['a list', secret({ data: [271828] })],
+    ['bad base64', secret({ data: { password: '!271828' } })],
+    ['a key with a slash', secret({ stringData: { 'a/b': '271828' } })],
+    [
+      'no JSON',
+      secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': '271828{' } }),
+    ],
+    ['too much', secret({ stringData: { a: '271828'.repeat(200_000) } })],
+  ])('complaints about a Secret don’t say what it holds: %s', async (_what, object) => {
+    const { problems } = await decode(object)
+    expect(problems).not.toEqual([])
+    expect(problems.join('\n')).not.toContain('271828')
+  })
+})

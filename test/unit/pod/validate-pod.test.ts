@@ -1,0 +1,465 @@
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../../src/base/json.ts'
+import { formatFieldPath } from '../../../src/pod/field-path.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { validatePod } from '../../../src/pod/validate-pod.ts'
+import { withFields } from './sample-pod.ts'
+
+function problemsOf(fields: Readonly<Record<string, Json>>): readonly string[] {
+  return validatePod(podFromManifest(withFields(fields))).map(
+    ({ path, message }) => `${formatFieldPath(path)}: ${message}`,
+  )
+}
+
+const c0 = 'spec.containers.0'
+const main = { name: 'main', image: 'i' }
+const side = { name: 'side', image: 'i' }
+const tcp = { tcpSocket: { port: 80 } }
+const dir = { name: 'dir', emptyDir: {} }
+
+describe('validatePod takes', () => {
+  it.each<[string, Record<string, Json>]>([
+    ['the least there is', {}],
+    ['a name with dots', { 'metadata.name': 'web.example.com' }],
+    ['labels', { 'metadata.labels': { 'app.kubernetes.io/name': 'web', empty: '', A: 'x_Y.z' } }],
+    [
+      'annotations with upper case and any value',
+      { 'metadata.annotations': { 'Some.Org/Key': 'any\nthing' } },
+    ],
+    [
+      'one port under two protocols',
+      {
+        [`${c0}.ports`]: [
+          { containerPort: 53, hostPort: 53 },
+          { containerPort: 53, hostPort: 53, protocol: 'UDP' },
+        ],
+      },
+    ],
+    [
+      'one host port at two addresses',
+      {
+        [`${c0}.ports`]: [
+          { containerPort: 1, hostPort: 1, hostIP: '10.0.0.1' },
+          { containerPort: 2, hostPort: 1, hostIP: '::1' },
+        ],
+      },
+    ],
+    [
+      'env names with dots and dashes',
+      {
+        [`${c0}.env`]: [
+          { name: 'a.b-c', value: '1' },
+          { name: '1', value: '' },
+        ],
+      },
+    ],
+    [
+      'requests below limits',
+      { [`${c0}.resources`]: { limits: { cpu: 1 }, requests: { cpu: '250m', memory: '1Mi' } } },
+    ],
+    [
+      'a sidecar with probes',
+      {
+        'spec.initContainers': [
+          {
+            ...side,
+            restartPolicy: 'Always',
+            startupProbe: tcp,
+            lifecycle: { preStop: { sleep: { seconds: 1 } } },
+          },
+        ],
+      },
+    ],
+    [
+      'a mounted volume',
+      {
+        'spec.volumes': [dir],
+        [`${c0}.volumeMounts`]: [
+          { name: 'dir', mountPath: '/a' },
+          { name: 'dir', mountPath: 'b' },
+        ],
+      },
+    ],
+    [
+      'restart rules',
+      {
+        [`${c0}.restartPolicy`]: 'Never',
+        [`${c0}.restartPolicyRules`]: [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }],
+      },
+    ],
+    ['an ephemeral container', { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'main' }] }],
+    ['grace 0', { 'spec.terminationGracePeriodSeconds': 0 }],
+  ])('%s', (_what, fields) => {
+    expect(problemsOf(fields)).toEqual([])
+  })
+})
+
+const label = /a lowercase RFC 1123 label must consist of lower case/
+const range = 'must be between 1 and 65535, inclusive'
+
+describe('validatePod refuses', () => {
+  it.each<[string, Record<string, Json>, string | RegExp]>([
+    ['an empty name', { 'metadata.name': '' }, 'metadata.name: Required value'],
+    [
+      'a name in upper case',
+      { 'metadata.name': 'Web' },
+      /^metadata.name: Invalid value: "Web": a lowercase RFC 1123 subdomain must/,
+    ],
+    ['a long name', { 'metadata.name': 'a'.repeat(254) }, /must be no more than 253 bytes$/],
+    ['a namespace with dots', { 'metadata.namespace': 'a.b' }, label],
+    [
+      'a label key with two slashes',
+      { 'metadata.labels': { 'a/b/c': 'x' } },
+      /a qualified name must consist of/,
+    ],
+    ['a label key without a name', { 'metadata.labels': { 'a/': 'x' } }, /name part must be non-empty/],
+    [
+      'a label value with a space',
+      { 'metadata.labels': { a: 'x y' } },
+      /^metadata.labels.a: Invalid value: "x y": a valid label must be an empty string or/,
+    ],
+    [
+      'too many annotations',
+      { 'metadata.annotations': { a: 'x'.repeat(262_144) } },
+      'metadata.annotations: Too long: may not be more than 262144 bytes',
+    ],
+    ['no containers', { 'spec.containers': [] }, 'spec.containers: Required value'],
+    ['a container without a name', { [`${c0}.name`]: '' }, 'spec.containers[0].name: Required value'],
+    ['a container named badly', { [`${c0}.name`]: 'a_b' }, label],
+    [
+      'one name twice',
+      { 'spec.containers': [main, side, main] },
+      'spec.containers[2].name: Duplicate value: "main"',
+    ],
+    [
+      'one name in two lists',
+      { 'spec.initContainers': [main] },
+      'spec.initContainers[0].name: Duplicate value: "main"',
+    ],
+    ['no image', { [`${c0}.image`]: '' }, 'spec.containers[0].image: Required value'],
+    ['an image with spaces', { [`${c0}.image`]: ' busybox' }, /must not have leading or trailing whitespace/],
+    [
+      'port 0',
+      { [`${c0}.ports`]: [{ containerPort: 0 }] },
+      'spec.containers[0].ports[0].containerPort: Required value',
+    ],
+    [
+      'port 65536',
+      { [`${c0}.ports`]: [{ containerPort: 65_536 }] },
+      `spec.containers[0].ports[0].containerPort: Invalid value: 65536: ${range}`,
+    ],
+    [
+      'a negative host port',
+      { [`${c0}.ports`]: [{ containerPort: 1, hostPort: -1 }] },
+      `spec.containers[0].ports[0].hostPort: Invalid value: -1: ${range}`,
+    ],
+    [
+      'a port name without letters',
+      { [`${c0}.ports`]: [{ name: '80', containerPort: 80 }] },
+      /must contain at least one letter/,
+    ],
+    [
+      'a long port name',
+      { [`${c0}.ports`]: [{ name: 'a'.repeat(16), containerPort: 80 }] },
+      /must be no more than 15 characters/,
+    ],
+    [
+      'one port name twice',
+      {
+        [`${c0}.ports`]: [
+          { name: 'a', containerPort: 1 },
+          { name: 'a', containerPort: 2 },
+        ],
+      },
+      'spec.containers[0].ports[1].name: Duplicate value: "a"',
+    ],
+    [
+      'a bad hostIP',
+      { [`${c0}.ports`]: [{ containerPort: 1, hostPort: 1, hostIP: 'host' }] },
+      /hostIP: Invalid value: "host": must be a valid IP address/,
+    ],
+    [
+      'one host port twice',
+      {
+        'spec.containers': [
+          { ...main, ports: [{ containerPort: 1, hostPort: 80 }] },
+          { ...side, ports: [{ containerPort: 2, hostPort: 80 }] },
+        ],
+      },
+      'spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"',
+    ],
+    [
+      'another host port on the host’s network',
+      { 'spec.hostNetwork': true, [`${c0}.ports`]: [{ containerPort: 80, hostPort: 81 }] },
+      /must match `containerPort` when `hostNetwork` is true/,
+    ],
+    [
+      'two containers on one port of the host’s network',
+      {
+        'spec.hostNetwork': true,
+        'spec.containers': [
+          { ...main, ports: [{ containerPort: 80 }] },
+          { ...side, ports: [{ containerPort: 80 }] },
+        ],
+      },
+      'spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"',
+    ],
+    [
+      'env without a name',
+      { [`${c0}.env`]: [{ name: '', value: 'x' }] },
+      'spec.containers[0].env[0].name: Required value',
+    ],
+    [
+      'env with = in its name',
+      { [`${c0}.env`]: [{ name: 'a=b', value: 'x' }] },
+      /must consist only of printable ASCII characters other than '='/,
+    ],
+    [
+      'a negative quantity',
+      { [`${c0}.resources.limits`]: { cpu: '-1' } },
+      'spec.containers[0].resources.limits.cpu: Invalid value: "-1": must be greater than or equal to 0',
+    ],
+    [
+      'requests over limits',
+      { [`${c0}.resources`]: { limits: { memory: '1Gi' }, requests: { memory: '2Gi' } } },
+      'spec.containers[0].resources.requests.memory: Invalid value: "2Gi": must be less than or equal to memory limit of 1Gi',
+    ],
+    [
+      'an unknown resource',
+      { [`${c0}.resources.requests`]: { disk: 1 } },
+      /resources.requests.disk: Invalid value: "disk": must be a standard resource for containers/,
+    ],
+    [
+      'devices',
+      { [`${c0}.resources.limits`]: { 'nvidia.com/gpu': 1 } },
+      'spec.containers[0].resources.limits[nvidia.com/gpu]: not supported: podd hands out no devices and other extended resources',
+    ],
+    [
+      'huge pages alone',
+      { [`${c0}.resources.limits`]: { 'hugepages-2Mi': '4Mi' } },
+      'spec.containers[0].resources: Forbidden: HugePages require cpu or memory',
+    ],
+    [
+      'huge pages beyond their limit',
+      {
+        [`${c0}.resources`]: {
+          requests: { cpu: 1, 'hugepages-2Mi': '2Mi' },
+          limits: { 'hugepages-2Mi': '4Mi' },
+        },
+      },
+      /hugepages-2Mi\]?: Invalid value: "2Mi": must be equal to hugepages-2Mi limit of 4Mi/,
+    ],
+    [
+      'half a huge page',
+      { [`${c0}.resources.limits`]: { cpu: 1, 'hugepages-2Mi': '3Mi' } },
+      /hugepages-2Mi\]?: Invalid value: "3Mi": is not positive integer multiple of hugepages-2Mi/,
+    ],
+    [
+      'a pod that requests less than its containers',
+      { 'spec.resources': { requests: { cpu: '500m' } }, [`${c0}.resources.requests`]: { cpu: 1 } },
+      'spec.resources.requests.cpu: Invalid value: "500m": must be greater than or equal to aggregate container requests of 1',
+    ],
+    [
+      'a container with a limit beyond that of its pod',
+      {
+        'spec.resources': { limits: { memory: '64Mi' } },
+        [`${c0}.resources`]: { requests: { memory: '1Mi' }, limits: { memory: '65Mi' } },
+      },
+      /spec.resources.limits.memory: Invalid value: "64Mi": must be greater than or equal to the limit of each container/,
+    ],
+    [
+      'a volume without a name',
+      { 'spec.volumes': [{ name: '', emptyDir: {} }] },
+      'spec.volumes[0].name: Required value',
+    ],
+    ['one volume name twice', { 'spec.volumes': [dir, dir] }, 'spec.volumes[1].name: Duplicate value: "dir"'],
+    [
+      'a volume of two kinds',
+      { 'spec.volumes': [{ ...dir, hostPath: { path: '/x' } }] },
+      /may not specify more than 1 volume type/,
+    ],
+    [
+      'a host path that leads back',
+      { 'spec.volumes': [{ name: 'a', hostPath: { path: '/a/../b' } }] },
+      /must not contain '..'/,
+    ],
+    [
+      'a relative host path',
+      { 'spec.volumes': [{ name: 'a', hostPath: { path: 'a' } }] },
+      /must be an absolute path/,
+    ],
+    [
+      'an empty host path',
+      { 'spec.volumes': [{ name: 'a', hostPath: { path: '' } }] },
+      'spec.volumes[0].hostPath.path: Required value',
+    ],
+    [
+      'an unknown medium',
+      { 'spec.volumes': [{ name: 'a', emptyDir: { medium: 'Disk' } }] },
+      /Unsupported value: "Disk": supported values: "", "Memory"/,
+    ],
+    [
+      'a mount of no volume',
+      { [`${c0}.volumeMounts`]: [{ name: 'x', mountPath: '/x' }] },
+      'spec.containers[0].volumeMounts[0].name: Not found: "x"',
+    ],
+    [
+      'two mounts in one place',
+      {
+        'spec.volumes': [dir],
+        [`${c0}.volumeMounts`]: [
+          { name: 'dir', mountPath: '/a' },
+          { name: 'dir', mountPath: '/a' },
+        ],
+      },
+      'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/a": must be unique',
+    ],
+    [
+      'a mount path with a colon',
+      { 'spec.volumes': [dir], [`${c0}.volumeMounts`]: [{ name: 'dir', mountPath: '/a:b' }] },
+      /must not contain ':'/,
+    ],
+    [
+      'negative grace',
+      { 'spec.terminationGracePeriodSeconds': -1 },
+      'spec.terminationGracePeriodSeconds: Invalid value: -1: must be greater than or equal to 0',
+    ],
+    [
+      'a deadline of 0',
+      { 'spec.activeDeadlineSeconds': 0 },
+      'spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive',
+    ],
+    ['a host name with dots', { 'spec.hostname': 'a.b' }, label],
+    [
+      'Windows',
+      { 'spec.os': { name: 'windows' } },
+      'spec.os.name: Unsupported value: "windows": supported values: "linux"',
+    ],
+    [
+      'hostPID with a shared namespace',
+      { 'spec.hostPID': true, 'spec.shareProcessNamespace': true },
+      /ShareProcessNamespace and HostPID cannot both be enabled/,
+    ],
+    [
+      'dnsPolicy None without servers',
+      { 'spec.dnsPolicy': 'None' },
+      /dnsConfig.nameservers: Required value: must provide at least one DNS nameserver/,
+    ],
+    [
+      'a probe that does nothing',
+      { [`${c0}.readinessProbe`]: { periodSeconds: 1 } },
+      'spec.containers[0].readinessProbe: Required value: must specify a handler type',
+    ],
+    [
+      'a probe that does two things',
+      { [`${c0}.readinessProbe`]: { ...tcp, exec: { command: ['x'] } } },
+      /may not specify more than 1 handler type/,
+    ],
+    [
+      'liveness with two successes',
+      { [`${c0}.livenessProbe`]: { ...tcp, successThreshold: 2 } },
+      'spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1',
+    ],
+    [
+      'readiness with a grace',
+      { [`${c0}.readinessProbe`]: { ...tcp, terminationGracePeriodSeconds: 1 } },
+      /must not be set for readinessProbes/,
+    ],
+    [
+      'a probe’s grace of 0',
+      { [`${c0}.livenessProbe`]: { ...tcp, terminationGracePeriodSeconds: 0 } },
+      /must be greater than 0/,
+    ],
+    [
+      'a negative period',
+      { [`${c0}.livenessProbe`]: { ...tcp, periodSeconds: -1 } },
+      /periodSeconds: Invalid value: -1: must be greater than or equal to 0/,
+    ],
+    [
+      'a probe of port 0',
+      { [`${c0}.livenessProbe`]: { tcpSocket: { port: 0 } } },
+      /tcpSocket.port: Invalid value: 0/,
+    ],
+    [
+      'a bad HTTP header',
+      { [`${c0}.livenessProbe`]: { httpGet: { port: 'web', httpHeaders: [{ name: 'a b', value: '' }] } } },
+      /a valid HTTP header must/,
+    ],
+    [
+      'an empty command',
+      { [`${c0}.livenessProbe`]: { exec: {} } },
+      'spec.containers[0].livenessProbe.exec.command: Required value',
+    ],
+    [
+      'a sleep longer than the grace',
+      { [`${c0}.lifecycle`]: { preStop: { sleep: { seconds: 31 } } } },
+      /must be non-negative and less than terminationGracePeriodSeconds \(30\)/,
+    ],
+    ['a hook that does nothing', { [`${c0}.lifecycle`]: { postStart: {} } }, /must specify a handler type/],
+    [
+      'probes on an init container',
+      { 'spec.initContainers': [{ ...side, readinessProbe: tcp }] },
+      'spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',
+    ],
+    [
+      'ports on an ephemeral container',
+      { 'spec.ephemeralContainers': [{ ...side, ports: [{ containerPort: 1 }] }] },
+      /ports: Forbidden: must not be specified for ephemeral containers/,
+    ],
+    [
+      'an ephemeral container’s target that isn’t there',
+      { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'x' }] },
+      'spec.ephemeralContainers[0].targetContainerName: Not found: "x"',
+    ],
+    [
+      'a restart on resize that may not be',
+      {
+        'spec.restartPolicy': 'Never',
+        [`${c0}.resizePolicy`]: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }],
+      },
+      /must be 'NotRequired' when `restartPolicy` is 'Never'/,
+    ],
+    [
+      'restart rules without a policy',
+      { [`${c0}.restartPolicyRules`]: [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }] },
+      /must specify restartPolicy when restart rules are used/,
+    ],
+    [
+      'restart rules without codes',
+      {
+        [`${c0}.restartPolicy`]: 'Never',
+        [`${c0}.restartPolicyRules`]: [{ action: 'Restart', exitCodes: { operator: 'In', values: [] } }],
+      },
+      /must have between 1 and 255 items/,
+    ],
+    [
+      'a restart rule for all containers',
+      {
+        [`${c0}.restartPolicy`]: 'Never',
+        [`${c0}.restartPolicyRules`]: [
+          { action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [1] } },
+        ],
+      },
+      /action: not supported: podd restarts single containers only/,
+    ],
+  ])('%s', (_what, fields, expected) => {
+    const problems = problemsOf(fields)
+    expect(problems).toHaveLength(1)
+    expect(problems[0]).toMatch(expected)
+  })
+
+  it('everything at once, not only the first', () => {
+    expect(problemsOf({ 'metadata.name': 'A', [`${c0}.name`]: 'B', [`${c0}.image`]: '' })).toHaveLength(3)
+  })
+
+  it('only warns of resources that aren’t metered', () => {
+    const pod = podFromManifest(withFields({ [`${c0}.resources.limits`]: { 'ephemeral-storage': '1Gi' } }))
+    expect(validatePod(pod)).toEqual([
+      {
+        severity: 'warning',
+        path: ['spec', 'containers', 0, 'resources', 'limits', 'ephemeral-storage'],
+        message: 'has no effect: the disk space of containers is not metered',
+      },
+    ])
+  })
+})

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../../src/base/json.ts'
+import { formatFieldPath } from '../../../src/pod/field-path.ts'
+import { conforms, fillDefaults } from '../../../src/pod/fill-defaults.ts'
+import { securityContextSchema } from '../../../src/pod/schema/container-schema.ts'
+import { podSecurityContextSchema } from '../../../src/pod/schema/pod-schema.ts'
+import { Issues } from '../../../src/pod/validation/issues.ts'
+import {
+  validatePodSecurityContext,
+  validateSecurityContext,
+} from '../../../src/pod/validation/validate-security-context.ts'
+
+function problemsOf(issues: Issues): readonly string[] {
+  return issues.problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
+}
+
+function ofContainer(value: Json): readonly string[] {
+  const issues = new Issues()
+  const filled = fillDefaults(securityContextSchema, value)
+  if (!conforms(securityContextSchema, filled)) throw new Error('no security context')
+  validateSecurityContext(filled, ['sc'], issues)
+  return problemsOf(issues)
+}
+
+function ofPod(value: Json): readonly string[] {
+  const issues = new Issues()
+  const filled = fillDefaults(podSecurityContextSchema, value)
+  if (!conforms(podSecurityContextSchema, filled)) throw new Error('no security context')
+  validatePodSecurityContext(filled, ['sc'], issues)
+  return problemsOf(issues)
+}
+
+describe('a container’s security context', () => {
+  it.each<[Json, string]>([
+    [{ runAsUser: -1 }, 'sc.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive'],
+    [{ runAsGroup: 2 ** 31 }, 'sc.runAsGroup: Invalid value: 2147483648'],
+    [
+      { privileged: true, allowPrivilegeEscalation: false },
+      'cannot set `allowPrivilegeEscalation` to false and `privileged`',
+    ],
+    [{ capabilities: { add: ['SYS_ADMIN'] }, allowPrivilegeEscalation: false }, 'CAP_SYS_ADMIN'],
+    [
+      { seccompProfile: { type: 'Localhost' } },
+      'sc.seccompProfile.localhostProfile: Required value: must be set when seccomp type is Localhost',
+    ],
+    [
+      { seccompProfile: { type: 'RuntimeDefault', localhostProfile: 'a' } },
+      'can only be set when seccomp type is Localhost',
+    ],
+    [{ seccompProfile: { type: 'Localhost', localhostProfile: '/a' } }, 'must be a relative path'],
+    [{ seccompProfile: { type: 'Localhost', localhostProfile: 'a/../b' } }, "must not contain '..'"],
+    [{ appArmorProfile: { type: 'Localhost' } }, 'must be set when AppArmor type is Localhost'],
+    [
+      { procMount: 'Unmasked' },
+      'sc.procMount: Invalid value: "Unmasked": `hostUsers` must be false to use `Unmasked`',
+    ],
+  ])('%j is refused', (value, expected) => {
+    expect(ofContainer(value)).toEqual([expect.stringContaining(expected)])
+  })
+
+  it.each<Json>([
+    {},
+    { privileged: true, runAsUser: 0 },
+    { seccompProfile: { type: 'Localhost', localhostProfile: 'a/b.json' }, capabilities: { drop: ['ALL'] } },
+  ])('%j is taken', (value) => {
+    expect(ofContainer(value)).toEqual([])
+  })
+})
+
+describe('a pod’s security context', () => {
+  it.each<[Json, string]>([
+    [{ fsGroup: -1 }, 'sc.fsGroup: Invalid value: -1'],
+    [{ supplementalGroups: [1, -1] }, 'sc.supplementalGroups[1]: Invalid value: -1'],
+    [{ sysctls: [{ name: 'Kernel', value: '1' }] }, 'be the name of a sysctl'],
+    [{ sysctls: [{ name: '', value: '1' }] }, 'sc.sysctls[0].name: Required value'],
+    [
+      {
+        sysctls: [
+          { name: 'net.a', value: '1' },
+          { name: 'net/a', value: '2' },
+        ],
+      },
+      'Duplicate value: "net.a"',
+    ],
+  ])('%j is refused', (value, expected) => {
+    expect(ofPod(value)).toEqual([expect.stringContaining(expected)])
+  })
+
+  it('is taken with what is right', () => {
+    expect(
+      ofPod({ fsGroup: 1000, sysctls: [{ name: 'net.ipv4.ip_local_port_range', value: '1 2' }] }),
+    ).toEqual([])
+  })
+})

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { silentLogger } from '../../../src/base/logger.ts'
+import type { SourceDocument } from '../../../src/pod/document.ts'
+import { objectFromManifest } from '../../../src/pod/local-object.ts'
+import { LastGoodSaver } from '../../../src/sources/last-good-saver.ts'
+import type { LastGoodStore } from '../../../src/store/last-good.ts'
+
+function document(value: string): SourceDocument {
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'web' }, data: { value } }
+  return { object: objectFromManifest(manifest), manifest, place: { path: 'a.yaml' } }
+}
+
+it('saves what changes after a set that was on disk already', async () => {
+  const saved: (readonly SourceDocument[])[] = []
+  const store: LastGoodStore = {
+    load: async () => [document('1')],
+    save: async (_source, _location, documents) => void saved.push(documents),
+  }
+  const saver = new LastGoodSaver(store, 'file', '/etc/pods', silentLogger, () => {})
+  await saver.load()
+  saver.save([document('1')])
+  await saver.flush()
+  expect(saved).toEqual([])
+  saver.save([document('2')])
+  await saver.flush()
+  expect(saved).toEqual([[document('2')]])
+})

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { isManifestName } from '../../../src/sources/manifest-name.ts'
+import type { FileFacts } from '../../../src/sources/settle-file.ts'
+import { computeSettleWait } from '../../../src/sources/settle-file.ts'
+
+const fine = { hasErrors: false, endsCleanly: true, givesLess: false }
+const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0 }
+
+describe('computeSettleWait', () => {
+  it.each<[string, FileFacts, number]>([
+    ['a renamed file is whole at once', { ...written, isWrittenInPlace: false }, 0],
+    ['whatever it holds', { ...written, isWrittenInPlace: false, content: { ...fine, hasErrors: true } }, 0],
+    ['but an empty one isn’t believed', { ...written, sizeBytes: 0, isWrittenInPlace: false }, 400],
+    ['a written file waits to be quiet', written, 10],
+    ['as long as it isn’t', { ...written, quietMs: 4 }, 6],
+    ['and no longer', { ...written, quietMs: 10, content: fine }, 0],
+    ['errors look half-written', { ...written, quietMs: 10, content: { ...fine, hasErrors: true } }, 390],
+    [
+      'so does the middle of a line',
+      { ...written, quietMs: 10, content: { ...fine, endsCleanly: false } },
+      390,
+    ],
+    ['so does less than before', { ...written, quietMs: 10, content: { ...fine, givesLess: true } }, 390],
+    ['so does the end of a page', { ...written, sizeBytes: 8192, quietMs: 10, content: fine }, 390],
+    [
+      'until the longer wait is over',
+      { ...written, quietMs: 1000, content: { ...fine, hasErrors: true } },
+      0,
+    ],
+  ])('%s', (_what, facts, expected) => {
+    expect(computeSettleWait(facts)).toBe(expected)
+  })
+})
+
+describe('isManifestName', () => {
+  it.each([
+    ['web.yaml', true],
+    ['web.yml', true],
+    ['web.json', true],
+    ['web.v2.yaml', true],
+    ['web.YAML', false],
+    ['web.yaml~', false],
+    ['web.yaml.bak', false],
+    ['web.yaml.tmp', false],
+    ['web.yaml.swp', false],
+    ['.web.yaml', false],
+    ['.web.yaml.swp', false],
+    ['#web.yaml#', false],
+    ['#web.yaml', false],
+    ['~web.yaml', false],
+    ['4913', false],
+    ['.yaml', false],
+    ['yaml', false],
+  ])('%s: %s', (name, expected) => {
+    expect(isManifestName(name)).toBe(expected)
+  })
+})

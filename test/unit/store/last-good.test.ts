@@ -1,0 +1,70 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PodDocument } from '../../../src/pod/document.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { LastGoodStore } from '../../../src/store/last-good.ts'
+import { createLastGoodStore } from '../../../src/store/last-good.ts'
+import { sampleManifest } from '../pod/sample-pod.ts'
+
+let scratch = ''
+let folder = ''
+let store: LastGoodStore
+
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'podd-last-good-'))
+  folder = join(scratch, 'sources')
+  store = createLastGoodStore(folder)
+})
+
+afterEach(async () => {
+  await rm(scratch, { recursive: true, force: true })
+})
+
+const document: PodDocument = {
+  pod: podFromManifest(sampleManifest),
+  manifest: sampleManifest,
+  place: { path: '/etc/pods/web.yaml', line: 3, column: 1 },
+}
+
+describe('the last good store', () => {
+  it('gives back what was saved, with its places, and defaults filled in anew', async () => {
+    await store.save('file', '/etc/pods', [document])
+    expect(await store.load('file', '/etc/pods')).toEqual([document])
+    expect(JSON.parse(await readFile(join(folder, 'file.json'), 'utf8'))).toEqual({
+      version: 1,
+      location: '/etc/pods',
+      documents: [{ path: '/etc/pods/web.yaml', line: 3, column: 1, manifest: sampleManifest }],
+    })
+  })
+
+  it('keeps sources and locations apart, and an empty set from none at all', async () => {
+    await store.save('file', '/etc/pods', [])
+    expect(await store.load('file', '/etc/pods')).toEqual([])
+    expect(await store.load('file', '/srv/pods')).toBeUndefined()
+    expect(await store.load('http', '/etc/pods')).toBeUndefined()
+  })
+
+  it('keeps its files to root', async () => {
+    await store.save('http', 'http://host/', [document])
+    expect((await stat(folder)).mode & 0o777).toBe(0o700)
+    expect((await stat(join(folder, 'http.json'))).mode & 0o777).toBe(0o600)
+  })
+
+  it.each([
+    ['no JSON', '{"version":1'],
+    ['another version', '{"version":2,"location":"/etc/pods","documents":[]}'],
+    ['no list', '{"version":1,"location":"/etc/pods","documents":{}}'],
+    ['no object', '7'],
+  ])('takes %s for no copy', async (_what, text) => {
+    await store.save('file', '/etc/pods', [])
+    await writeFile(join(folder, 'file.json'), text)
+    expect(await store.load('file', '/etc/pods')).toBeUndefined()
+  })
+
+  it('leaves out a document that this version can’t read, and keeps the others', async () => {
+    await store.save('file', '/etc/pods', [{ ...document, manifest: { kind: 'Pod' } }, document])
+    expect(await store.load('file', '/etc/pods')).toEqual([document])
+  })
+})

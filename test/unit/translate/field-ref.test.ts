@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { fieldValue, resourceFieldValue } from '../../../src/translate/field-ref.ts'
+import { appOf, resources, testPod } from './pods.ts'
+
+describe('fieldValue', () => {
+  const facts = {
+    pod: testPod({}, { labels: { b: '2', a: 'x "y"' }, annotations: { 'example.org/n': 'v' } }),
+    uid: 'u-1',
+    nodeName: 'box',
+    hostIps: ['192.0.2.1', '2001:db8::1'],
+    podIps: ['10.1.0.2', 'fd00::2'],
+  }
+
+  it.each([
+    ['metadata.name', 'web'],
+    ['metadata.namespace', 'default'],
+    ['metadata.uid', 'u-1'],
+    ["metadata.labels['b']", '2'],
+    ["metadata.labels['none']", ''],
+    ["metadata.annotations['example.org/n']", 'v'],
+    ['metadata.labels', 'a="x \\"y\\""\nb="2"'],
+    ['metadata.annotations', 'example.org/n="v"'],
+    ['spec.nodeName', 'box'],
+    ['spec.serviceAccountName', ''],
+    ['status.hostIP', '192.0.2.1'],
+    ['status.hostIPs', '192.0.2.1,2001:db8::1'],
+    ['status.podIP', '10.1.0.2'],
+    ['status.podIPs', '10.1.0.2,fd00::2'],
+    ['spec.hostNetwork', undefined],
+    ['metadata.labels[b]', undefined],
+  ])('of %s is %j', (path, expected) => {
+    expect(fieldValue(path, facts)).toBe(expected)
+  })
+})
+
+describe('resourceFieldValue', () => {
+  const pod = testPod({
+    containers: [
+      { name: 'app', image: 'i', ...resources({ cpu: '250m', memory: '32Mi' }, { memory: '64Mi' }) },
+    ],
+  })
+  const capacity = { cpu: '4', memory: '8Gi' }
+
+  it.each([
+    ['requests.cpu', undefined, '1'],
+    ['requests.cpu', '1m', '250'],
+    ['requests.cpu', '0', '1'],
+    ['limits.cpu', undefined, '4'],
+    ['limits.memory', undefined, '67108864'],
+    ['limits.memory', '1Mi', '64'],
+    ['limits.memory', '1M', '68'],
+    ['requests.memory', '1Gi', '1'],
+    ['requests.ephemeral-storage', undefined, '0'],
+    ['limits.gpu', undefined, undefined],
+    ['cpu', undefined, undefined],
+  ])('of %s by %s is %j', (resource, divisor, expected) => {
+    const reference = divisor === undefined ? { resource } : { resource, divisor }
+    expect(resourceFieldValue(reference, appOf(pod), capacity)).toBe(expected)
+  })
+})

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import {
+  containerAnnotations,
+  containerLabels,
+  instanceSelector,
+  labelKeys,
+  readContainerFacts,
+  readManifestHash,
+  readPodRef,
+  sandboxAnnotations,
+  sandboxLabels,
+} from '../../../src/translate/labels.ts'
+import { appOf, testPod } from './pods.ts'
+
+const owner = { uid: 'u-1', instance: 'edge' }
+
+function factsOf(container: JsonObject, deletionGraceSeconds?: number) {
+  const pod = testPod({ containers: [{ name: 'app', image: 'i', ...container }] })
+  return readContainerFacts(
+    containerAnnotations({
+      pod,
+      container: appOf(pod),
+      specHash: 'v1-ab',
+      restartCount: 3,
+      deletionGraceSeconds,
+    }),
+  )
+}
+
+describe('labels', () => {
+  it('say whose a sandbox is, whatever the manifest labels', () => {
+    const pod = testPod({}, { labels: { app: 'web', [labelKeys.podUid]: 'stolen' } })
+    const labels = sandboxLabels({ pod, ...owner })
+    expect(labels['app']).toBe('web')
+    expect(readPodRef(labels)).toEqual({ name: 'web', namespace: 'default', uid: 'u-1' })
+    expect(labels).toMatchObject(instanceSelector('edge'))
+  })
+
+  it('say whose a container is', () => {
+    const pod = testPod({}, { labels: { app: 'web' } })
+    const labels = containerLabels({ pod, ...owner, container: appOf(pod) })
+    expect(labels).toEqual({
+      'io.kubernetes.pod.name': 'web',
+      'io.kubernetes.pod.namespace': 'default',
+      'io.kubernetes.pod.uid': 'u-1',
+      'io.kubernetes.container.name': 'app',
+      'podd.dev/instance': 'edge',
+    })
+  })
+
+  it('name no instance where there is one podd', () => {
+    expect(sandboxLabels({ pod: testPod(), uid: 'u', instance: '' })).not.toHaveProperty([labelKeys.instance])
+    expect(instanceSelector('')).toEqual({})
+  })
+
+  it.each([
+    {},
+    { [labelKeys.podName]: 'a' },
+    { 'io.kubernetes.pod.name': 'a', 'io.kubernetes.pod.namespace': 'b' },
+  ])('that are incomplete are nobody’s: %j', (labels: Readonly<Record<string, string>>) => {
+    expect(readPodRef(labels)).toBeUndefined()
+  })
+})
+
+describe('annotations', () => {
+  it('keep the manifest’s hash, which a manifest can’t fake', () => {
+    const pod = testPod({}, { annotations: { note: 'x', 'podd.dev/manifest-hash': 'fake' } })
+    const annotations = sandboxAnnotations({ pod, manifestHash: 'v1-cd' })
+    expect(annotations['note']).toBe('x')
+    expect(readManifestHash(annotations)).toBe('v1-cd')
+  })
+
+  it('read back as they were written', () => {
+    expect(
+      factsOf({ terminationMessagePolicy: 'FallbackToLogsOnError', ports: [{ containerPort: 80 }] }, 7),
+    ).toEqual({
+      specHash: 'v1-ab',
+      restartCount: 3,
+      image: 'i',
+      resources: { limits: {}, requests: {} },
+      terminationMessagePath: '/dev/termination-log',
+      terminationMessagePolicy: 'FallbackToLogsOnError',
+      terminationGraceSeconds: 30,
+      deletionGraceSeconds: 7,
+      preStop: undefined,
+      ports: [{ containerPort: 80, protocol: 'TCP' }],
+    })
+  })
+
+  it.each<JsonObject>([
+    { exec: { command: ['sh', '-c', 'sleep 1'] } },
+    { sleep: { seconds: 4 } },
+    {
+      httpGet: {
+        path: '/bye',
+        port: 'http',
+        scheme: 'HTTPS',
+        host: 'h',
+        httpHeaders: [{ name: 'A', value: 'b' }],
+      },
+    },
+  ])('keep the preStop hook %j', (preStop) => {
+    expect(factsOf({ lifecycle: { preStop } }).preStop).toEqual(preStop)
+  })
+
+  it.each(['', '{', 'null', '[]', '{"exec":{}}', '{"httpGet":{"path":"/"}}', '{"sleep":{"seconds":"1"}}'])(
+    'that were garbled give no hook: %s',
+    (text) => {
+      const facts = readContainerFacts({
+        'io.kubernetes.container.preStopHandler': text,
+        'io.kubernetes.container.ports': text,
+        'io.kubernetes.container.restartCount': text,
+      })
+      expect(facts).toMatchObject({ preStop: undefined, ports: [], restartCount: undefined })
+    },
+  )
+})

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { containerMounts } from '../../../src/translate/mounts.ts'
+import { appOf, testPod } from './pods.ts'
+
+const volumes = new Map([
+  ['own', { hostPath: '/root/own', selinuxRelabel: true }],
+  ['host', { hostPath: '/srv', selinuxRelabel: false }],
+])
+
+function mountsOf(
+  container: JsonObject,
+  around: { readonly selinux?: boolean; readonly etcHostsPath?: undefined } = {},
+) {
+  const pod = testPod({ containers: [{ name: 'app', image: 'i', ...container }] })
+  return containerMounts({
+    container: appOf(pod),
+    volumes,
+    etcHostsPath: '/root/etc-hosts',
+    terminationLogPath: '/root/log',
+    selinux: false,
+    ...around,
+  })
+}
+
+const etcHosts = { containerPath: '/etc/hosts', hostPath: '/root/etc-hosts', selinuxRelabel: false }
+const log = { containerPath: '/dev/termination-log', hostPath: '/root/log', selinuxRelabel: false }
+
+describe('containerMounts', () => {
+  it('are volumes, hosts file and termination log', () => {
+    const volumeMounts = [
+      { name: 'own', mountPath: '/data' },
+      { name: 'host', mountPath: 'relative', readOnly: true },
+    ]
+    const propagation = 'PROPAGATION_PRIVATE'
+    expect(mountsOf({ volumeMounts })).toEqual([
+      { containerPath: '/data', hostPath: '/root/own', readonly: false, selinuxRelabel: false, propagation },
+      { containerPath: '/relative', hostPath: '/srv', readonly: true, selinuxRelabel: false, propagation },
+      etcHosts,
+      log,
+    ])
+  })
+
+  it('leave a hosts file of the container’s own alone', () => {
+    const mounts = mountsOf({ volumeMounts: [{ name: 'own', mountPath: '/etc/hosts' }] })
+    expect(mounts.map(({ hostPath }) => hostPath)).toEqual(['/root/own', '/root/log'])
+  })
+
+  it('are where the container wants its termination message', () => {
+    expect(mountsOf({ terminationMessagePath: 'tmp/end' })).toEqual([
+      etcHosts,
+      { ...log, containerPath: '/tmp/end' },
+    ])
+  })
+
+  it('have no hosts file where the runtime’s own shall do', () => {
+    expect(mountsOf({}, { etcHostsPath: undefined })).toEqual([log])
+  })
+
+  it('are labelled under SELinux, but never the host’s own', () => {
+    const volumeMounts = [
+      { name: 'own', mountPath: '/data' },
+      { name: 'host', mountPath: '/srv' },
+    ]
+    const labels = mountsOf({ volumeMounts }, { selinux: true }).map(({ selinuxRelabel }) => selinuxRelabel)
+    expect(labels).toEqual([true, false, true, true])
+  })
+
+  it('need every volume prepared', () => {
+    expect(() => mountsOf({ volumeMounts: [{ name: 'none', mountPath: '/x' }] })).toThrow(
+      'volume none was not prepared',
+    )
+  })
+})

@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { parseResolvConf, podDns, selectHostResolver } from '../../../src/translate/dns.ts'
+import type { ResolvConf } from '../../../src/translate/dns.ts'
+import { hostNetworkHostsFile, podHostsFile } from '../../../src/translate/etc-hosts.ts'
+import { kernelHostname, podHostname } from '../../../src/translate/hostname.ts'
+import type { PodDnsConfig } from '../../../src/translate/spec-view.ts'
+import { podWith, testPod } from './pods.ts'
+
+const host: ResolvConf = { servers: ['192.0.2.1'], searches: ['lan'], options: ['timeout:1'] }
+
+describe('parseResolvConf', () => {
+  it.each<[string, Partial<ResolvConf>]>([
+    ['', { servers: [], searches: [], options: [] }],
+    ['nameserver 1.2.3.4\nnameserver 5.6.7.8\n', { servers: ['1.2.3.4', '5.6.7.8'] }],
+    ['  nameserver\t1.2.3.4  trailing\n', { servers: ['1.2.3.4'] }],
+    ['# nameserver 1.1.1.1\n; nameserver 2.2.2.2\nnameserver\n', { servers: [] }],
+    ['search a b.\nsearch c. .\n', { searches: ['c', '.'] }],
+    ['search a\nsearch\n', { searches: [] }],
+    ['options ndots:5 attempts:2\noptions rotate\n', { options: ['ndots:5', 'attempts:2', 'rotate'] }],
+  ])('%j', (text, expected) => {
+    expect(parseResolvConf(text)).toMatchObject(expected)
+  })
+})
+
+describe('selectHostResolver', () => {
+  const stub: ResolvConf = { ...host, servers: ['127.0.0.53'] }
+  const local6: ResolvConf = { ...host, servers: ['::1', '127.0.0.1'] }
+  it.each([
+    [host, { ...host, servers: ['192.0.2.9'] }, ['192.0.2.1']],
+    [stub, { ...host, servers: ['192.0.2.9'] }, ['192.0.2.9']],
+    [local6, { ...host, servers: ['192.0.2.9'] }, ['192.0.2.9']],
+    [stub, { ...host, servers: [] }, ['127.0.0.53']],
+    [stub, undefined, ['127.0.0.53']],
+  ])('of %j and %j has the servers %j', (etc, systemd, servers) => {
+    expect(selectHostResolver(etc, systemd).servers).toEqual(servers)
+  })
+})
+
+describe('podDns', () => {
+  const cluster = { clusterServers: ['10.96.0.10'], clusterDomain: 'cluster.local' }
+  const none: typeof cluster = { clusterServers: [], clusterDomain: '' }
+  const of = (spec: JsonObject, dnsConfig?: PodDnsConfig, around = none, from = host) => {
+    const pod = podWith(testPod(spec), dnsConfig === undefined ? {} : { dnsConfig })
+    return podDns({ pod, host: from, ...around })
+  }
+  const inCluster = {
+    servers: ['10.96.0.10'],
+    searches: ['default.svc.cluster.local', 'svc.cluster.local', 'cluster.local', 'lan'],
+    options: ['ndots:5'],
+  }
+  const empty = { servers: [], searches: [], options: [] }
+
+  it.each([
+    [{}, none, host],
+    [{ dnsPolicy: 'Default' }, cluster, host],
+    [{ dnsPolicy: 'None' }, cluster, empty],
+    [{ dnsPolicy: 'ClusterFirst' }, cluster, inCluster],
+    [{ dnsPolicy: 'ClusterFirst', hostNetwork: true }, cluster, host],
+    [{ dnsPolicy: 'ClusterFirstWithHostNet', hostNetwork: true }, cluster, inCluster],
+  ])('of %j with %j is %j', (spec, around, expected) => {
+    expect(of(spec, undefined, around)).toEqual({ config: expected, warnings: [] })
+  })
+
+  it('warns where a cluster’s DNS was asked for by name and there is none', () => {
+    const { config, warnings } = of({ dnsPolicy: 'ClusterFirstWithHostNet' })
+    expect(config).toEqual(host)
+    expect(warnings.map(({ reason }) => reason)).toEqual(['MissingClusterDNS'])
+  })
+
+  it('takes in the pod’s own, an option replacing one of its name', () => {
+    const own: PodDnsConfig = {
+      nameservers: ['192.0.2.1', '192.0.2.2'],
+      searches: ['my.org', 'lan'],
+      options: [{ name: 'timeout', value: '3' }, { name: 'rotate' }],
+    }
+    expect(of({}, own).config).toEqual({
+      servers: ['192.0.2.1', '192.0.2.2'],
+      searches: ['lan', 'my.org'],
+      options: ['timeout:3', 'rotate'],
+    })
+  })
+
+  it('cuts what a resolver doesn’t take, and says so', () => {
+    const long = Array.from({ length: 40 }, (_, index) => `${'x'.repeat(70)}${index}.org`)
+    const { config, warnings } = of({}, undefined, none, {
+      servers: ['1', '2', '3', '4'],
+      searches: long,
+      options: [],
+    })
+    expect(config.servers).toEqual(['1', '2', '3'])
+    expect(config.searches?.join(' ').length).toBeLessThanOrEqual(2048)
+    expect(config.searches).toEqual(long.slice(0, 26))
+    expect(warnings).toHaveLength(2)
+    expect(warnings[0]?.message).toBe(
+      'Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 1 2 3',
+    )
+  })
+
+  it('lets through 32 short search paths', () => {
+    const many = Array.from({ length: 33 }, (_, index) => `s${index}`)
+    expect(of({}, undefined, none, { ...host, searches: many }).config.searches).toEqual(many.slice(0, 32))
+  })
+})
+
+describe('podHostname', () => {
+  it.each([
+    ['web', {}, { hostname: 'web', domain: '' }],
+    ['web', { hostname: 'db-0' }, { hostname: 'db-0', domain: '' }],
+    ['web', { hostname: 'db-0', subdomain: 'db' }, { hostname: 'db-0', domain: 'db.default.svc' }],
+    [`${'a'.repeat(62)}-.b`, {}, { hostname: 'a'.repeat(62), domain: '' }],
+    ['a'.repeat(80), {}, { hostname: 'a'.repeat(63), domain: '' }],
+  ])('of %s with %j is %j', (name, spec, expected) => {
+    expect(podHostname(testPod(spec, { name }), '')).toEqual(expected)
+  })
+
+  it('stands in the cluster’s domain where there is one', () => {
+    expect(podHostname(testPod({ subdomain: 'db' }), 'cluster.local').domain).toBe(
+      'db.default.svc.cluster.local',
+    )
+  })
+})
+
+describe('kernelHostname', () => {
+  const named = { hostname: 'web', domain: 'db.default.svc' }
+  it.each([
+    [named, false, 'web'],
+    [named, true, 'web.db.default.svc'],
+    [{ hostname: 'web', domain: '' }, true, 'web'],
+  ])('of %j, as FQDN %j: %s', (name, asFqdn, expected) => {
+    expect(kernelHostname(name, asFqdn)).toBe(expected)
+  })
+
+  it('refuses what the kernel won’t take', () => {
+    expect(() => kernelHostname({ hostname: 'a'.repeat(60), domain: 'x.y.svc' }, true)).toThrow('too long')
+  })
+})
+
+describe('the hosts file', () => {
+  it('names the pod’s addresses', () => {
+    expect(
+      podHostsFile({
+        ips: ['10.1.0.2', 'fd00::2'],
+        hostname: { hostname: 'web', domain: 'db.default.svc' },
+        aliases: [
+          { ip: '192.0.2.5', hostnames: ['printer', 'printer.lan'] },
+          { ip: '192.0.2.6', hostnames: ['scale'] },
+        ],
+      }),
+    ).toBe(
+      [
+        '# Kubernetes-managed hosts file.',
+        '127.0.0.1\tlocalhost',
+        '::1\tlocalhost ip6-localhost ip6-loopback',
+        'fe00::0\tip6-localnet',
+        'fe00::0\tip6-mcastprefix',
+        'fe00::1\tip6-allnodes',
+        'fe00::2\tip6-allrouters',
+        '10.1.0.2\tweb.db.default.svc\tweb',
+        'fd00::2\tweb.db.default.svc\tweb',
+        '',
+        '# Entries added by HostAliases.',
+        '192.0.2.5\tprinter\tprinter.lan',
+        '192.0.2.6\tscale',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('ends with the address where the pod has no aliases', () => {
+    const text = podHostsFile({ ips: ['10.1.0.2'], hostname: { hostname: 'web', domain: '' }, aliases: [] })
+    expect(text.endsWith('ip6-allrouters\n10.1.0.2\tweb\n')).toBe(true)
+  })
+
+  it('is the host’s own on its network', () => {
+    expect(
+      hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [{ ip: '192.0.2.5', hostnames: ['p'] }] }),
+    ).toBe(
+      '# Kubernetes-managed hosts file (host network).\n127.0.0.1 box\n\n# Entries added by HostAliases.\n192.0.2.5\tp\n',
+    )
+  })
+})

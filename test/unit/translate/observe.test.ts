@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest'
+import type * as cri from '../../../src/cri-types/cri-v1.ts'
+import { nsToMs, observePods } from '../../../src/translate/observe.ts'
+import type { RuntimeListing } from '../../../src/translate/observe.ts'
+
+const ms = 1e6
+
+function labelsOf(uid: string): Record<string, string> {
+  return {
+    'io.kubernetes.pod.name': `pod-${uid}`,
+    'io.kubernetes.pod.namespace': 'default',
+    'io.kubernetes.pod.uid': uid,
+  }
+}
+
+function sandbox(id: string, uid: string, attempt: number, createdAtMs: number): cri.PodSandbox {
+  return {
+    id,
+    metadata: { name: `pod-${uid}`, uid, namespace: 'default', attempt },
+    state: 'SANDBOX_READY',
+    createdAt: createdAtMs * ms,
+    labels: labelsOf(uid),
+    annotations: { 'podd.dev/manifest-hash': 'v1-x' },
+    runtimeHandler: '',
+  }
+}
+
+function sandboxStatus(id: string, change: Partial<cri.PodSandboxStatus>): cri.PodSandboxStatus {
+  return {
+    ...sandbox(id, 'a', 0, 1),
+    network: null,
+    linux: null,
+    ...change,
+  }
+}
+
+const imageSpec: cri.ImageSpec = {
+  image: 'sha256:123',
+  annotations: {},
+  userSpecifiedImage: '',
+  runtimeHandler: '',
+  imageRef: '',
+}
+
+function container(id: string, uid: string, name: string, count: number, createdAtMs: number): cri.Container {
+  return {
+    id,
+    podSandboxId: `s-${uid}`,
+    metadata: { name, attempt: count },
+    image: imageSpec,
+    imageRef: 'sha256:123',
+    state: 'CONTAINER_RUNNING',
+    createdAt: createdAtMs * ms,
+    labels: labelsOf(uid),
+    annotations: {
+      'io.kubernetes.container.restartCount': String(count),
+      'io.kubernetes.container.hash': 'v1-h',
+      'podd.dev/image': 'example.org/app:1',
+    },
+    imageId: '',
+  }
+}
+
+function containerStatus(id: string, change: Partial<cri.ContainerStatus>): cri.ContainerStatus {
+  return {
+    ...container(id, 'a', 'app', 0, 1),
+    startedAt: 2 * ms,
+    finishedAt: 0,
+    exitCode: 0,
+    imageRef: 'example.org/app@sha256:456',
+    reason: '',
+    message: '',
+    mounts: [],
+    logPath: '',
+    resources: null,
+    user: null,
+    stopSignal: 'SIGNAL_RUNTIME_DEFAULT',
+    ...change,
+  }
+}
+
+const nothing: RuntimeListing = {
+  sandboxes: [],
+  containers: [],
+  sandboxStatuses: new Map(),
+  containerStatuses: new Map(),
+}
+
+describe('observePods', () => {
+  it('groups by UID and leaves alone what has no pod’s labels', () => {
+    const stranger = { ...sandbox('x', 'x', 0, 1), labels: { app: 'other' } }
+    const pods = observePods({
+      ...nothing,
+      sandboxes: [sandbox('s-a', 'a', 0, 1), stranger],
+      containers: [container('c1', 'a', 'app', 0, 2), container('c2', 'b', 'app', 0, 2)],
+    })
+    expect([...pods.keys()].sort()).toEqual(['a', 'b'])
+    expect(pods.get('a')).toMatchObject({ name: 'pod-a', namespace: 'default', uid: 'a' })
+    expect(pods.get('b')?.sandboxes).toEqual([])
+    expect(pods.get('b')?.containers.map(({ id }) => id)).toEqual(['c2'])
+  })
+
+  it('tells a sandbox’s addresses and network, the primary address first', () => {
+    const status = sandboxStatus('s-a', {
+      state: 'SANDBOX_NOTREADY',
+      network: { ip: '10.1.0.2', additionalIps: [{ ip: 'fd00::2' }] },
+    })
+    const pods = observePods({
+      ...nothing,
+      sandboxes: [sandbox('s-a', 'a', 2, 5)],
+      sandboxStatuses: new Map([['s-a', status]]),
+    })
+    expect(pods.get('a')?.sandboxes).toEqual([
+      {
+        id: 's-a',
+        attempt: 2,
+        ready: false,
+        createdAtMs: 5,
+        ips: ['10.1.0.2', 'fd00::2'],
+        hostNetwork: false,
+        annotations: { 'podd.dev/manifest-hash': 'v1-x' },
+      },
+    ])
+  })
+
+  it('knows the host’s network, where there is no address', () => {
+    const options: cri.NamespaceOption = {
+      network: 'NODE',
+      pid: 'POD',
+      ipc: 'POD',
+      targetId: '',
+      usernsOptions: null,
+    }
+    const status = sandboxStatus('s-a', {
+      network: { ip: '', additionalIps: [] },
+      linux: { namespaces: { options } },
+    })
+    const pods = observePods({
+      ...nothing,
+      sandboxes: [sandbox('s-a', 'a', 0, 1)],
+      sandboxStatuses: new Map([['s-a', status]]),
+    })
+    expect(pods.get('a')?.sandboxes[0]).toMatchObject({ hostNetwork: true, ips: [] })
+  })
+
+  it('tells how a container ended', () => {
+    const status = containerStatus('c1', {
+      state: 'CONTAINER_EXITED',
+      startedAt: 2_000_000,
+      finishedAt: 3_999_999,
+      exitCode: 137,
+      reason: 'OOMKilled',
+      message: 'out',
+    })
+    const pods = observePods({
+      ...nothing,
+      containers: [container('c1', 'a', 'app', 4, 1)],
+      containerStatuses: new Map([['c1', status]]),
+    })
+    expect(pods.get('a')?.containers[0]).toMatchObject({
+      id: 'c1',
+      sandboxId: 's-a',
+      name: 'app',
+      restartCount: 4,
+      state: 'exited',
+      createdAtMs: 1,
+      startedAtMs: 2,
+      finishedAtMs: 3,
+      exitCode: 137,
+      reason: 'OOMKilled',
+      message: 'out',
+      image: 'example.org/app:1',
+      imageId: 'example.org/app@sha256:456',
+      specHash: 'v1-h',
+    })
+  })
+
+  it('has no end for what runs, whatever the runtime’s zero times look like', () => {
+    const status = containerStatus('c1', { finishedAt: -6.795_364_578_871_345e18, exitCode: 0 })
+    const pods = observePods({
+      ...nothing,
+      containers: [container('c1', 'a', 'app', 0, 1)],
+      containerStatuses: new Map([['c1', status]]),
+    })
+    expect(pods.get('a')?.containers[0]).toMatchObject({
+      state: 'running',
+      finishedAtMs: undefined,
+      exitCode: undefined,
+    })
+  })
+
+  it('puts the newest first, by attempt and restart count where the clock went back', () => {
+    const pods = observePods({
+      ...nothing,
+      sandboxes: [sandbox('s0', 'a', 0, 100), sandbox('s1', 'a', 1, 50)],
+      containers: [
+        container('app-0', 'a', 'app', 0, 100),
+        container('side-0', 'a', 'side', 0, 70),
+        container('app-1', 'a', 'app', 1, 50),
+        container('app-2', 'a', 'app', 2, 60),
+      ],
+    })
+    expect(pods.get('a')?.sandboxes.map(({ id }) => id)).toEqual(['s1', 's0'])
+    expect(pods.get('a')?.containers.map(({ id }) => id)).toEqual(['app-2', 'side-0', 'app-1', 'app-0'])
+  })
+})
+
+describe('nsToMs', () => {
+  it.each([
+    [undefined, undefined],
+    [0, undefined],
+    [-1, undefined],
+    [1_700_000_000_123_456_800, 1_700_000_000_123],
+  ])('%d ns are %d ms', (ns, expected) => {
+    expect(nsToMs(ns)).toBe(expected)
+  })
+})

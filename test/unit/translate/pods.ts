@@ -1,0 +1,47 @@
+import type { JsonObject } from '../../../src/base/json.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+import type { ContainerView, PodSpecView, PodView } from '../../../src/translate/spec-view.ts'
+import type { ResourceFacts } from '../../../src/translate/resources.ts'
+
+/** A pod with one container `app`, changed by what the test is about. */
+export function testPod(spec: JsonObject = {}, metadata: JsonObject = {}): Pod {
+  return podFromManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web', ...metadata },
+    spec: { containers: [{ name: 'app', image: 'example.org/app:1' }], ...spec },
+  })
+}
+
+/** A pod with fields that the schema refuses as yet. */
+export function podWith(pod: Pod, spec: Partial<PodSpecView>): PodView {
+  return { ...pod, spec: { ...pod.spec, ...spec } }
+}
+
+/** The first main container. */
+export function appOf(pod: PodView): ContainerView {
+  const [container] = pod.spec.containers
+  if (container === undefined) throw new Error('the pod has no container')
+  return container
+}
+
+/** One container's resources, as a manifest has them. */
+export function resources(requests: JsonObject, limits: JsonObject = {}): JsonObject {
+  return { resources: { requests, limits } }
+}
+
+export const gib = 1024 ** 3
+
+/** A host with 8 GiB, cgroup v2, all rights and no huge pages. */
+export const hostFacts: ResourceFacts = {
+  cgroupVersion: 2,
+  memoryCapacityBytes: 8 * gib,
+  minOomScoreAdj: -1000,
+  cpuCfsQuota: true,
+  cpuCfsQuotaPeriodUs: 100_000,
+  swapController: false,
+  swapBytes: 0,
+  oomKillsGroup: true,
+  hugePageSizes: [],
+}
