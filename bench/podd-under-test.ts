@@ -1,0 +1,147 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { PodListObject } from '../src/api/objects.ts'
+import type { DaemonStatus } from '../src/api/routes.ts'
+import { systemClock } from '../src/base/clock.ts'
+
+const main = new URL('../dist/main.js', import.meta.url).pathname
+const makeImage = new URL('../packaging/busybox-image.ts', import.meta.url).pathname
+
+export const benchImage = 'localhost/podd-busybox:1'
+
+/** A podd of its own, built and run as users have it, with everything it makes below one folder. */
+export class PoddUnderTest {
+  readonly folder = mkdtempSync(join(tmpdir(), 'podd-bench-'))
+  readonly manifests = join(this.folder, 'pods')
+  readonly runDir = join(this.folder, 'run')
+  readonly socketPath = join(this.runDir, 'podd.sock')
+  readonly cgroupRoot = `/podd-bench-${process.pid}`
+  #child: ChildProcess | undefined
+
+  get pid(): number {
+    if (this.#child?.pid === undefined) throw new Error('podd does not run')
+    return this.#child.pid
+  }
+
+  get containerdEndpoint(): string {
+    return `unix://${join(this.runDir, 'containerd/containerd.sock')}`
+  }
+
+  /** Starts it and waits until pods can run; brings the image in at the first start. */
+  async start(): Promise<void> {
+    mkdirSync(this.manifests, { recursive: true })
+    const log = openSync(join(this.folder, 'podd.log'), 'a')
+    this.#child = spawn(this.launcher(), ['run', ...this.flags()], { stdio: ['ignore', log, log] })
+    closeSync(log)
+    await this.until(async () => (await this.status()).runtime.healthy, 60_000)
+  }
+
+  importImage(): void {
+    const archive = join(this.folder, 'image.tar')
+    execFileSync(process.execPath, [makeImage, '/bin/busybox', archive])
+    execFileSync(process.execPath, [main, '--socket', this.socketPath, 'images', 'import', archive])
+  }
+
+  drop(name: string, manifest: object): void {
+    writeFileSync(join(this.manifests, `${name}.json`), `${JSON.stringify(manifest)}\n`)
+  }
+
+  remove(name: string): void {
+    rmSync(join(this.manifests, `${name}.json`))
+  }
+
+  async status(): Promise<DaemonStatus> {
+    return this.#get('/podd/v1/status')
+  }
+
+  async pods(): Promise<PodListObject['items']> {
+    return (await this.#get<PodListObject>('/api/v1/pods')).items
+  }
+
+  async untilGone(): Promise<void> {
+    await this.until(async () => (await this.pods()).length === 0, 60_000)
+  }
+
+  async until(holds: () => Promise<boolean>, timeoutMs: number): Promise<void> {
+    const giveUpAtMs = performance.now() + timeoutMs
+    for (;;) {
+      if (await holds().catch(() => false)) return
+      if (performance.now() > giveUpAtMs) {
+        throw new Error(
+          `timed out; podd said:\n${readFileSync(join(this.folder, 'podd.log'), 'utf8').slice(-2000)}`,
+        )
+      }
+      await systemClock.sleep(20)
+    }
+  }
+
+  /** Ends podd, its pods and its containerd, and removes the folder. */
+  async down(): Promise<void> {
+    execFileSync(process.execPath, [main, 'down', '--grace-period', '0', ...this.flags()], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    this.#child = undefined
+    rmSync(this.folder, { recursive: true, force: true })
+    this.#removeBareCgroups()
+  }
+
+  /** Those of the bare calls, which podd knows nothing of. */
+  #removeBareCgroups(): void {
+    const args = [
+      '/sys/fs/cgroup',
+      '-depth',
+      '-type',
+      'd',
+      '-path',
+      `*${this.cgroupRoot}*`,
+      '-exec',
+      'rmdir',
+      '{}',
+      ';',
+    ]
+    spawnSync('find', args, { stdio: 'ignore' })
+  }
+
+  launcher(): string {
+    return new URL('../bin/podd', import.meta.url).pathname
+  }
+
+  flags(): string[] {
+    return Object.entries({
+      'root-dir': join(this.folder, 'root'),
+      'run-dir': this.runDir,
+      'pod-logs-dir': join(this.folder, 'logs'),
+      'container-logs-dir': join(this.folder, 'links'),
+      'pod-manifest-path': this.manifests,
+      'cgroup-root': this.cgroupRoot,
+    }).flatMap(([flag, value]) => [`--${flag}`, value])
+  }
+
+  #get<T>(path: string): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.socketPath, path }, (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString('utf8'))))
+      })
+      call.on('error', reject)
+      call.end()
+    })
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2
+}
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}

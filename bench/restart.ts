@@ -1,0 +1,103 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import type { CriClient } from '../src/cri/cri-client.ts'
+import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import { FirstWrite } from './first-write.ts'
+import { benchImage, median, percentile } from './podd-under-test.ts'
+import type { PoddUnderTest } from './podd-under-test.ts'
+
+/** Its first container crashes: says so, then ends. The second stays. */
+const crashing = [
+  'sh',
+  '-c',
+  'if [ -e /out/crash ]; then rm /out/crash; echo down > /out/fifo; exit 1; fi; echo up > /out/fifo; exec sleep 3600',
+]
+/** The bare side's successor of a crashed container. */
+const staying = ['sh', '-c', 'echo up > /out/fifo; exec sleep 3600']
+
+function manifest(outFolder: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'restart' },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        {
+          name: 'main',
+          image: benchImage,
+          command: crashing,
+          volumeMounts: [{ name: 'out', mountPath: '/out' }],
+        },
+      ],
+      volumes: [{ name: 'out', hostPath: { path: outFolder } }],
+    },
+  }
+}
+
+/** CreateContainer and StartContainer in a sandbox that runs, to the container's first write. */
+async function bareRestart(client: CriClient, first: FirstWrite, folder: string): Promise<number> {
+  const { runtime } = client
+  const config: PodSandboxConfigInput = {
+    metadata: { name: 'bare-restart', uid: 'bare-restart', namespace: 'bench', attempt: 0 },
+    hostname: 'bare',
+    logDirectory: `${folder}/bare-logs`,
+    linux: {
+      cgroupParent: `/podd-bench-${process.pid}/bare`,
+      securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
+    },
+  }
+  const { podSandboxId } = await runtime.runPodSandbox({ config })
+  const beganMs = performance.now()
+  const { containerId } = await runtime.createContainer({
+    podSandboxId,
+    sandboxConfig: config,
+    config: {
+      metadata: { name: 'main', attempt: 0 },
+      image: { image: benchImage },
+      command: staying,
+      logPath: 'main.log',
+      mounts: [{ containerPath: '/out', hostPath: first.folder }],
+      linux: {},
+    },
+  })
+  await runtime.startContainer({ containerId })
+  const tookMs = (await first.next()) - beganMs
+  await runtime.stopContainer({ containerId, timeout: 0 })
+  await runtime.stopPodSandbox({ podSandboxId })
+  await runtime.removePodSandbox({ podSandboxId })
+  return tookMs
+}
+
+/** A crash (the container's last write) to the first write of its successor, in turn with the bare calls. */
+export async function benchRestart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
+  const first = await FirstWrite.open(podd.folder, 'restart')
+  const restarted: number[] = []
+  const bare: number[] = []
+  for (let index = -2; index < pairs; index += 1) {
+    const bareMs = await bareRestart(client, first, podd.folder)
+    writeFileSync(`${first.folder}/crash`, '')
+    podd.drop('restart', manifest(first.folder))
+    const downMs = await first.next()
+    const poddMs = (await first.next()) - downMs
+    podd.remove('restart')
+    await podd.untilGone()
+    rmSync(`${first.folder}/crash`, { force: true })
+    if (index < 0) continue
+    bare.push(bareMs)
+    restarted.push(poddMs)
+  }
+  await first.close()
+  console.log(
+    `restart: last write of a crashing container to its successor's first, ${pairs} pairs with bare create and start`,
+  )
+  console.log(
+    `  podd        median ${median(restarted).toFixed(1)} ms, p90 ${percentile(restarted, 0.9).toFixed(1)} ms`,
+  )
+  console.log(
+    `  bare calls  median ${median(bare).toFixed(1)} ms, p90 ${percentile(bare, 0.9).toFixed(1)} ms`,
+  )
+  const difference = restarted.map((ms, index) => ms - (bare[index] ?? 0))
+  console.log(
+    `  difference of medians ${(median(restarted) - median(bare)).toFixed(1)} ms, median of differences ${median(difference).toFixed(1)} ms (at most 50)`,
+  )
+}

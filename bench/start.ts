@@ -1,0 +1,107 @@
+import type { CriClient } from '../src/cri/cri-client.ts'
+import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import { FirstWrite } from './first-write.ts'
+import { benchImage, median, percentile } from './podd-under-test.ts'
+import type { PoddUnderTest } from './podd-under-test.ts'
+
+const command = ['sh', '-c', 'echo up > /out/fifo; exec sleep 3600']
+
+/** One pod as a user writes it. */
+function manifest(name: string, outFolder: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        { name: 'main', image: benchImage, command, volumeMounts: [{ name: 'out', mountPath: '/out' }] },
+      ],
+      volumes: [{ name: 'out', hostPath: { path: outFolder } }],
+    },
+  }
+}
+
+/** The same pod by the bare calls; gives the time to its first write, and cleans up. */
+async function bareStart(
+  client: CriClient,
+  first: FirstWrite,
+  facts: { uid: string; folder: string },
+): Promise<number> {
+  const { runtime } = client
+  const config: PodSandboxConfigInput = {
+    metadata: { name: `bare-${facts.uid}`, uid: facts.uid, namespace: 'bench', attempt: 0 },
+    hostname: 'bare',
+    logDirectory: `${facts.folder}/bare-logs`,
+    linux: {
+      cgroupParent: `/podd-bench-${process.pid}/bare`,
+      securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
+    },
+  }
+  const beganMs = performance.now()
+  const { podSandboxId } = await runtime.runPodSandbox({ config })
+  const { containerId } = await runtime.createContainer({
+    podSandboxId,
+    sandboxConfig: config,
+    config: {
+      metadata: { name: 'main', attempt: 0 },
+      image: { image: benchImage },
+      command,
+      logPath: 'main.log',
+      mounts: [{ containerPath: '/out', hostPath: first.folder }],
+      linux: {},
+    },
+  })
+  await runtime.startContainer({ containerId })
+  const tookMs = (await first.next()) - beganMs
+  await runtime.stopContainer({ containerId, timeout: 0 })
+  await runtime.stopPodSandbox({ podSandboxId })
+  await runtime.removePodSandbox({ podSandboxId })
+  return tookMs
+}
+
+/** A dropped file to its process's first write, in turn with the bare calls on the same containerd. */
+export async function benchStart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
+  const first = await FirstWrite.open(podd.folder, 'start')
+  const dropped: number[] = []
+  const bare: number[] = []
+  let calls: Record<string, number> = {}
+  for (let index = -2; index < pairs; index += 1) {
+    const bareMs = await bareStart(client, first, { uid: `b${index}`, folder: podd.folder })
+    const before = (await podd.status()).runtime.calls
+    const beganMs = performance.now()
+    podd.drop('start', manifest('start', first.folder))
+    const poddMs = (await first.next()) - beganMs
+    await podd.until(async () => (await podd.pods())[0]?.status.phase === 'Running', 10_000)
+    const after = (await podd.status()).runtime.calls
+    podd.remove('start')
+    await podd.untilGone()
+    // The first rounds warm both sides up.
+    if (index < 0) continue
+    bare.push(bareMs)
+    dropped.push(poddMs)
+    calls = Object.fromEntries(
+      Object.entries(after)
+        .map(([method, count]) => [method, count - (before[method] ?? 0)] as const)
+        .filter(([, count]) => count > 0),
+    )
+  }
+  await first.close()
+  const difference = dropped.map((ms, index) => ms - (bare[index] ?? 0))
+  console.log(`start: dropped file to first write, ${pairs} pairs with the bare CRI calls`)
+  console.log(
+    `  podd        median ${median(dropped).toFixed(1)} ms, p90 ${percentile(dropped, 0.9).toFixed(1)} ms`,
+  )
+  console.log(
+    `  bare calls  median ${median(bare).toFixed(1)} ms, p90 ${percentile(bare, 0.9).toFixed(1)} ms`,
+  )
+  console.log(
+    `  difference of medians ${(median(dropped) - median(bare)).toFixed(1)} ms, median of differences ${median(difference).toFixed(1)} ms (at most 45)`,
+  )
+  const total = Object.values(calls).reduce((sum, count) => sum + count, 0)
+  console.log(
+    `  RPCs per start: ${total}: ${Object.entries(calls)
+      .map(([method, count]) => `${method} ${count}`)
+      .join(', ')}`,
+  )
+}
