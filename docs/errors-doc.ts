@@ -1,0 +1,270 @@
+/** What an error code stands for. */
+interface ErrorEntry {
+  readonly code: string
+  readonly when: string
+  readonly remedy: string
+}
+
+const sections: readonly {
+  readonly title: string
+  readonly intro: string
+  readonly entries: readonly ErrorEntry[]
+}[] = [
+  {
+    title: 'The command line',
+    intro: 'Printed by `podd`, with exit code 1 (2 for `USAGE`).',
+    entries: [
+      entry('USAGE', 'A verb, flag or argument is wrong; nothing was done.', 'See `podd VERB --help`.'),
+      entry(
+        'DAEMON_NOT_RUNNING',
+        'Nobody answers at the socket.',
+        'Start podd (`systemctl start podd`, `sudo podd run`), or pick its socket with `--socket` or `PODD_SOCKET`.',
+      ),
+      entry(
+        'DAEMON_GONE',
+        'The connection to the daemon broke in the middle.',
+        'Try again; the daemon was stopped or restarted.',
+      ),
+      entry(
+        'DAEMON_STUCK',
+        'The daemon does not end although it was told to.',
+        'Look at its log; end it by hand.',
+      ),
+      entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
+      entry('UNREADABLE', '`podd validate` cannot read a file.', 'Check the path.'),
+      entry(
+        'BAD_CONFIG',
+        'The config file has errors; each is listed with its line.',
+        'Mend them; [OPTIONS.md](OPTIONS.md) lists the fields.',
+      ),
+      entry('CONFIG_UNREADABLE', 'The config file that was named cannot be read.', 'Check the path.'),
+      entry('BAD_FLAG', "A flag's value is wrong.", 'See `podd run --help`.'),
+      entry('BAD_DURATION', 'A duration is not written as Go writes it.', 'Write 500ms, 20s, 1m30s.'),
+    ],
+  },
+  {
+    title: 'Starting the daemon',
+    intro: 'podd ends with exit code 1 and one of these.',
+    entries: [
+      entry(
+        'ALREADY_RUNNING',
+        'Another podd works in the same directories or answers at the same socket.',
+        'Stop it, or give this one a `--run-dir` and a `--root-dir` of its own.',
+      ),
+      entry(
+        'DIRECTORY',
+        "A directory of podd's cannot be made.",
+        'Run as root on a disk that is neither full nor read-only, or move the directory.',
+      ),
+      entry('LOCK_FAILED', 'The lock file of a directory cannot be opened.', 'As for `DIRECTORY`.'),
+      entry('SOCKET_FAILED', 'podd cannot listen at its socket.', 'As for `DIRECTORY`.'),
+      entry(
+        'SOCKET_PATH_TOO_LONG',
+        "The socket's path is longer than Linux allows (107 bytes).",
+        'Choose a shorter `--run-dir`.',
+      ),
+      entry(
+        'EMBEDDED_CONTAINERD',
+        'The embedded containerd could not be set up, started or cleaned away.',
+        '`podd doctor` says what the host lacks.',
+      ),
+      entry(
+        'SANDBOX_IMAGE',
+        'The sandbox image could not be made.',
+        'Install `catatonit`, or see `podd doctor`.',
+      ),
+      entry('HOST_COMMAND', 'A program of the host failed.', 'The message has its own words.'),
+    ],
+  },
+  {
+    title: 'The container runtime',
+    intro: "In events, in `podd get pods` and in podd's log.",
+    entries: [
+      entry(
+        'RUNTIME_UNAVAILABLE',
+        'There is no connection to the runtime, or it broke during the call.',
+        'podd goes on trying; check that the runtime runs.',
+      ),
+      entry(
+        'RUNTIME_TIMEOUT',
+        'The runtime gave no answer in time.',
+        "podd looks at what came of it and goes on; look at the runtime's log and at the disk.",
+      ),
+      entry('RUNTIME_NOT_FOUND', 'The sandbox, container or image does not exist.', ''),
+      entry('RUNTIME_EXISTS', 'It exists already.', ''),
+      entry('RUNTIME_INVALID', 'The runtime refuses what was asked.', 'The message has its own words.'),
+      entry('RUNTIME_UNSUPPORTED', 'This runtime lacks the call.', 'Update it, or do without.'),
+      entry('RUNTIME_BAD_REPLY', 'An answer of the runtime lacks what it must have.', 'Update the runtime.'),
+      entry(
+        'RUNTIME_API_VERSION',
+        'The runtime speaks no CRI v1.',
+        'Use containerd 1.6 or newer with its CRI plugin on; `podd doctor` tells.',
+      ),
+      entry('RUNTIME_ENDPOINT', "The endpoint is not a unix socket's.", 'Write `unix:///PATH`.'),
+      entry(
+        'RUNTIME_FAILED',
+        'Anything else that the runtime could not do.',
+        'The message has its own words.',
+      ),
+    ],
+  },
+  {
+    title: 'Pods',
+    intro: 'Shown as the reason or message of a pod, with an event.',
+    entries: [
+      entry('IMAGE_VANISHED', 'An image was removed between the pull and the start.', 'It is pulled again.'),
+      entry(
+        'IMAGE_IMPORT',
+        '`podd images import` could not import the archive.',
+        'Make it with `docker save` or as an OCI layout, as a tar.',
+      ),
+      entry(
+        'IMPORT_UNSUPPORTED',
+        'Images can be imported into the embedded containerd only.',
+        "Use the runtime's own tool.",
+      ),
+      entry(
+        'RUN_AS_NON_ROOT',
+        'The container would run as root although `runAsNonRoot` is set.',
+        'Set `runAsUser`, or use another image.',
+      ),
+      entry(
+        'REFERENCE_MISSING',
+        'A pod refers to a ConfigMap, Secret, claim, key or file that is not there.',
+        'Add its document to a source; the pod starts by itself then.',
+      ),
+      entry(
+        'SUB_PATH',
+        'The path of a subPathExpr cannot be made from the environment, or leads out of its volume.',
+        'See the event.',
+      ),
+      entry('POD_HOSTNAME_TOO_LONG', 'A host name has more than 64 characters.', 'Shorten it.'),
+      entry('HOOK_FAILED', 'A lifecycle hook failed.', 'See the event.'),
+      entry(
+        'RESIZE_BELOW_USAGE',
+        'A container was to get a memory limit below what it uses.',
+        'Choose a higher limit, or restart the container; podd tries again every 10 seconds.',
+      ),
+      entry('VOLUME_SETUP', 'A volume could not be set up.', 'The event says which, and why.'),
+      entry('VOLUME_TEARDOWN', 'A volume could not be taken down.', 'podd tries again; the event says why.'),
+      entry(
+        'CGROUP',
+        'A cgroup could not be made, changed or removed.',
+        "`podd doctor` checks the host's cgroups.",
+      ),
+      entry(
+        'RECORD_WRITE',
+        "A pod's record could not be written.",
+        'Make room on the disk of the root directory; what runs goes on.',
+      ),
+      entry(
+        'SOURCE_TIMEOUT',
+        'The manifest URL gave no answer in time.',
+        'podd asks again at the next period; the pods run on.',
+      ),
+      entry(
+        'MANIFEST_UNREADABLE',
+        'A recorded manifest is none that this version can read.',
+        'Drop the manifest in again.',
+      ),
+      entry(
+        'LOG_WATCH',
+        "The kernel refuses another file watch, so that a log can't be followed.",
+        'Raise `fs.inotify.max_user_instances` and `fs.inotify.max_user_watches`.',
+      ),
+    ],
+  },
+  {
+    title: 'The API',
+    intro:
+      "Answers are Kubernetes Status objects; `reason` is Kubernetes' own and `details.causes[0].reason` one of these.",
+    entries: [
+      entry('API_BadRequest', 'A parameter is wrong.', ''),
+      entry('API_NotFound', 'There is no such object, or no such path.', ''),
+      entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
+      entry('CLAIM_NOT_FOUND', 'A claim has no data, or there is none of that name.', ''),
+      entry('API_MethodNotAllowed', 'The path takes another method.', ''),
+      entry('API_RequestEntityTooLarge', 'The request has a body, which podd never reads.', ''),
+      entry('API_InternalError', 'The call failed; the cause is told.', ''),
+    ],
+  },
+  {
+    title: 'Reaching into pods',
+    intro: 'What `podd exec`, `podd port-forward`, `podd restart` and `podd top` end with.',
+    entries: [
+      entry(
+        'EXEC_FAILED',
+        'A command could not be run in a container.',
+        "The message is the runtime's own: most often there is no such program in the image.",
+      ),
+      entry(
+        'EXEC_UNSUPPORTED',
+        'The runtime is no containerd; podd runs commands by its API alone.',
+        "Use the runtime's own client (`crictl exec`).",
+      ),
+      entry(
+        'BAD_FRAME',
+        'What came over the connection of `podd exec` is not what podd says there.',
+        'Use the podd that belongs to the daemon (`podd version` tells both).',
+      ),
+      entry(
+        'PORT_REFUSED',
+        'Nothing in the pod listens on the port that is forwarded.',
+        'Check the port; the pod may need a moment.',
+      ),
+      entry(
+        'PORT_FORWARD_FAILED',
+        'A connection to a port of the pod could not be made.',
+        'The message has the reason; the host needs `nsenter` (util-linux).',
+      ),
+      entry(
+        'PULL_UNWANTED',
+        'An image pull was called off because no pod waits for the image any more.',
+        'Nothing: it stands in the log only.',
+      ),
+      entry(
+        'RESTART_REFUSED',
+        'The pod or container cannot be restarted as it is: it has finished, is ending, or there is none such.',
+        'See `podd get pods`.',
+      ),
+      entry('POD_GONE', 'The pod went away while something was done with it.', 'Try again.'),
+    ],
+  },
+  {
+    title: 'Never shown',
+    intro: "Codes by which podd's parts tell each other why something ended.",
+    entries: [
+      entry('STOPPED', 'podd was told to stop.', ''),
+      entry('CLOSING', 'The API server ends.', ''),
+      entry('CLIENT_GONE', 'A client of the API went away.', ''),
+      entry('INTERRUPTED', 'Ctrl-C, or newer work on the same pod.', ''),
+      entry('INTERNAL', "A fault of podd's own. Should you see it all the same, please report it.", ''),
+    ],
+  },
+]
+
+function entry(code: string, when: string, remedy: string): ErrorEntry {
+  return { code, when, remedy }
+}
+
+/** Every code that docs/ERRORS.md tells of. */
+export function documentedErrorCodes(): readonly string[] {
+  return sections.flatMap(({ entries }) => entries.map(({ code }) => code))
+}
+
+/** The text of docs/ERRORS.md. */
+export function errorsDoc(): string {
+  const parts = sections.map(({ title, intro, entries }) => {
+    const rows = entries.map(({ code, when, remedy }) => `| \`${code}\` | ${when} | ${remedy} |`)
+    return `## ${title}\n\n${intro}\n\n| Code | When | What to do |\n|---|---|---|\n${rows.join('\n')}\n`
+  })
+  return `# Errors
+
+<!-- Made from docs/errors-doc.ts by \`npm run generate\`; a test holds it against the code. -->
+
+Every error that podd raises on purpose has a code that stays the same over versions; podd's log has it as \`err.code\`. The
+reasons that pods and events show (\`CrashLoopBackOff\`, \`ErrImagePull\`, \`Unhealthy\` and so on) are Kubernetes' own and are
+not listed here.
+
+${parts.join('\n')}`
+}

@@ -1,0 +1,14 @@
+/** Writes the documents that are made from tables in the code; `npm run generate` runs it, and tests hold them against it. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseCoreFields } from './core-fields.ts'
+import { errorsDoc } from './errors-doc.ts'
+import { optionsDoc } from './options-doc.ts'
+import { supportDoc } from './support-doc.ts'
+
+const root = join(import.meta.dirname, '..')
+const core = parseCoreFields(readFileSync(join(root, 'test/fixtures/core-v1-fields.json'), 'utf8'))
+
+writeFileSync(join(root, 'docs/ERRORS.md'), errorsDoc())
+writeFileSync(join(root, 'docs/OPTIONS.md'), optionsDoc())
+writeFileSync(join(root, 'docs/SUPPORT.md'), supportDoc(core))

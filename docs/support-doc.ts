@@ -1,0 +1,195 @@
+import { objectMetaSchema, podSchema } from '../src/pod/schema/pod-schema.ts'
+import { objectSchemas } from '../src/pod/schema/object-schema.ts'
+import type { AnyType, Field, Fields, Support } from '../src/pod/schema/types.ts'
+import type { CoreFields } from './core-fields.ts'
+
+/** What a field's answer follows from when a field above it decides. */
+interface Inherited {
+  readonly support: Exclude<Support, { readonly kind: 'supported' }>
+  /** `Volume.nfs` */
+  readonly via: string
+}
+
+interface Section {
+  readonly name: string
+  readonly fields: Fields | undefined
+  readonly inherited: Inherited | undefined
+}
+
+/** Kinds that podd takes no documents of. */
+const otherKinds: Readonly<Record<string, string>> = {
+  PersistentVolume: 'storage drivers need a control plane',
+  Event: 'podd writes events and reads none',
+}
+
+const answers = { supported: 'supported', ignored: 'no effect', refused: 'refused' } as const
+
+/** The text of docs/SUPPORT.md: podd's answer to every field of the API. */
+export function supportDoc(core: CoreFields): string {
+  const sections = collectSections(core)
+  const counts = countAnswers(core, sections)
+  return `# Support of the Pod API
+
+<!-- Made from src/pod/schema and test/fixtures/core-v1-fields.json by \`npm run generate\`. -->
+
+Every field has one of three answers:
+
+- **supported**: it does what Kubernetes says.
+- **no effect**: it is taken, with a warning, and does nothing here, for the reason given.
+- **refused**: a document that has it is an error, for the reason given. A value that asks for nothing (an empty list,
+  and where it is noted others) is taken all the same.
+
+Unknown fields are errors too, with their line and column and the nearest known name; \`fieldValidation: Warn\` makes
+them warnings, except in a securityContext. Of the ${counts.total} fields below ${counts.supported} are supported, ${counts.ignored} have no
+effect and ${counts.refused} are refused. They are those of the Kubernetes 1.36 API.
+
+## Documents
+
+A file or an answer from a URL holds any number of YAML or JSON documents.
+
+| Kind | Answer | |
+|---|---|---|
+| Pod | supported | \`apiVersion: v1\` |
+| PodList | supported | each item is decoded on its own |
+| List | supported | of any kinds in this table |
+${Object.entries(objectSchemas)
+  .map(([kind, { fields }]) => `| ${kind} | supported | \`apiVersion: ${apiVersionOf(fields)}\` |`)
+  .join('\n')}
+${Object.entries(otherKinds)
+  .map(([kind, reason]) => `| ${kind} | refused | ${reason} |`)
+  .join('\n')}
+| anything else | refused | podd runs Pods |
+
+YAML is read as Kubernetes reads it (go-yaml v2): unquoted \`yes\`, \`no\`, \`on\`, \`off\`, \`y\` and \`n\` are booleans, \`0644\`
+and \`0o644\` are octal, \`1_000\` is a thousand, and times and dates are strings. A number or a boolean where a string
+belongs (\`value: 8080\`) is an error: put quotes around it. So are a key that stands twice, an unknown tag, aliases that
+add more than 100,000 values, more than 100 levels, and a file of more than 10 MiB. Null is the same as leaving the field
+out. One bad document never takes another down: its own pod, if it ran, goes on in its last good form.
+
+What a dump of a live cluster carries (\`kubectl get pod -o yaml\`) is dropped with one warning for the document: status,
+the metadata that a control plane writes, and the volume of the service account token with its mounts.
+
+## ObjectMeta
+
+${table(Object.entries(objectMetaSchema.fields).map(([name, field]) => schemaRow(name, field)))}
+
+${sections.map((section) => renderSection(core, section)).join('\n\n')}
+`
+}
+
+function apiVersionOf({ apiVersion }: Fields): string {
+  return apiVersion?.type.kind === 'string' ? (apiVersion.type.values?.join() ?? '') : ''
+}
+
+/** Every type once, by the best answer that any way to it gives; in the order of first meeting. */
+function collectSections(core: CoreFields): readonly Section[] {
+  const found = new Map<string, Section>()
+  const visit = (section: Section): void => {
+    const coreFields = core.types.get(section.name)
+    const known = found.get(section.name)
+    if (coreFields === undefined || (known !== undefined && rank(known) <= rank(section))) return
+    found.set(section.name, section)
+    for (const [name, { base }] of coreFields) {
+      const field = section.fields?.[name]
+      visit({
+        name: base,
+        fields: field === undefined ? undefined : fieldsOf(field.type),
+        inherited: section.inherited ?? inheritedFrom(section.name, name, field),
+      })
+    }
+  }
+  visit({ name: 'Pod', fields: podSchema.fields, inherited: undefined })
+  for (const [kind, { fields }] of Object.entries(objectSchemas)) {
+    visit({ name: kind, fields, inherited: undefined })
+  }
+  for (const [kind, reason] of Object.entries(otherKinds)) {
+    visit({ name: kind, fields: undefined, inherited: { support: { kind: 'refused', reason }, via: kind } })
+  }
+  return [...found.values()]
+}
+
+/** Better answers come first. */
+function rank({ inherited }: Section): number {
+  if (inherited === undefined) return 0
+  return inherited.support.kind === 'ignored' ? 1 : 2
+}
+
+function inheritedFrom(type: string, name: string, field: Field | undefined): Inherited | undefined {
+  if (field === undefined || field.support.kind === 'supported') return undefined
+  return { support: field.support, via: `${type}.${name}` }
+}
+
+function fieldsOf(type: AnyType): Fields | undefined {
+  switch (type.kind) {
+    case 'object':
+      return type.fields
+    case 'list':
+      return fieldsOf(type.item)
+    case 'map':
+      return fieldsOf(type.value)
+    default:
+      return undefined
+  }
+}
+
+function renderSection(core: CoreFields, { name, fields, inherited }: Section): string {
+  const names = [...(core.types.get(name)?.keys() ?? [])]
+  const rows = names.map((fieldName) => {
+    const field = fields?.[fieldName]
+    if (inherited !== undefined || field === undefined) return inheritedRow(fieldName, inherited)
+    return schemaRow(fieldName, field)
+  })
+  const head =
+    inherited === undefined
+      ? ''
+      : `${inherited.support.kind === 'refused' ? 'Refused' : 'Without effect'} as a whole, with \`${inherited.via}\`: ${inherited.support.reason}.\n\n`
+  return `## ${name}\n\n${head}${table(rows)}`
+}
+
+type Row = readonly [name: string, answer: string, note: string]
+
+function inheritedRow(name: string, inherited: Inherited | undefined): Row {
+  return [name, inherited === undefined ? 'supported' : answers[inherited.support.kind], '']
+}
+
+function schemaRow(name: string, { support, presence, value }: Field): Row {
+  const notes: string[] = []
+  if (presence === 'required') notes.push('required')
+  if (presence === 'defaulted' && isWorthTelling(value)) notes.push(`default \`${String(value)}\``)
+  if (support.kind !== 'supported') notes.push(support.reason)
+  else if (support.note !== undefined) notes.push(support.note)
+  if (support.kind === 'refused' && support.harmless !== undefined && support.harmless.length > 0) {
+    notes.push(`taken: ${support.harmless.map((harmless) => `\`${JSON.stringify(harmless)}\``).join(', ')}`)
+  }
+  return [name, answers[support.kind], notes.join('; ')]
+}
+
+function isWorthTelling(value: unknown): value is string | number | boolean {
+  return ['string', 'number', 'boolean'].includes(typeof value) && value !== ''
+}
+
+function table(rows: readonly Row[]): string {
+  const lines = rows.map(
+    ([name, answer, note]) => `| \`${name}\` | ${answer} | ${note.replaceAll('|', '\\|')} |`,
+  )
+  return ['| Field | Answer | |', '|---|---|---|', ...lines].join('\n')
+}
+
+function countAnswers(
+  core: CoreFields,
+  sections: readonly Section[],
+): {
+  readonly total: number
+  readonly supported: number
+  readonly ignored: number
+  readonly refused: number
+} {
+  const counts = { total: 0, supported: 0, ignored: 0, refused: 0 }
+  for (const { name, fields, inherited } of sections) {
+    for (const fieldName of core.types.get(name)?.keys() ?? []) {
+      counts.total += 1
+      counts[(inherited?.support ?? fields?.[fieldName]?.support)?.kind ?? 'supported'] += 1
+    }
+  }
+  return counts
+}
