@@ -1,33 +1,12 @@
 import { formatTime } from '../base/clock.ts'
-import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import { computeQosClass } from '../pod/qos.ts'
-import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatus } from '../pod/status.ts'
 import { deriveContainerStatus } from './derive-container-status.ts'
 import { derivePhase } from './derive-phase.ts'
-import type { Waiting } from './pod-action.ts'
-import type { ProbeVerdicts } from './pod-facts.ts'
 import type { ResizeState } from './resize.ts'
 import { isRestartableInit } from './restart-policy.ts'
-
-/** All that a pod's status follows from. */
-export interface StatusFacts {
-  readonly pod: Pod
-  readonly record: PodRecord
-  readonly observed: ObservedPod
-  readonly probes: ProbeVerdicts
-  /** By container name: why it isn't running, where podd knows. */
-  readonly waiting: ReadonlyMap<string, Waiting>
-  /** Why the pod as a whole isn't started: it may not run for now. */
-  readonly blocked: Waiting | undefined
-  /** `containerd`: the scheme of container ids. */
-  readonly runtimeName: string
-  readonly hostIps: readonly string[]
-  /** Where the change of its containers' resources stands, if there is one. */
-  readonly resize?: ResizeState | undefined
-  readonly nowMs: number
-}
+import type { StatusFacts } from './status-facts.ts'
 
 export interface DerivedStatus {
   readonly status: PodStatus

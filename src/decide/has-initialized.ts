@@ -1,5 +1,5 @@
 import { newestEnd } from './container-view.ts'
-import type { StatusFacts } from './derive-status.ts'
+import type { StatusFacts } from './status-facts.ts'
 
 /**
  * Whether a main container was made in the newest sandbox: only then were all init containers through there,

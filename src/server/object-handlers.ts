@@ -3,15 +3,8 @@ import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import { PoddError } from '../base/errors.ts'
 import { ApiError } from './api-error.ts'
 import { booleanParam } from './query.ts'
+import type { LocalObjectReader } from './readers.ts'
 import { respondJson } from './respond.ts'
-
-/** The objects that pods refer to. */
-export interface LocalObjectReader {
-  listConfigs(kind: 'ConfigMap' | 'Secret', options: { readonly values: boolean }): readonly ConfigObject[]
-  listClaims(): Promise<readonly ClaimObject[]>
-  /** Deletes a claim's data. Throws PoddError CLAIM_IN_USE or CLAIM_NOT_FOUND. */
-  purgeClaim(claim: { readonly namespace: string; readonly name: string }): Promise<void>
-}
 
 interface ObjectCall {
   readonly readers: { readonly objects: LocalObjectReader }

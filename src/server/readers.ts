@@ -1,6 +1,6 @@
+import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../api/routes.ts'
-import type { LocalObjectReader } from './object-handlers.ts'
 import type { PodReach } from './pod-reach.ts'
 
 /** Stops what was begun; calling it twice is harmless. */
@@ -30,6 +30,14 @@ export interface ImageStore {
   listImages(): Promise<readonly ImageEntry[]>
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
   importImages(path: string): Promise<readonly string[]>
+}
+
+/** The objects that pods refer to. */
+export interface LocalObjectReader {
+  listConfigs(kind: 'ConfigMap' | 'Secret', options: { readonly values: boolean }): readonly ConfigObject[]
+  listClaims(): Promise<readonly ClaimObject[]>
+  /** Deletes a claim's data. Throws PoddError CLAIM_IN_USE or CLAIM_NOT_FOUND. */
+  purgeClaim(claim: { readonly namespace: string; readonly name: string }): Promise<void>
 }
 
 /** All that the API server needs to know. */

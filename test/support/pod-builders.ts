@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
-import type { StatusFacts } from '../../src/decide/derive-status.ts'
+import type { StatusFacts } from '../../src/decide/status-facts.ts'
 import type { PodPlan, Waiting } from '../../src/decide/pod-action.ts'
 import type { Hold, PodFacts, ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../src/decide/pod-facts.ts'
 import { backoffLimits } from '../../src/decide/restart-policy.ts'

@@ -32,6 +32,8 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/sources/waits.ts', valueOf('setTimeout(String, 1)'), 'no-restricted-globals'],
   ['src/host/ticks.ts', valueOf('setInterval(String, 1)'), 'no-restricted-globals'],
   ['src/cli/has-a-default.ts', 'export default 1\n', 'no-default-export'],
+  ['src/pod/hen.ts', typeImportOf('./egg.ts'), 'no-cycle'],
+  ['src/pod/egg.ts', typeImportOf('./hen.ts'), 'no-cycle'],
 ]
 
 /** And what is allowed: [path, text]. */
