@@ -40,6 +40,8 @@ export interface PodContext {
   readonly recursiveReadOnly: boolean
   /** By when all containers shall be gone, where the pod is ending. */
   readonly deadlineMs: number | undefined
+  /** No process of the pod runs any more; its sandboxes are about to be stopped. */
+  onContainersStopped(): void
   /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
   claimPreStop(id: ContainerId): Promise<boolean>
   /** Has the cost of this restart on record before it is made. */

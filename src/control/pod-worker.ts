@@ -13,7 +13,7 @@ import { deriveStatus } from '../decide/derive-status.ts'
 import type { PodAction, Waiting } from '../decide/pod-action.ts'
 import { sandboxHold } from '../decide/pod-facts.ts'
 import type { Hold, PodFacts, ProbeVerdicts } from '../decide/pod-facts.ts'
-import { computeEnding, goesAwayAfter } from '../decide/pod-ending.ts'
+import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../decide/pod-ending.ts'
 import type { EndRequest } from '../decide/pod-ending.ts'
 import type { BackoffLimits } from '../decide/restart-policy.ts'
 import { growsRequests, podAsApplied, selectResizes } from '../decide/resize.ts'
@@ -537,10 +537,7 @@ export class PodWorker {
       await this.#act(plan.actions, signal)
       this.#stoppedInFull = true
       // The runtime says that all has ended: whoever waits for that need not wait until it is read back.
-      if (goesAwayAfter(ending) && this.#stage !== 'stopped') {
-        this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
-        this.#setStage('stopped')
-      }
+      if (goesAwayAfter(ending)) this.#freeName()
       this.#slot.wake()
       return
     }
@@ -557,6 +554,13 @@ export class PodWorker {
     this.#setStage('stopped')
     await this.#act(plan.actions, signal)
     await this.#cleanUp()
+  }
+
+  /** Its successor may start; what is left of this one is cleared away after that. */
+  #freeName(): void {
+    if (this.#stage === 'stopped') return
+    this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
+    this.#setStage('stopped')
   }
 
   async #act(actions: readonly PodAction[], signal: AbortSignal): Promise<void> {
@@ -673,6 +677,9 @@ export class PodWorker {
       charge: async (action) => {
         this.#memory.charge(action)
         await this.#memory.save('required')
+      },
+      onContainersStopped: () => {
+        if (ending !== undefined && freesNameWithContainers(ending, this.#pod)) this.#freeName()
       },
       claimPreStop: (id) => this.#memory.claimPreStop(id, this.#observed),
       hold: (key, hold) => {

@@ -77,6 +77,7 @@ export async function stopPod(ctx: PodContext): Promise<void> {
     const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
     await settleAll(wave.map((container) => stopOneContainer(ctx, stopRequest(ctx, container, graceSeconds))))
   }
+  ctx.onContainersStopped()
   await settleAll(
     ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
   )

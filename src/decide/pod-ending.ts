@@ -1,4 +1,5 @@
 import type { PodEnding } from '../pod/pod-record.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
 import { endingDeadlineMs } from './termination-order.ts'
 
 /** What is asked of a pod that shall end. */
@@ -7,6 +8,21 @@ export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'grace
 /** Whether nothing of the pod stays after this ending. */
 export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
   return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
+}
+
+/**
+ * Whether a successor may start once the containers have ended, and need not wait for the network of
+ * their sandbox to be taken down: nothing but host ports is held by the sandbox alone. Of an orphan it
+ * isn't known what its sandbox holds.
+ */
+export function freesNameWithContainers(
+  ending: Pick<PodEnding, 'cause'>,
+  { spec }: Pick<Pod, 'spec'>,
+): boolean {
+  const hasHostPort = [...spec.initContainers, ...spec.containers].some(({ ports }) =>
+    ports.some(({ hostPort }) => hostPort !== undefined && hostPort !== 0),
+  )
+  return goesAwayAfter(ending) && ending.cause !== 'orphaned' && !hasHostPort
 }
 
 /**

@@ -162,6 +162,23 @@ describe('a change that makes a new pod', () => {
     expect(rig.fake.calls('PullImage')).toHaveLength(1)
   })
 
+  it.each([
+    ['without host ports starts while the network of the old one is taken down', {}, 1],
+    ['with host ports starts when the old sandbox has let go of them', onHostPort(80), 0],
+  ])('%s', async (_, ports, startedMeanwhile) => {
+    await rig.apply(podManifest('web', { ...ports, hostname: 'one' }))
+    const before = rig.fake.calls('StartContainer').length
+    rig.fake.fault('StopPodSandbox', { kind: 'delays', delayMs: 5000 })
+    await rig.apply(podManifest('web', { ...ports, hostname: 'two' }))
+    await rig.clock.advance(1000)
+    expect(rig.fake.calls('StopContainer')).toHaveLength(1)
+    expect(rig.fake.calls('StartContainer').length - before).toBe(startedMeanwhile)
+    await rig.clock.advance(20_000)
+    expect(rig.fake.calls('StartContainer').length - before).toBe(1)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.fake.sandboxesOf('web')).toHaveLength(1)
+  })
+
   it('hands its host port over', async () => {
     await rig.apply(podManifest('web', onHostPort(80)))
     await rig.apply(podManifest('web', { ...onHostPort(80), hostNetwork: false, hostname: 'other' }))

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { computeEnding, goesAwayAfter } from '../../../src/decide/pod-ending.ts'
+import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../../../src/decide/pod-ending.ts'
 import type { EndRequest } from '../../../src/decide/pod-ending.ts'
 import type { PodEnding } from '../../../src/pod/pod-record.ts'
+import { makePod } from '../../support/pod-builders.ts'
 
 const request = (changes: Partial<EndRequest> = {}): EndRequest => ({
   cause: 'removed',
@@ -53,5 +54,19 @@ describe('goesAwayAfter', () => {
     ['evicted', false],
   ] as const)('%s: %s', (cause, expected) => {
     expect(goesAwayAfter({ cause })).toBe(expected)
+  })
+})
+
+describe('freesNameWithContainers', () => {
+  const withPort = { hostPort: 80, containerPort: 80, protocol: 'TCP' }
+  it.each([
+    ['removed', [], true],
+    ['replaced', [{ containerPort: 80, protocol: 'TCP' }], true],
+    ['replaced', [withPort], false],
+    ['orphaned', [], false],
+    ['deadline', [], false],
+  ] as const)('%s, with ports %j: %s', (cause, ports, expected) => {
+    const pod = makePod({ containers: [{ name: 'main', image: 'app:1', ports: [...ports] }] })
+    expect(freesNameWithContainers({ cause }, pod)).toBe(expected)
   })
 })
