@@ -8,6 +8,7 @@ import { Prober } from '../src/control/prober.ts'
 import type { Probe } from '../src/pod/schema/container-schema.ts'
 import type { ExecSync } from '../src/probes/exec-probe.ts'
 import { createProbeRunner } from '../src/probes/run-probe.ts'
+import type { ExecPlace } from './probes-exec.ts'
 
 export interface Ports {
   readonly http: number
@@ -22,11 +23,9 @@ export interface Rates {
   readonly grpc: number
 }
 
-/** Exec probes on real containers, one a second each; for benches that have a runtime. */
-export interface ExecLoad {
+/** Exec probes on real containers, where there is a runtime. */
+interface ExecLoad extends ExecPlace {
   readonly execSync: ExecSync
-  readonly containerIds: readonly string[]
-  readonly command: readonly string[]
 }
 
 export interface Load {

@@ -1,4 +1,6 @@
-/** One side of bench/probes.ts in a process of its own: `probes-side.ts prober|bare PORTS-AS-JSON`. */
+/** One side of bench/probes.ts in a process of its own: `probes-side.ts prober|bare PORTS-AS-JSON EXEC-PLACE-AS-JSON`. */
+import { execSyncAt } from './probes-exec.ts'
+import type { ExecPlace } from './probes-exec.ts'
 import { startBareLoop, startProber } from './probes-load.ts'
 import type { Ports, Rates } from './probes-load.ts'
 
@@ -12,12 +14,14 @@ export interface SideReport {
 }
 
 const rates: Rates = { http: 200, tcp: 200, grpc: 50 }
-const warmUpMs = 1_800
-const measuredMs = 3_000
+const warmUpMs = 2_500
+const measuredMs = 5_000
 
-const [side = '', portsText = ''] = process.argv.slice(2)
+const [side = '', portsText = '', placeText = 'null'] = process.argv.slice(2)
 const ports = JSON.parse(portsText) as Ports
-const load = (side === 'prober' ? startProber : startBareLoop)(ports, rates)
+const place = JSON.parse(placeText) as ExecPlace | null
+const exec = place === null ? undefined : { ...place, execSync: execSyncAt(place.endpoint) }
+const load = (side === 'prober' ? startProber : startBareLoop)(ports, rates, exec)
 
 function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))

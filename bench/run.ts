@@ -7,6 +7,7 @@ import { systemClock } from '../src/base/clock.ts'
 import { CriClient } from '../src/cri/cri-client.ts'
 import { PoddUnderTest } from './podd-under-test.ts'
 import { benchMemory } from './memory.ts'
+import { withExecPlace } from './probes-exec.ts'
 import { benchProbes } from './probes.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
@@ -19,8 +20,9 @@ const sections: Readonly<Record<string, (podd: PoddUnderTest, client: CriClient)
   restart: (podd, client) => benchRestart(podd, client, pairs),
   replace: (podd, client) => benchReplace(podd, client, pairs),
   memory: (podd) => benchMemory(podd, Number(process.env['IDLE_SECONDS'] ?? 60)),
-  probes: async () => {
-    await benchProbes()
+  probes: (podd, client) => {
+    const { containerdEndpoint: endpoint, folder } = podd
+    return withExecPlace(client, { endpoint, folder, containers: 10 }, benchProbes)
   },
 }
 
