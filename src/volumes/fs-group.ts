@@ -1,4 +1,9 @@
-import { chmod, lchown, lstat, readdir } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { chmod, chown, lchown, lstat, readdir } from 'node:fs/promises'
+import { errorCode } from '../base/errors.ts'
+import { handlePath, openStep } from './open-inside.ts'
+import { VolumeError } from './volume-error.ts'
 
 /** A pod's fsGroup, as it is applied to the volumes that the pod owns. */
 export interface FsGroup {
@@ -9,17 +14,24 @@ export interface FsGroup {
 
 const readWrite = 0o660
 const forFolders = 0o2110
+/** Each level holds a file open. */
+const maxDepth = 512
 
 /**
- * Gives a volume with all in it to a group: readable and writable for it, and new files come to belong to it.
- * Symbolic links themselves are given away, and never followed
- * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36).
+ * Gives a volume with all in it to a group: readable and writable for it, and new files come to belong to it
+ * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are given away and never
+ * followed, whatever a container that runs on the same volume swaps meanwhile: each thing is opened once by
+ * its name in the folder that is open, and changed through what is open.
+ * @throws VolumeError where folders are nested too deeply
  */
 export async function applyFsGroup(folder: string, { gid, changePolicy }: FsGroup): Promise<void> {
   if (changePolicy === 'OnRootMismatch' && (await isGiven(folder, gid))) return
-  // The top last: should podd be killed on the way, it is done again.
-  for (const path of await readdir(folder, { recursive: true })) await give(`${folder}/${path}`, gid)
-  await give(folder, gid)
+  const top = await openStep(folder)
+  try {
+    await giveFolder(top, gid, 0)
+  } finally {
+    await top.close()
+  }
 }
 
 async function isGiven(folder: string, gid: number): Promise<boolean> {
@@ -28,10 +40,43 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
   return stats.gid === gid && (stats.mode & wanted) === wanted
 }
 
-async function give(path: string, gid: number): Promise<void> {
-  const stats = await lstat(path)
-  await lchown(path, stats.uid, gid)
-  if (stats.isSymbolicLink()) return
+/** The folder itself last: should podd be killed on the way, it is done again. */
+async function giveFolder(folder: FileHandle, gid: number, depth: number): Promise<void> {
+  if (depth > maxDepth) {
+    throw new VolumeError('VOLUME_SETUP', `its folders are nested more than ${maxDepth} levels deep`)
+  }
+  const at = handlePath(folder)
+  for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, gid, depth)
+  await give(at, await folder.stat(), gid)
+}
+
+async function giveEntry(path: string, gid: number, depth: number): Promise<void> {
+  const entry = await ifThere(openStep(path))
+  if (entry === undefined) return
+  try {
+    const stats = await entry.stat()
+    if (stats.isDirectory()) await giveFolder(entry, gid, depth + 1)
+    else if (stats.isSymbolicLink()) await ifThere(lchown(path, stats.uid, gid))
+    else await give(handlePath(entry), stats, gid)
+  } finally {
+    await entry.close()
+  }
+}
+
+/** Undefined for what a container took away meanwhile. */
+async function ifThere<T>(act: Promise<T>): Promise<T | undefined> {
+  try {
+    return await act
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** What is right already is left alone. Changing the owner takes set-id bits away, so that the mode comes after. */
+async function give(path: string, stats: Stats, gid: number): Promise<void> {
   const mode = stats.mode & 0o7777
-  await chmod(path, mode | readWrite | (stats.isDirectory() ? forFolders : 0))
+  const wanted = mode | readWrite | (stats.isDirectory() ? forFolders : 0)
+  if (stats.gid !== gid) await chown(path, stats.uid, gid)
+  if (stats.gid !== gid || mode !== wanted) await chmod(path, wanted)
 }

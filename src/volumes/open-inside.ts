@@ -64,14 +64,14 @@ async function walk(
   names: readonly string[],
   make?: { readonly fromStep: number; readonly mode: number },
 ): Promise<FileHandle> {
-  let at = await open(root, step)
+  let at = await openStep(root)
   for (const [index, name] of names.entries()) {
     const below = at
     try {
       const path = `${handlePath(below)}/${name}`
       const makes = make !== undefined && index >= make.fromStep
       if (makes) await makeFolder(path)
-      at = await open(path, step)
+      at = await openStep(path)
       if ((await at.stat()).isSymbolicLink()) {
         await at.close()
         throw leadsOut(names.join('/'))
@@ -100,6 +100,11 @@ async function setMode(at: FileHandle, mode: number): Promise<void> {
   } finally {
     await folder.close()
   }
+}
+
+/** Opens what bears exactly this name, as an O_PATH handle; a symbolic link itself, and not what it leads to. */
+export function openStep(path: string): Promise<FileHandle> {
+  return open(path, step)
 }
 
 /** A path by which this process alone reaches exactly what the handle holds. */
