@@ -121,7 +121,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         clock,
       }),
       logs: new ContainerLogFolders(config),
-      hooks: createHookRunner({ execSync: client.execSync, clock, kubernetesVersion }),
+      hooks: createHookRunner({ execSync: client.execSync, events, clock, kubernetesVersion }),
       instance: runtime.instance,
       hostName,
       readHostsFile: () => readIfThere('/etc/hosts'),

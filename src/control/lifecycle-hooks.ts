@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { RuntimeService } from '../cri/cri-runtime.ts'
+import type { EventRecorder } from '../pod/pod-event.ts'
 import { runHttpHook } from '../probes/http-hook.ts'
 import type { HookRunner } from './pod-host.ts'
 
@@ -13,15 +14,17 @@ export class HookError extends PoddError {
 
 export interface LifecycleHooksOptions {
   readonly execSync: RuntimeService['execSync']
+  readonly events: EventRecorder
   readonly clock: Clock
   /** The Kubernetes version to go by, `1.36`. */
   readonly kubernetesVersion: string
 }
 
 /** Runs hooks: exec in the container, httpGet from the host, sleep (`pkg/kubelet/lifecycle/handlers.go`, Kubernetes 1.36). */
-export function createHookRunner({ execSync, clock, kubernetesVersion }: LifecycleHooksOptions): HookRunner {
+export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
+  const { execSync, events, clock, kubernetesVersion } = options
   return {
-    async run({ handler, containerId, podIp, ports, timeoutMs, signal }) {
+    async run({ pod, handler, containerId, podIp, ports, timeoutMs, signal }) {
       const { exec, httpGet, sleep } = handler
       if (exec !== undefined) {
         const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
@@ -39,6 +42,9 @@ export function createHookRunner({ execSync, clock, kubernetesVersion }: Lifecyc
         })
         signal.throwIfAborted()
         if (result.kind === 'failed') throw new HookError(result.message)
+        const { warning: message } = result
+        if (message === undefined) return
+        events.record({ pod, type: 'Warning', reason: 'LifecycleHTTPFallback', message })
         return
       }
       if (sleep !== undefined) {

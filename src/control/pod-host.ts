@@ -91,6 +91,7 @@ export interface PodLogs {
 export interface HookRunner {
   /** Resolves when the handler has succeeded; throws PoddError otherwise, or the signal's reason. */
   run(input: {
+    readonly pod: PodRef
     readonly handler: NonNullable<NonNullable<ContainerSpec['lifecycle']>['postStart']>
     readonly containerId: ContainerId
     readonly podIp: string | undefined

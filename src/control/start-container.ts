@@ -224,6 +224,7 @@ async function runPostStart(
   if (handler === undefined) return
   try {
     await ctx.host.hooks.run({
+      pod: ctx.ref,
       handler,
       containerId: id,
       podIp: sandbox.ips[0],

@@ -36,6 +36,7 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
 async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
   try {
     await ctx.host.hooks.run({
+      pod: ctx.ref,
       handler,
       containerId: request.id,
       podIp:

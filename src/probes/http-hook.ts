@@ -1,5 +1,6 @@
-import { sendHttpGet } from './http-get.ts'
 import type { AttemptBounds } from './bound-attempt.ts'
+import { joinHostPort } from './go-words.ts'
+import { sendHttpGet } from './http-get.ts'
 import { buildHttpRequest } from './http-request.ts'
 import type { HttpGetAction } from './http-request.ts'
 import type { ProbeTarget } from './probe-outcome.ts'
@@ -33,10 +34,10 @@ export async function runHttpHook(options: HttpHookOptions): Promise<HttpHookRes
     const headers = built.request.headers.filter(([name]) => name.toLowerCase() !== 'authorization')
     const plain = await sendHttpGet({ ...built.request, scheme: 'http', headers }, bounds)
     if (plain.kind === 'response' || plain.during === 'body') {
-      const host = built.request.hostHeader ?? built.request.host
+      const at = joinHostPort(built.request.host, built.request.port)
       return {
         kind: 'done',
-        warning: `request to HTTPS lifecycle hook ${host} got HTTP response, retry with HTTP succeeded`,
+        warning: `request to HTTPS lifecycle hook ${at} got HTTP response, retry with HTTP succeeded`,
       }
     }
   }

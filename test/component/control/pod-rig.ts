@@ -283,7 +283,12 @@ export class PodRig {
         tail: async () => '',
         removeAll: async () => {},
       },
-      hooks: createHookRunner({ execSync: fake.runtime.execSync, clock, kubernetesVersion: '1.36' }),
+      hooks: createHookRunner({
+        execSync: fake.runtime.execSync,
+        events: { record: (event) => void this.events.push(event) },
+        clock,
+        kubernetesVersion: '1.36',
+      }),
       instance: '',
       hostName: 'box',
       readHostsFile: async () => '',

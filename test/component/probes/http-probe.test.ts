@@ -402,7 +402,7 @@ describe('a lifecycle hook', () => {
     ]
     expect(await hook(port, { scheme: 'HTTPS', httpHeaders })).toEqual({
       kind: 'done',
-      warning: 'request to HTTPS lifecycle hook 127.0.0.1 got HTTP response, retry with HTTP succeeded',
+      warning: `request to HTTPS lifecycle hook 127.0.0.1:${port} got HTTP response, retry with HTTP succeeded`,
     })
     expect(seen).toHaveLength(1)
     expect(seen[0]).toMatchObject({ x: '1', 'user-agent': 'kube-lifecycle/1.36' })
