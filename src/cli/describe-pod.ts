@@ -48,6 +48,13 @@ export function describePod({ pod, events, problems, nowMs }: DescribePodInput):
   )
   describeContainers(text, 'Init Containers', pod, 'initContainers', status.initContainerStatuses)
   describeContainers(text, 'Containers', pod, 'containers', status.containerStatuses)
+  describeContainers(
+    text,
+    'Ephemeral Containers',
+    pod,
+    'ephemeralContainers',
+    status.ephemeralContainerStatuses,
+  )
   const conditions = status.conditions.map(({ type, status }) => [type, status])
   text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
   describeVolumes(text, pod)
@@ -66,7 +73,7 @@ function describeContainers(
   text: Description,
   label: string,
   pod: PodObject,
-  list: 'containers' | 'initContainers',
+  list: 'containers' | 'initContainers' | 'ephemeralContainers',
   statuses: readonly ContainerStatus[] = [],
 ): void {
   const containers = objectsAt(pod.spec, list)

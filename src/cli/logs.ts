@@ -87,7 +87,10 @@ function sinceSeconds(text: string): number {
   return Math.ceil(durationMs / 1000)
 }
 
-function containerNames(pod: PodObject, list: 'initContainers' | 'containers'): readonly string[] {
+function containerNames(
+  pod: PodObject,
+  list: 'initContainers' | 'containers' | 'ephemeralContainers',
+): readonly string[] {
   const containers = pod.spec[list]
   if (!Array.isArray(containers)) return []
   return containers.flatMap((container: unknown) =>
@@ -96,7 +99,11 @@ function containerNames(pod: PodObject, list: 'initContainers' | 'containers'): 
 }
 
 function allContainers(pod: PodObject): readonly string[] {
-  return [...containerNames(pod, 'initContainers'), ...containerNames(pod, 'containers')]
+  return [
+    ...containerNames(pod, 'initContainers'),
+    ...containerNames(pod, 'containers'),
+    ...containerNames(pod, 'ephemeralContainers'),
+  ]
 }
 
 /** As kubectl chooses: the annotation's, else the first, with a word about it where there are others. */

@@ -10,13 +10,16 @@ export type PodDiff = 'same' | 'in-place' | 'replace'
 
 /**
  * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image,
- * its cpu and memory, labels, annotations and activeDeadlineSeconds change in place
- * (`pkg/apis/core/validation` ValidatePodUpdate and ValidatePodResize, Kubernetes 1.36); anything else makes a new pod.
+ * its cpu and memory, labels, annotations and activeDeadlineSeconds change in place, and ephemeral containers be added
+ * (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and ValidatePodEphemeralContainersUpdate, Kubernetes
+ * 1.36); anything else makes a new pod, an ephemeral container that is changed or taken away too.
  * imagePullPolicy goes with the image: its default follows the tag, and it acts only when a container starts.
  */
 export function diffPod(before: Pod, after: Pod): PodDiff {
   if (sameData(before, after)) return 'same'
   const mayResize = isResize(before, after)
+  const { ephemeralContainers: debuggers } = before.spec
+  const known = (container: ContainerSpec): boolean => debuggers.some(({ name }) => name === container.name)
   const frozen = (pod: Pod): string =>
     canonicalJson({
       ...pod.spec,
@@ -25,8 +28,13 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
         frozenContainer(c, mayResize && isSidecar(pod.spec, c)),
       ),
       containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
+      ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),
     })
   return frozen(before) === frozen(after) ? 'in-place' : 'replace'
+}
+
+function byName(a: ContainerSpec, b: ContainerSpec): number {
+  return a.name < b.name ? -1 : 1
 }
 
 function frozenContainer(container: ContainerSpec, mayResize: boolean): object {

@@ -8,13 +8,18 @@ import { isJsonObject } from '../base/json.ts'
  */
 export function mayRunAgain(pod: PodObject, container: string): boolean {
   const { status } = pod
-  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  const statuses = [
+    ...(status.initContainerStatuses ?? []),
+    ...(status.containerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ]
   const state = statuses.find((candidate) => candidate.name === container)?.state
   if (state?.running !== undefined) return true
   if (status.phase === 'Succeeded' || status.phase === 'Failed') return false
   if (pod.metadata.deletionTimestamp !== undefined) return state?.terminated === undefined
   const ended = state?.terminated
   if (ended === undefined) return true
+  if (findContainer(pod.spec['ephemeralContainers'], container) !== undefined) return false
   const main = findContainer(pod.spec['containers'], container)
   const init = findContainer(pod.spec['initContainers'], container)
   const own = (main ?? init)?.['restartPolicy']

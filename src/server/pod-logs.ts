@@ -77,8 +77,10 @@ export class PodLogs {
   }
 }
 
+type ContainerList = 'containers' | 'initContainers' | 'ephemeralContainers'
+
 /** Names of the pod's containers, the main ones first. */
-function containerNames(pod: PodObject, list: 'containers' | 'initContainers'): readonly string[] {
+function containerNames(pod: PodObject, list: ContainerList): readonly string[] {
   const containers = pod.spec[list]
   if (!Array.isArray(containers)) return []
   return containers.flatMap((container: unknown) =>
@@ -90,21 +92,20 @@ function containerNames(pod: PodObject, list: 'containers' | 'initContainers'): 
 export function chooseContainer(pod: PodObject, wanted: string | undefined): string {
   const main = containerNames(pod, 'containers')
   const init = containerNames(pod, 'initContainers')
+  const ephemeral = containerNames(pod, 'ephemeralContainers')
+  const all = [...main, ...init, ...ephemeral]
   const { name } = pod.metadata
   if (wanted !== undefined) {
-    if (main.includes(wanted) || init.includes(wanted)) return wanted
-    throw new ApiError(
-      400,
-      `container ${wanted} is not valid for pod ${name}`,
-      `It has: ${[...main, ...init].join(', ')}.`,
-    )
+    if (all.includes(wanted)) return wanted
+    throw new ApiError(400, `container ${wanted} is not valid for pod ${name}`, `It has: ${all.join(', ')}.`)
   }
   const [only] = main
-  if (only !== undefined && main.length === 1 && init.length === 0) return only
-  const inits = init.length === 0 ? '' : ` or one of the init containers: [${init.join(' ')}]`
+  if (only !== undefined && all.length === 1) return only
+  const orOne = (of: string, names: readonly string[]): string =>
+    names.length === 0 ? '' : ` or one of the ${of} containers: [${names.join(' ')}]`
   throw new ApiError(
     400,
-    `a container name must be specified for pod ${name}, choose one of: [${main.join(' ')}]${inits}`,
+    `a container name must be specified for pod ${name}, choose one of: [${main.join(' ')}]${orOne('init', init)}${orOne('ephemeral', ephemeral)}`,
   )
 }
 
@@ -115,9 +116,11 @@ async function chooseInstance(
   directory: string,
 ): Promise<number> {
   const { status } = pod
-  const found = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].find(
-    (candidate) => candidate.name === container,
-  )
+  const found = [
+    ...(status.initContainerStatuses ?? []),
+    ...(status.containerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ].find((candidate) => candidate.name === container)
   const logged = await listLogInstances(directory)
   const newest = logged.at(-1)
   if (request.previous) {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
-import { containerOf, describePodd } from '../support/podd-rig.ts'
+import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { otherShell } from '../support/podd-program.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
@@ -43,6 +43,59 @@ describePodd('updates', {}, (rig) => {
     podd.drop('tag', pod(otherShell))
     await podd.untilPod('tag', 'the new image', (now) => containerOf(now, 'main').image === otherShell)
     expect(wordsOf(podd.lines('tag'))).toEqual(['start', 'end', 'start'])
+  })
+
+  it.concurrent('starts an added ephemeral container in the running pod, and never again', async () => {
+    const podd = rig()
+    const debug = (name: string, script: string) =>
+      shellContainer(name, 'debugged', script, { targetContainerName: 'main' })
+    const pod = (...ephemeralContainers: readonly object[]) =>
+      shellPod('debugged', podd.shared, 'say main; stay', { spec: { ephemeralContainers } })
+    podd.drop('debugged', pod())
+    const before = await podd.untilReady('debugged')
+    const looker = debug('looker', 'grep -q "say main" /proc/1/cmdline && say sees main; stay')
+    podd.drop('debugged', pod(looker))
+    await podd.untilLine('debugged', / sees main$/u)
+    const socket = ['--socket', podd.socketPath]
+    const inside = ['exec', ...socket, 'debugged', '-c', 'looker', '--', 'sh', '-c', 'echo inside']
+    expect(await podd.cliOk(...inside)).toBe('inside\n')
+    podd.drop('debugged', pod(debug('brief', 'say brief; echo logged; exit 3'), looker))
+    const after = await podd.untilPod(
+      'debugged',
+      'the end of the brief one',
+      ({ status }) => status.ephemeralContainerStatuses?.[0]?.state.terminated !== undefined,
+    )
+    expect(after.status.ephemeralContainerStatuses).toMatchObject([
+      {
+        name: 'brief',
+        ready: false,
+        restartCount: 0,
+        state: { terminated: { exitCode: 3, reason: 'Error' } },
+      },
+      { name: 'looker', ready: false, restartCount: 0 },
+    ])
+    expect(await podd.cliOk('logs', 'debugged', '-c', 'brief')).toBe('logged\n')
+    expect(await podd.cliOk('describe', 'pod', 'debugged')).toContain('Ephemeral Containers:\n  brief:')
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(after, 'main').containerID).toBe(containerOf(before, 'main').containerID)
+    expect(conditionOf(after, 'Ready')).toBe('True')
+
+    // Nothing starts them a second time.
+    await podd.cliOk('restart', 'debugged')
+    await podd.untilPod('debugged', 'a restart', (now) => containerOf(now, 'main').restartCount === 1)
+    await podd.untilReady('debugged')
+    const words = wordsOf(podd.lines('debugged'))
+    expect(words.filter((word) => word === 'brief')).toHaveLength(1)
+    expect(words.filter((word) => word === 'sees main')).toHaveLength(1)
+
+    // What Kubernetes would refuse makes a new pod here.
+    podd.drop('debugged', pod())
+    const next = await podd.untilPod(
+      'debugged',
+      'the next pod',
+      ({ metadata, status }) => metadata.uid !== before.metadata.uid && status.phase === 'Running',
+    )
+    expect(next.status.ephemeralContainerStatuses).toBeUndefined()
   })
 
   it.concurrent('keeps the old pod running until the new one could start', async () => {

@@ -72,7 +72,10 @@ export const podSpecSchema = object('PodSpec', {
   volumes: defaulted(list(volumeSchema), []),
   initContainers: defaulted(list(containerSchema), []),
   containers: required(list(containerSchema)),
-  ephemeralContainers: defaulted(list(ephemeralContainerSchema), []),
+  ephemeralContainers: defaulted(list(ephemeralContainerSchema), [], {
+    kind: 'supported',
+    note: 'one that is added starts in the running pod; one that is changed or taken away makes a new pod, where Kubernetes refuses it',
+  }),
   restartPolicy: defaulted(oneOf('Always', 'OnFailure', 'Never'), 'Always'),
   terminationGracePeriodSeconds: defaulted(int64, 30),
   activeDeadlineSeconds: optional(int64),

@@ -7,6 +7,7 @@ const base: PodChanges = {
   metadata: { labels: { app: 'web' } },
   containers: [{ name: 'a', env: [{ name: 'X', value: '1' }] }],
   init: ['i', sidecar('s')],
+  ephemeral: ['e'],
   spec: { activeDeadlineSeconds: 60 },
 }
 
@@ -48,6 +49,16 @@ describe('diffPod', () => {
           { name: 'a', env: [{ name: 'X', value: '1' }], livenessProbe: { tcpSocket: { port: 80 } } },
         ],
       },
+      'replace',
+    ],
+    ['an ephemeral container more', { ephemeral: ['e', 'f'] }, 'in-place'],
+    ['an ephemeral container more, before the others', { ephemeral: ['f', 'e'] }, 'in-place'],
+    ['no ephemeral container any more', { ephemeral: [] }, 'replace'],
+    ['another ephemeral container', { ephemeral: ['f'] }, 'replace'],
+    ['the image of an ephemeral container', { ephemeral: [{ name: 'e', image: 'busybox:2' }] }, 'replace'],
+    [
+      'an ephemeral container more and the command of another',
+      { ephemeral: [{ name: 'e', command: ['x'] }, 'f'] },
       'replace',
     ],
     ['the restart policy', { restartPolicy: 'Never' }, 'replace'],

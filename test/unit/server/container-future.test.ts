@@ -31,6 +31,17 @@ describe('mayRunAgain', () => {
       { spec: policy('Never', { restartPolicy: 'Always' }), status: ended(1) },
       true,
     ],
+    [
+      'an end of an ephemeral container',
+      {
+        spec: { ...policy('Always'), containers: [], ephemeralContainers: [{ name: 'main' }] },
+        status: {
+          containerStatuses: [],
+          ephemeralContainerStatuses: [containerStatus('main', { state: terminated(1) })],
+        },
+      },
+      false,
+    ],
     ['an end in a pod that is over', { status: { phase: 'Failed', ...ended(1) } }, false],
     ['a wait in a pod that is over', { status: { phase: 'Failed', containerStatuses: [] } }, false],
     [
