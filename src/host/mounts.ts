@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
+import { release } from 'node:os'
 import { errorCode } from '../base/errors.ts'
 import { commandOutput, runCommand } from './run-command.ts'
 
@@ -51,13 +52,30 @@ export function mountsBelow(folder: string, mounts: readonly MountEntry[]): read
 }
 
 /**
- * Mounts an empty tmpfs that anybody may write to.
+ * Mounts an empty tmpfs that anybody may write to, and that the kernel never swaps out to disk where it can
+ * hold to that (`pkg/volume/util/util.go` GenerateTmpfsMountOptions, 1.36).
  * @param sizeBytes its limit; undefined for the kernel's default, half of the memory
+ * @param kernel its release; as uname(2) gives it
  * @throws HostCommandError
  */
-export async function mountTmpfs(path: string, sizeBytes?: number): Promise<void> {
+export async function mountTmpfs(path: string, sizeBytes?: number, kernel = release()): Promise<void> {
   const size = sizeBytes === undefined ? '' : `,size=${sizeBytes}`
-  await commandOutput('mount', ['-t', 'tmpfs', '-o', `mode=0777${size}`, 'tmpfs', path])
+  const mount = (more: string): readonly string[] => {
+    const options = `mode=0777${size}${more}`
+    return ['-t', 'tmpfs', '-o', options, 'tmpfs', path]
+  }
+  if (hasNoSwap(kernel)) {
+    const { exitCode } = await runCommand('mount', mount(',noswap'))
+    if (exitCode === 0) return
+  }
+  // In a user namespace the kernel refuses the option.
+  await commandOutput('mount', mount(''))
+}
+
+/** Linux 6.3 and later know tmpfs's `noswap`. */
+export function hasNoSwap(kernel: string): boolean {
+  const [, major = '0', minor = '0'] = /^(\d+)\.(\d+)/.exec(kernel) ?? []
+  return Number(major) * 1000 + Number(minor) >= 6003
 }
 
 /** Whether something is mounted on exactly this folder or file; not where nothing is. */

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorMessage } from '../../../src/base/errors.ts'
-import { mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
+import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
 import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
 import { listPodFolders } from '../../../src/volumes/pod-folder.ts'
@@ -67,6 +67,31 @@ describe('emptyDir', () => {
     await teardownVolumes(rootDir, uid)
     expect(mountsBelow(rootDir, readMounts())).toEqual([])
     expect(existsSync(`${rootDir}/pods/${uid}`)).toBe(false)
+  })
+
+  it.skipIf(rootOnly)(
+    'is never swapped out with medium Memory where the kernel can hold to that',
+    async () => {
+      const path = (await prepare(emptyDir('fast', 'Memory')))('fast')
+      const options = readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions
+      expect(options?.includes('noswap')).toBe(hasNoSwap(release()))
+      await mkdir(`${scratch}/old`)
+      await mountTmpfs(`${scratch}/old`, 1024 ** 2, '5.10.0-8-amd64')
+      expect(
+        readMounts().find(({ mountPoint }) => mountPoint === `${scratch}/old`)?.superOptions,
+      ).not.toContain('noswap')
+    },
+  )
+
+  it.each([
+    ['6.2.16-20-pve', false],
+    ['6.3.0', true],
+    ['6.18.44', true],
+    ['10.0', true],
+    ['5.15.0-91-generic', false],
+    ['strange', false],
+  ])('asks a kernel %s for noswap: %s', (kernel, asks) => {
+    expect(hasNoSwap(kernel)).toBe(asks)
   })
 
   it('refuses a medium it doesn’t know', async () => {
