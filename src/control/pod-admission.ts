@@ -1,6 +1,7 @@
 import { admitPod } from '../decide/admit-pod.ts'
 import type { Admission, HostLimits, Neighbour } from '../decide/admit-pod.ts'
 import { podSecurityProblem } from '../decide/pod-security.ts'
+import { exclusiveClaimProblem } from '../decide/exclusive-claims.ts'
 import { preflightPod } from '../decide/preflight-pod.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
 import { resolveClasses } from '../decide/resolve-classes.ts'
@@ -82,6 +83,8 @@ export class PodAdmission {
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
+    const taken = exclusiveClaimProblem(pod, neighbours, (name) => this.#isExclusive(pod, name))
+    if (taken !== undefined) return taken
     const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
     return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
   }
@@ -119,6 +122,11 @@ export class PodAdmission {
       allowedUnsafeSysctls,
       appArmor,
     })
+  }
+
+  #isExclusive({ metadata }: Pod, name: string): boolean {
+    const claim = this.#objects.get('PersistentVolumeClaim', metadata.namespace, name)
+    return claim?.spec.accessModes.includes('ReadWriteOncePod') === true
   }
 
   #classFacts(): ClassFacts {

@@ -48,6 +48,10 @@ const claimSpecSchema = object('PersistentVolumeClaimSpec', {
   accessModes: defaulted(
     list(oneOf('ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod')),
     [],
+    {
+      kind: 'supported',
+      note: 'ReadWriteOncePod: a second pod waits until the first has ended; the others are all one on a single host',
+    },
   ),
   selector: refused(any, 'podd keeps no volumes to select from: each claim is a directory of its own', [{}]),
   resources: defaulted(
