@@ -92,13 +92,12 @@ function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Iss
   const names = [...spec.containers, ...spec.initContainers].map(({ name }) => name)
   for (const [index, container] of spec.ephemeralContainers.entries()) {
     const at = [...path, index]
-    const detail = 'must not be specified for ephemeral containers'
-    for (const field of ['lifecycle', ...probeKinds, 'restartPolicy'] as const) {
-      if (container[field] !== undefined) issues.forbidden([...at, field], detail)
+    for (const [position, mount] of container.volumeMounts.entries()) {
+      for (const field of ['subPath', 'subPathExpr'] as const) {
+        if ((mount[field] ?? '') === '') continue
+        issues.forbidden([...at, 'volumeMounts', position, field], 'cannot be set for an Ephemeral Container')
+      }
     }
-    if (container.ports.length > 0) issues.forbidden([...at, 'ports'], detail)
-    const { limits, requests } = container.resources
-    if (Object.keys({ ...limits, ...requests }).length > 0) issues.forbidden([...at, 'resources'], detail)
     const target = container.targetContainerName
     if (target !== undefined && target !== '' && !names.includes(target)) {
       issues.notFound([...at, 'targetContainerName'], target)

@@ -1,3 +1,4 @@
+import { cleanPath } from '../pod/clean-path.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
 import { objectData } from '../pod/object-data.ts'
 import type { keyToPathSchema } from '../pod/schema/container-schema.ts'
@@ -76,7 +77,7 @@ function objectFiles(source: FileSource, defaultMode: number, input: VolumeFiles
   const files = new Map<string, VolumeFile>()
   for (const { key, path, mode } of items) {
     const bytes = data.get(key)
-    if (bytes !== undefined) files.set(path, { data: bytes, mode: mode ?? defaultMode })
+    if (bytes !== undefined) files.set(cleanPath(path), { data: bytes, mode: mode ?? defaultMode })
     else if (!optional) {
       throw new MissingReference(`${kind.toLowerCase()} references non-existent ${keyWord(kind)}: ${key}`)
     }
@@ -95,7 +96,7 @@ function downwardFiles(
 ): VolumeFiles {
   return new Map(
     items.map((item) => [
-      item.path,
+      cleanPath(item.path),
       { data: Buffer.from(downwardValue(item, input)), mode: item.mode ?? defaultMode },
     ]),
   )

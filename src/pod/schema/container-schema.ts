@@ -7,6 +7,7 @@ import {
   intOrString,
   list,
   map,
+  never,
   object,
   oneOf,
   optional,
@@ -242,8 +243,19 @@ const containerFields = {
 
 export const containerSchema = object('Container', containerFields)
 
+const notEphemeral = 'not supported for ephemeral containers, in Kubernetes too'
+
 export const ephemeralContainerSchema = object('EphemeralContainer', {
   ...containerFields,
+  ports: never(containerFields.ports, notEphemeral),
+  resources: never(containerFields.resources, notEphemeral, [{}]),
+  resizePolicy: never(containerFields.resizePolicy, notEphemeral),
+  restartPolicy: never(containerFields.restartPolicy, notEphemeral),
+  restartPolicyRules: never(containerFields.restartPolicyRules, notEphemeral),
+  livenessProbe: never(containerFields.livenessProbe, notEphemeral),
+  readinessProbe: never(containerFields.readinessProbe, notEphemeral),
+  startupProbe: never(containerFields.startupProbe, notEphemeral),
+  lifecycle: never(containerFields.lifecycle, notEphemeral),
   targetContainerName: optional(string),
 })
 

@@ -147,3 +147,11 @@ export function refused(
 ): Field<never, 'absent'> {
   return { type, presence: 'absent', support: { kind: 'refused', reason, harmless } }
 }
+
+/**
+ * A field that one of several alike types hasn't: refused where it is given, and with its default, or
+ * absent, for those who treat all of them alike.
+ */
+export function never<F extends Field>(field: F, reason: string, harmless: readonly unknown[] = []): F {
+  return { ...field, support: { kind: 'refused', reason, harmless } }
+}

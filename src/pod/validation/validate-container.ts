@@ -32,7 +32,7 @@ export function validateContainer(
   }
   if (terminationMessagePath === '') issues.required([...path, 'terminationMessagePath'])
   validatePorts(container.ports, spec.hostNetwork, [...path, 'ports'], issues)
-  validateEnv(container, path, issues)
+  validateEnv(container, spec.volumes, path, issues)
   validateMounts(container, spec, [...path, 'volumeMounts'], issues)
   validateResources(container.resources, [...path, 'resources'], issues)
   validateResizePolicy(container, spec, [...path, 'resizePolicy'], issues)

@@ -3,9 +3,15 @@ import type { ContainerSpec, EnvVar } from '../schema/container-schema.ts'
 import { envFromSourceSchema, envVarSourceSchema } from '../schema/container-schema.ts'
 import type { Infer } from '../schema/types.ts'
 import { list } from '../schema/types.ts'
+import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { configMapKey, dnsSubdomain, envVarName } from './name-rules.ts'
+import { filePathInVolume } from './validate-volumes.ts'
+
+type FileKey = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>
+
+const longestFileKey = 128
 
 const resourceFields = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [
   `limits.${name}`,
@@ -23,9 +29,17 @@ const envFields = [
 ]
 
 /** Source: pkg/apis/core/validation (ValidateEnv, ValidateEnvFrom), 1.36. */
-export function validateEnv(container: ContainerSpec, path: FieldPath, issues: Issues): void {
+export function validateEnv(
+  container: ContainerSpec,
+  volumes: readonly VolumeSpec[],
+  path: FieldPath,
+  issues: Issues,
+): void {
   for (const [index, variable] of container.env.entries()) {
-    validateVariable(variable, [...path, 'env', index], issues)
+    const at = [...path, 'env', index]
+    validateVariable(variable, at, issues)
+    const file = variable.valueFrom?.fileKeyRef
+    if (file !== undefined) validateFileKey(file, volumes, [...at, 'valueFrom', 'fileKeyRef'], issues)
   }
   const envFrom = fieldOf(container, 'envFrom', list(envFromSourceSchema)) ?? []
   for (const [index, { prefix, configMapRef, secretRef }] of envFrom.entries()) {
@@ -68,6 +82,27 @@ function validateSource(
     validateObjectName(ref.name, [...path, kind, 'name'], issues)
     if (ref.key === '') issues.required([...path, kind, 'key'])
     else issues.name([...path, kind, 'key'], ref.key, configMapKey)
+  }
+}
+
+/** Source: pkg/apis/core/validation (validateFileKeySelector, validateFileKeyRefVolumes), 1.36. */
+function validateFileKey(
+  { volumeName, path: filePath, key }: FileKey,
+  volumes: readonly VolumeSpec[],
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const volume = volumes.find(({ name }) => name === volumeName)
+  if (volumeName === '') issues.required([...path, 'volumeName'])
+  else if (volume === undefined) issues.notFound([...path, 'volumeName'], volumeName)
+  else if (volume.emptyDir === undefined) {
+    issues.invalid([...path, 'volumeName'], volumeName, 'referenced volume must be of type emptyDir')
+  }
+  filePathInVolume(filePath, [...path, 'path'], issues)
+  if (key === '') issues.required([...path, 'key'])
+  else {
+    issues.name([...path, 'key'], key, envVarName)
+    if (key.length > longestFileKey) issues.tooLong([...path, 'key'], longestFileKey)
   }
 }
 

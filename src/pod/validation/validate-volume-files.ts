@@ -1,3 +1,4 @@
+import { cleanPath } from '../clean-path.ts'
 import type { FieldPath } from '../field-path.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
@@ -12,7 +13,9 @@ import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { configMapKey } from './name-rules.ts'
 import { validateObjectName, validateResourceField, validateVolumeFieldPath } from './validate-env.ts'
-import { localPath } from './validate-volumes.ts'
+import { filePathInVolume } from './validate-volumes.ts'
+
+type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
 
 const maxMode = 0o777
 
@@ -43,6 +46,7 @@ function validateProjected(
   issues: Issues,
 ): void {
   validateMode(defaultMode, [...path, 'defaultMode'], issues)
+  validatePlaces(sources, path, issues)
   for (const [index, source] of sources.entries()) {
     const at = [...path, 'sources', index]
     if (Object.keys(source).length > 1) {
@@ -56,6 +60,26 @@ function validateProjected(
       validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI', 'items'], issues)
     }
   }
+}
+
+/** No two sources put a file in the same place, or one where the other needs a folder. */
+function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
+  const taken: string[] = []
+  for (const [index, source] of sources.entries()) {
+    for (const kind of ['secret', 'configMap', 'downwardAPI'] as const) {
+      for (const [position, item] of (source[kind]?.items ?? []).entries()) {
+        const place = cleanPath(item.path)
+        const at = [...path, 'sources', index, kind, 'items', position, 'path']
+        const other = taken.find((known) => isWithin(known, place) || isWithin(place, known))
+        if (other !== undefined) issues.invalid(at, item.path, `conflicting duplicate paths: ${other}`)
+        else taken.push(place)
+      }
+    }
+  }
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`)
 }
 
 function validateKeys(
@@ -74,7 +98,7 @@ function validateKeys(
     const at = [...path, 'items', index]
     if (item.key === '') issues.required([...at, 'key'])
     else issues.name([...at, 'key'], item.key, configMapKey)
-    validateFilePath(item.path, [...at, 'path'], issues)
+    filePathInVolume(item.path, [...at, 'path'], issues)
     validateMode(item.mode, [...at, 'mode'], issues)
   }
 }
@@ -91,7 +115,7 @@ function validateDownwardFiles(
   )
   for (const [index, { path: filePath, fieldRef, resourceFieldRef, mode }] of files.entries()) {
     const at = [...path, index]
-    validateFilePath(filePath, [...at, 'path'], issues)
+    filePathInVolume(filePath, [...at, 'path'], issues)
     validateMode(mode, [...at, 'mode'], issues)
     if (fieldRef !== undefined && resourceFieldRef !== undefined) {
       issues.invalid(
@@ -111,12 +135,6 @@ function validateDownwardFiles(
       validateResourceField(resourceFieldRef.resource, [...at, 'resourceFieldRef', 'resource'], issues)
     }
   }
-}
-
-function validateFilePath(value: string, path: FieldPath, issues: Issues): void {
-  if (value === '') issues.required(path)
-  else if (value.startsWith('..')) issues.invalid(path, value, "must not start with '..'")
-  else localPath(value, path, issues)
 }
 
 function validateMode(mode: number | undefined, path: FieldPath, issues: Issues): void {

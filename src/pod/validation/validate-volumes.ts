@@ -1,3 +1,4 @@
+import { cleanPath } from '../clean-path.ts'
 import type { FieldPath } from '../field-path.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
@@ -42,7 +43,7 @@ function validateSource(
   if (emptyDir !== undefined) {
     const at = [...path, 'emptyDir', 'medium']
     if (/^HugePages(?:-|$)/.test(emptyDir.medium)) {
-      issues.refused(at, 'not supported by this version of podd')
+      issues.refused(at, 'podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget')
     } else if (!['', 'Memory'].includes(emptyDir.medium)) {
       issues.unsupported(at, emptyDir.medium, ['', 'Memory'])
     }
@@ -58,4 +59,12 @@ export function noBacksteps(value: string, path: FieldPath, issues: Issues): voi
 export function localPath(value: string, path: FieldPath, issues: Issues): void {
   if (value.startsWith('/')) issues.invalid(path, value, 'must be a relative path')
   else noBacksteps(value, path, issues)
+}
+
+/** Where a file of a volume stands. Source: pkg/apis/core/validation (validateLocalNonReservedPath), 1.36. */
+export function filePathInVolume(value: string, path: FieldPath, issues: Issues): void {
+  if (value === '') issues.required(path)
+  else if (value.startsWith('..')) issues.invalid(path, value, "must not start with '..'")
+  else if (cleanPath(value) === '.') issues.invalid(path, value, 'must name a file')
+  else localPath(value, path, issues)
 }

@@ -227,6 +227,13 @@ describe('what is refused', () => {
     ['an anchor inside itself', yaml('containers: &a [*a]'), ['6:19: alias *a refers to what it stands in']],
     ['an unknown tag', yaml('containers: !foo []'), ['6:20: tag !foo is not supported']],
     ['a merge of no mapping', yaml('<<: 1'), ['6:3: << takes a mapping, or a list of mappings']],
+    [
+      'a port of an ephemeral container',
+      yaml(
+        'containers: [{name: c, image: i}]\n  ephemeralContainers: [{name: e, image: i, ports: [{containerPort: 1}]}]',
+      ),
+      ['7:45: spec.ephemeralContainers[0].ports: not supported for ephemeral containers, in Kubernetes too'],
+    ],
     ['no object', '- a\n', ['1:1: must be an object with apiVersion and kind']],
     ['no kind', 'apiVersion: v1\nmetadata: {name: web}\n', ['1:1: kind: Required value']],
     [

@@ -402,15 +402,76 @@ describe('validatePod refuses', () => {
       'spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',
     ],
     [
-      'ports on an ephemeral container',
-      { 'spec.ephemeralContainers': [{ ...side, ports: [{ containerPort: 1 }] }] },
-      /ports: Forbidden: must not be specified for ephemeral containers/,
+      'a part of a volume in an ephemeral container',
+      {
+        'spec.volumes': [dir],
+        'spec.ephemeralContainers': [
+          { ...side, volumeMounts: [{ name: 'dir', mountPath: '/d', subPath: 'a' }] },
+        ],
+      },
+      'spec.ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container',
     ],
     [
       'an ephemeral container’s target that isn’t there',
       { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'x' }] },
       'spec.ephemeralContainers[0].targetContainerName: Not found: "x"',
     ],
+    ...(
+      [
+        [{ volumeName: 'none' }, 'volumeName: Not found: "none"'],
+        [{ volumeName: '' }, 'volumeName: Required value'],
+        [
+          { volumeName: 'host' },
+          'volumeName: Invalid value: "host": referenced volume must be of type emptyDir',
+        ],
+        [{ path: '' }, 'path: Required value'],
+        [{ path: '/env' }, 'path: Invalid value: "/env": must be a relative path'],
+        [{ path: 'a/../../env' }, `path: Invalid value: "a/../../env": must not contain '..'`],
+        [{ path: '..env' }, `path: Invalid value: "..env": must not start with '..'`],
+        [{ path: './' }, 'path: Invalid value: "./": must name a file'],
+        [{ key: '' }, 'key: Required value'],
+        [{ key: 'A=B' }, /key: Invalid value: "A=B": a valid environment variable name/],
+        [{ key: 'K'.repeat(129) }, 'key: Too long: may not be more than 128 bytes'],
+      ] as const
+    ).map(([fields, complaint]): [string, Record<string, Json>, string | RegExp] => [
+      `a file for a variable with ${JSON.stringify(fields).slice(0, 40)}`,
+      {
+        'spec.volumes': [dir, { name: 'host', hostPath: { path: '/etc' } }],
+        [`${c0}.env`]: [
+          { name: 'A', valueFrom: { fileKeyRef: { volumeName: 'dir', path: 'env', key: 'K', ...fields } } },
+        ],
+      },
+      typeof complaint === 'string'
+        ? `spec.containers[0].env[0].valueFrom.fileKeyRef.${complaint}`
+        : complaint,
+    ]),
+    [
+      'an emptyDir of huge pages',
+      { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'HugePages-2Mi' } }] },
+      'spec.volumes[0].emptyDir.medium: not supported: podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget',
+    ],
+    [
+      'an emptyDir of an unknown medium',
+      { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'Disk' } }] },
+      'spec.volumes[0].emptyDir.medium: Unsupported value: "Disk": supported values: "", "Memory"',
+    ],
+    ...(['a', './a', 'a/b', 'a//b/c'] as const).map((path): [string, Record<string, Json>, string] => [
+      `two sources with ${path.startsWith('a/') ? 'a file where the other has a folder' : 'one file'} (${path})`,
+      {
+        'spec.volumes': [
+          {
+            name: 'v',
+            projected: {
+              sources: [
+                { configMap: { name: 'c', items: [{ key: 'k', path: 'a' }] } },
+                { downwardAPI: { items: [{ path, fieldRef: { fieldPath: 'metadata.name' } }] } },
+              ],
+            },
+          },
+        ],
+      },
+      `spec.volumes[0].projected.sources[1].downwardAPI.items[0].path: Invalid value: ${JSON.stringify(path)}: conflicting duplicate paths: a`,
+    ]),
     [
       'a restart on resize that may not be',
       {
