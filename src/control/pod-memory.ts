@@ -1,6 +1,7 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { endOf } from '../decide/container-view.ts'
 import type { PodAction } from '../decide/pod-action.ts'
+import type { ProbeVerdicts } from '../decide/pod-facts.ts'
 import type { ContainerId, PodUid } from '../pod/ids.ts'
 import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
 import type { ContainerHistory, PodRecord } from '../pod/pod-record.ts'
@@ -72,6 +73,14 @@ export class PodMemory {
         ended,
         endedBefore: this.#record.containers[container.name]?.ended,
       })
+    }
+  }
+
+  /** Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them anew. */
+  rememberStartups({ containers }: ObservedPod, probes: ProbeVerdicts): void {
+    for (const { id, name, state } of containers) {
+      if (state !== 'running' || this.#record.containers[name]?.startedUp === id) continue
+      if (probes('startup', id) === 'success') this.changeContainer(name, { startedUp: id })
     }
   }
 

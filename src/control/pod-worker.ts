@@ -456,6 +456,7 @@ export class PodWorker {
   async #livePass(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps
     if (this.record.startedAtMs === undefined) this.#memory.change({ startedAtMs: clock.wallMs() })
+    this.#memory.rememberStartups(this.#observed, this.#deps.probes)
     const overdueMs = this.#activeDeadlineMs()
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
     if (this.#observed.sandboxes.length > 0 && this.#deps.objectsKnown()) await this.#refreshVolumes()

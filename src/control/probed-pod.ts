@@ -1,27 +1,34 @@
+import type { ContainerId } from '../pod/ids.ts'
+import type { PodRecord } from '../pod/pod-record.ts'
 import type { PodWorker } from './pod-worker.ts'
 import type { ProbedContainer, ProbedPod } from './prober-worker.ts'
 
 /** What the prober is to know of a pod: its running containers. */
 export function probedPod(worker: PodWorker, hostIps: readonly string[]): ProbedPod {
   const { observed, pod, ref, record } = worker
-  const ready = record.conditions['ContainersReady']
   const specs = [...pod.spec.initContainers, ...pod.spec.containers]
   const containers = specs.flatMap((spec): ProbedContainer[] => {
     const running = observed.containers.find(({ name, state }) => name === spec.name && state === 'running')
     if (running === undefined) return []
     const startedAtMs = running.startedAtMs ?? running.createdAtMs
-    // It was ready when podd last looked, maybe before podd was restarted: it stays so until a probe says otherwise.
-    const wasReady = ready?.status === 'True' && startedAtMs <= ready.atMs
-    return [
-      {
-        name: spec.name,
-        containerId: running.id,
-        startedAtMs,
-        spec,
-        ...(wasReady ? { adopted: { started: true, ready: true } } : {}),
-      },
-    ]
+    const adopted = wasFound(record, { name: spec.name, id: running.id, startedAtMs })
+    return [{ name: spec.name, containerId: running.id, startedAtMs, spec, adopted }]
   })
   const podIps = pod.spec.hostNetwork ? hostIps : (observed.sandboxes[0]?.ips ?? [])
   return { pod: ref, podIps, ending: worker.stage === 'ending', containers }
+}
+
+/**
+ * How a container was when podd last looked, maybe before podd was restarted: it stays so until a probe
+ * says otherwise. A pod whose containers were all ready had started up, which records of older podds tell
+ * in no other way.
+ */
+function wasFound(
+  record: PodRecord,
+  running: { readonly name: string; readonly id: ContainerId; readonly startedAtMs: number },
+): NonNullable<ProbedContainer['adopted']> {
+  const containersReady = record.conditions['ContainersReady']
+  const ready = containersReady?.status === 'True' && running.startedAtMs <= containersReady.atMs
+  const startedUp = record.containers[running.name]?.startedUp
+  return { started: startedUp === undefined ? ready : startedUp === running.id, ready }
 }

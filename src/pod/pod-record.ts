@@ -33,6 +33,8 @@ export interface ContainerHistory {
   /** The one that ended before it. */
   readonly endedBefore?: EndedContainer | undefined
   readonly backoff?: BackoffEntry | undefined
+  /** The newest container whose startup probe has passed. */
+  readonly startedUp?: ContainerId | undefined
   /** The cpu and memory that a container was given after it was made. */
   readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
 }

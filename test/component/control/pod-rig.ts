@@ -11,6 +11,7 @@ import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { ContainerStatus } from '../../../src/pod/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
@@ -80,7 +81,7 @@ export class PodRig {
   readonly records = new MemoryRecords()
   readonly events: PodEvent[] = []
   /** What probes find; success unless told. */
-  probe: (containerId: string) => ProbeOutcome = () => ({ result: 'success', output: '' })
+  probe: (containerId: string, probe: Probe) => ProbeOutcome = () => ({ result: 'success', output: '' })
   /** Overrides of what acting for a pod needs of the host. */
   host: Partial<PodHost> = {}
   readonly failures: unknown[] = []
@@ -236,7 +237,7 @@ export class PodRig {
       runtimeEvents: fake.events,
       records: this.records,
       events: { record: (event) => void this.events.push(event) },
-      runProbe: async (_probe, { containerId }) => this.probe(containerId),
+      runProbe: async (probe, { containerId }) => this.probe(containerId, probe),
       clock,
       random: () => 0,
       logger: silentLogger,
