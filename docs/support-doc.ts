@@ -2,6 +2,7 @@ import { objectMetaSchema, podSchema } from '../src/pod/schema/pod-schema.ts'
 import { objectSchemas } from '../src/pod/schema/object-schema.ts'
 import type { AnyType, Field, Fields, Support } from '../src/pod/schema/types.ts'
 import type { CoreFields } from './core-fields.ts'
+import { supportTests } from './support-tests.ts'
 
 /** What a field's answer follows from when a field above it decides. */
 interface Inherited {
@@ -22,7 +23,32 @@ const otherKinds: Readonly<Record<string, string>> = {
   Event: 'podd writes events and reads none',
 }
 
+const tests = listSupportTests()
+
 const answers = { supported: 'supported', ignored: 'no effect', refused: 'refused' } as const
+
+/** By `Type.field`: the e2e test that proves it. */
+export interface SupportTest {
+  /** `volumes` is test/e2e/volumes.test.ts. */
+  readonly file: string
+  readonly title: string
+}
+
+/** Every field that ./support-tests.ts names, with its tests. */
+export function listSupportTests(): ReadonlyMap<string, readonly SupportTest[]> {
+  const found = new Map<string, readonly SupportTest[]>()
+  for (const [key, lines] of Object.entries(supportTests)) {
+    const test = { file: key.slice(0, key.indexOf(': ')), title: key.slice(key.indexOf(': ') + 2) }
+    for (const line of lines) {
+      const [type = '', fields = ''] = line.split(': ')
+      for (const field of fields.split(' ')) {
+        const name = `${type}.${field}`
+        found.set(name, [...(found.get(name) ?? []), test])
+      }
+    }
+  }
+  return found
+}
 
 /** The text of docs/SUPPORT.md: podd's answer to every field of the API. */
 export function supportDoc(core: CoreFields): string {
@@ -34,7 +60,8 @@ export function supportDoc(core: CoreFields): string {
 
 Every field has one of three answers:
 
-- **supported**: it does what Kubernetes says.
+- **supported**: it does what Kubernetes says. The last column names the test that proves it: a file of \`test/e2e\`,
+  and what the test is called there. It runs on a real containerd, with each version that podd supports.
 - **no effect**: it is taken, with a warning, and does nothing here, for the reason given.
 - **refused**: a document that has it is an error, for the reason given. A value that asks for nothing (an empty list,
   and where it is noted others) is taken all the same.
@@ -71,7 +98,7 @@ the metadata that a control plane writes, and the volume of the service account 
 
 ## ObjectMeta
 
-${table(Object.entries(objectMetaSchema.fields).map(([name, field]) => schemaRow(name, field)))}
+${table(Object.entries(objectMetaSchema.fields).map(([name, field]) => schemaRow('ObjectMeta', name, field)))}
 
 ${sections.map((section) => renderSection(core, section)).join('\n\n')}
 `
@@ -137,7 +164,7 @@ function renderSection(core: CoreFields, { name, fields, inherited }: Section): 
   const rows = names.map((fieldName) => {
     const field = fields?.[fieldName]
     if (inherited !== undefined || field === undefined) return inheritedRow(fieldName, inherited)
-    return schemaRow(fieldName, field)
+    return schemaRow(name, fieldName, field)
   })
   const head =
     inherited === undefined
@@ -146,13 +173,13 @@ function renderSection(core: CoreFields, { name, fields, inherited }: Section): 
   return `## ${name}\n\n${head}${table(rows)}`
 }
 
-type Row = readonly [name: string, answer: string, note: string]
+type Row = readonly [name: string, answer: string, note: string, test: string]
 
 function inheritedRow(name: string, inherited: Inherited | undefined): Row {
-  return [name, inherited === undefined ? 'supported' : answers[inherited.support.kind], '']
+  return [name, inherited === undefined ? 'supported' : answers[inherited.support.kind], '', '']
 }
 
-function schemaRow(name: string, { support, presence, value }: Field): Row {
+function schemaRow(type: string, name: string, { support, presence, value }: Field): Row {
   const notes: string[] = []
   if (presence === 'required') notes.push('required')
   if (presence === 'defaulted' && isWorthTelling(value)) notes.push(`default \`${String(value)}\``)
@@ -161,7 +188,13 @@ function schemaRow(name: string, { support, presence, value }: Field): Row {
   if (support.kind === 'refused' && support.harmless !== undefined && support.harmless.length > 0) {
     notes.push(`taken: ${support.harmless.map((harmless) => `\`${JSON.stringify(harmless)}\``).join(', ')}`)
   }
-  return [name, answers[support.kind], notes.join('; ')]
+  const test = support.kind === 'supported' ? tests.get(`${type}.${name}`)?.[0] : undefined
+  return [
+    name,
+    answers[support.kind],
+    notes.join('; '),
+    test === undefined ? '' : `${test.file}: ${test.title}`,
+  ]
 }
 
 function isWorthTelling(value: unknown): value is string | number | boolean {
@@ -170,9 +203,13 @@ function isWorthTelling(value: unknown): value is string | number | boolean {
 
 function table(rows: readonly Row[]): string {
   const lines = rows.map(
-    ([name, answer, note]) => `| \`${name}\` | ${answer} | ${note.replaceAll('|', '\\|')} |`,
+    ([name, answer, note, test]) => `| \`${name}\` | ${answer} | ${[note, test].map(inCell).join(' | ')} |`,
   )
-  return ['| Field | Answer | |', '|---|---|---|', ...lines].join('\n')
+  return ['| Field | Answer | | Test |', '|---|---|---|---|', ...lines].join('\n')
+}
+
+function inCell(text: string): string {
+  return text.replaceAll('|', '\\|')
 }
 
 function countAnswers(

@@ -114,6 +114,7 @@ describePodd('environment', {}, (rig) => {
           { configMapRef: { name: 'settings' } },
           { prefix: 'SECRET_', secretRef: { name: 'access' } },
           { configMapRef: { name: 'nowhere', optional: true } },
+          { secretRef: { name: 'nowhere', optional: true } },
         ],
         env: [
           { name: 'SIZE', value: 'not $(SIZE)' },

@@ -92,6 +92,26 @@ describePodd('parts of volumes', {}, (rig) => {
     rig().removeManifest(name)
   })
 
+  it('never show the host through a link that was put there before a restart', async () => {
+    const script = `say $(ls /p | head -1)
+      mv /v/spot /v/was; ln -s /etc /v/spot; exit 1`
+    rig().drop(
+      'swaps',
+      shellPod('swaps', rig().shared, script, {
+        volumes: [{ name: 'v', emptyDir: {} }],
+        mounts: [
+          { name: 'v', mountPath: '/p', subPath: 'spot' },
+          { name: 'v', mountPath: '/v' },
+        ],
+      }),
+    )
+    const event = await rig().untilEvent('swaps', 'Failed')
+    expect(event.message).toContain('path "spot" leads out of its volume')
+    expect(wordsOf(rig().lines('swaps'))).toEqual([''])
+    rig().removeManifest('swaps')
+    await rig().untilGone('swaps')
+  })
+
   it.each(['../up', 'a/../../up', '/etc'])('of the path %s are refused in the manifest', async (subPath) => {
     rig().drop(
       'bad',
@@ -281,6 +301,38 @@ describePodd('mounts', {}, (rig) => {
     rig().removeManifest('grouped')
     await rig().untilGone('grouped')
     expect(statSync(join(rig().rootDir, 'claims/default/grouped')).gid).toBe(4321)
+  })
+
+  it('of a claim keep the host’s files out of the group, whatever a pod linked to before', async () => {
+    const precious = join(rig().folder, 'precious')
+    mkdirSync(precious, { mode: 0o700 })
+    writeFileSync(join(precious, 'file'), '', { mode: 0o600 })
+    const claim = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: 'trapped' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+    }
+    const pod = (name: string, script: string, spec: Readonly<Record<string, unknown>>): object =>
+      shellPod(name, rig().shared, `${script}; say up; stay`, {
+        spec,
+        volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'trapped' } }],
+        mounts: [{ name: 'v', mountPath: '/v' }],
+      })
+    rig().drop('trapped', claim)
+    rig().drop('traps', pod('traps', `ln -s ${precious} /v/link; touch /v/own`, {}))
+    await saidBy(rig(), 'traps')
+    rig().removeManifest('traps')
+    await rig().untilGone('traps')
+    rig().drop('given', pod('given', 'say $(stat -c %g /v/own)', { securityContext: { fsGroup: 4321 } }))
+    expect(await saidBy(rig(), 'given')).toEqual(['4321'])
+    const untouched = [precious, join(precious, 'file')].map((path) => statSync(path))
+    expect(untouched.map(({ gid, mode }) => `${gid}:${(mode & 0o7777).toString(8)}`)).toEqual([
+      '0:700',
+      '0:600',
+    ])
+    for (const name of ['given', 'trapped']) rig().removeManifest(name)
+    await rig().untilGone('given')
   })
 
   it('in memory hold no more than their limit', async () => {

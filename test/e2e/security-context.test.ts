@@ -178,8 +178,14 @@ describePodd('security context', {}, (rig) => {
     [
       'selinux',
       { securityContext: { seLinuxOptions: { level: 's0:c1,c2' } } },
-      {},
+      { seLinuxOptions: { user: 'system_u', role: 'system_r', type: 'spc_t', level: 's0:c1,c2' } },
       (facts) => expect(facts['uid']).toBe('0'),
+    ],
+    [
+      'pod-non-root',
+      { securityContext: { runAsNonRoot: true, runAsUser: 7 } },
+      {},
+      (facts) => expect(facts['uid']).toBe('7'),
     ],
     [
       'proc-default',
@@ -187,7 +193,8 @@ describePodd('security context', {}, (rig) => {
       { procMount: 'Default' },
       (facts) => expect(Number(facts['masked'])).toBeGreaterThan(0),
     ],
-  ])('%s', async (name, pod, container, check) => {
+  ])('gives a container what it asks for: %s', async (name, pod, container, check) => {
+    chmodSync(rig().shared, 0o777)
     const facts = await introspect(rig(), name, pod, container)
     expect(facts).toHaveProperty('uid')
     check(facts)

@@ -187,6 +187,67 @@ describePodd('volumes that podd fills', {}, (rig) => {
     rig().removeManifest('projected')
   })
 
+  it('take every form of a source', async () => {
+    const forms = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'forms' },
+      type: 'Opaque',
+      immutable: true,
+      data: { key: Buffer.from('bytes').toString('base64') },
+      stringData: { text: 'text' },
+    }
+    const volumes = [
+      {
+        name: 'secret',
+        secret: {
+          secretName: 'forms',
+          items: [
+            { key: 'key', path: './in//key', mode: 0o440 },
+            { key: 'none', path: 'none' },
+            { key: 'text', path: 'text' },
+          ],
+          optional: true,
+        },
+      },
+      { name: 'nowhere', secret: { secretName: 'nowhere', optional: true } },
+      {
+        name: 'downward',
+        downwardAPI: {
+          defaultMode: 0o400,
+          items: [{ path: 'name', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }],
+        },
+      },
+      {
+        name: 'projected',
+        projected: {
+          sources: [
+            { configMap: { name: 'forms', items: [{ key: 'one', path: 'uno', mode: 0o400 }] } },
+            { configMap: { name: 'nowhere', optional: true } },
+          ],
+        },
+      },
+    ]
+    const script = `${tell('/secret/in/key')}; ${tell('/secret/text')}; say none $(ls /nowhere); ${tell('/downward/name')}; ${tell('/projected/uno')}; say up; stay`
+    rig().drop(
+      'forms',
+      forms,
+      configMap('forms', { one: '1', two: '2' }),
+      shellPod('forms', rig().shared, script, {
+        volumes,
+        mounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+      }),
+    )
+    expect(await saidBy(rig(), 'forms')).toEqual([
+      '440:0 bytes',
+      '644:0 text',
+      'none',
+      '400:0 forms',
+      '400:0 1',
+    ])
+    rig().removeManifest('forms')
+  })
+
   it('show a change within a second, also through podd’s restart, and outlast what they came from', async () => {
     const script = `say was $(cat /v/key); while sleep 0.02; do now=$(cat /v/key); [ "$now" = "$last" ] || say now $now; last=$now; done & last=; say up; stay`
     rig().drop('live-map', configMap('live', { key: '1' }))
@@ -301,6 +362,32 @@ describePodd('claims', {}, (rig) => {
     const folder = join(rig().rootDir, 'claims/default/data')
     expect(readdirSync(folder)).toEqual(['file'])
     expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
+  })
+
+  it('let one pod in at a time under ReadWriteOncePod', async () => {
+    const spec = {
+      accessModes: ['ReadWriteOncePod'],
+      storageClassName: 'podd-local',
+      volumeMode: 'Filesystem',
+      resources: { requests: { storage: '1Mi' }, limits: { storage: '2Mi' } },
+    }
+    rig().drop('alone', { ...claim('alone'), spec })
+    const volume = { persistentVolumeClaim: { claimName: 'alone' } }
+    rig().drop('first', podWith(rig(), 'first', 'touch /v/mine', { volume }))
+    await saidBy(rig(), 'first')
+    rig().drop('second', podWith(rig(), 'second', 'say $(ls /v)', { volume }))
+    const { status } = await rig().untilPod('second', 'its wait', (pod) => pod.status.reason === 'Blocked')
+    expect([status.phase, status.message]).toEqual([
+      'Pending',
+      'persistentvolumeclaim "alone" uses the ReadWriteOncePod access mode and is already in use by pod default/first',
+    ])
+    // A new version of the pod that has it takes it over.
+    rig().drop('first', podWith(rig(), 'first', 'say again; touch /v/mine', { volume }))
+    await rig().untilLine('first', / again$/u)
+    rig().removeManifest('first')
+    expect(await saidBy(rig(), 'second')).toEqual(['mine'])
+    for (const name of ['second', 'alone']) rig().removeManifest(name)
+    await rig().untilGone('second')
   })
 
   it('of other storage classes are refused by name', async () => {
