@@ -462,6 +462,7 @@ export class PodWorker {
     if (this.#observed.sandboxes.length > 0 && this.#deps.objectsKnown()) await this.#refreshVolumes()
     const plan = computePodActions(this.#facts())
     this.#tellOfBackoff(plan.waiting)
+    if (plan.restartAll !== undefined) this.#memory.change({ restartAll: [...plan.restartAll] })
     this.#waiting = plan.waiting
     this.#resize = plan.resize
     this.#publish()
@@ -607,22 +608,25 @@ export class PodWorker {
   }
 
   #restartFacts() {
-    const { containers: history, restartRequested } = this.record
+    const { containers: history, restartRequested, restartAll } = this.record
     return {
       pod: this.#pod,
       observed: this.#observed,
       history,
       restartRequested: new Set(restartRequested),
+      restartAll: new Set(restartAll),
     }
   }
 
   /** A restart is done when the container has a successor. */
   #forgetRestarts(): void {
-    const { restartRequested } = this.record
-    if (restartRequested === undefined) return
-    const open = selectOpenRestarts(this.#restartFacts(), restartRequested)
-    if (open.length === restartRequested.length) return
-    this.#memory.change({ restartRequested: open.length === 0 ? undefined : open })
+    for (const key of ['restartRequested', 'restartAll'] as const) {
+      const wanted = this.record[key]
+      if (wanted === undefined) continue
+      const open = selectOpenRestarts(this.#restartFacts(), wanted)
+      if (open.length === wanted.length) continue
+      this.#memory.change({ [key]: open.length === 0 ? undefined : open })
+    }
   }
 
   async #endMessage(container: ObservedContainer): Promise<string> {

@@ -65,7 +65,11 @@ export async function stopContainer(
   const probe =
     cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
   const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
-  await stopOneContainer(ctx, { ...stopRequest(ctx, container, graceSeconds), message })
+  const request = { ...stopRequest(ctx, container, graceSeconds), message }
+  // A restart of all gives nobody time: no grace, no preStop (KEP-5532).
+  if (cause === 'restart-all')
+    return stopOneContainer(ctx, { ...request, graceSeconds: 0, preStop: undefined })
+  await stopOneContainer(ctx, request)
 }
 
 /**

@@ -7,6 +7,7 @@ import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
 import type { Hold, PodFacts } from './pod-facts.ts'
 import { sandboxHold } from './pod-facts.ts'
 import { restartsAfterStop, shouldRestart } from './restart-policy.ts'
+import { computeRestartAll, currentView } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 import { growsRequests, needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
@@ -22,10 +23,18 @@ import { holdOn, planStart } from './start-plan.ts'
  * Unlike the kubelet, a pod that has finished stays finished when the runtime has forgotten its
  * containers: the record says how they ended.
  */
-export function computePodActions(facts: PodFacts): PodPlan {
-  const plan = new Plan(facts)
-  if (hasFinished(facts)) {
+export function computePodActions(given: PodFacts): PodPlan {
+  if (hasFinished(given)) {
+    const plan = new Plan(given)
     plan.stopWhatRuns('Completed')
+    return plan.result()
+  }
+  const restart = computeRestartAll(given)
+  const facts = restart === undefined ? given : { ...given, restartAll: restart.ids }
+  const plan = new Plan(facts)
+  plan.restartAll = restart?.ids
+  if (restart !== undefined && restart.toStop.length > 0) {
+    plan.actions.push(...restart.toStop)
     return plan.result()
   }
   const change = computeSandboxChange(facts.observed, facts.pod.spec.hostNetwork)
@@ -51,7 +60,7 @@ export function computePodActions(facts: PodFacts): PodPlan {
 
 /** Whether every main container has ended for good, or an init container's failure has ended the pod. */
 export function hasFinished(
-  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'restartRequested'>,
+  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'restartRequested' | 'restartAll'>,
 ): boolean {
   const { spec } = facts.pod
   const endedForGood = (container: ContainerSpec): boolean => {
@@ -74,8 +83,11 @@ function runsAgain(
   return isRestartRequested(facts, view) || shouldRestart(facts.pod.spec, container, view.end.exitCode)
 }
 
-function viewOf(facts: Pick<PodFacts, 'observed' | 'history'>, { name }: ContainerSpec): ContainerView {
-  return viewContainer({ name, observed: facts.observed, history: facts.history[name] })
+function viewOf(
+  { observed, history, restartAll }: Pick<PodFacts, 'observed' | 'history' | 'restartAll'>,
+  { name }: ContainerSpec,
+): ContainerView {
+  return currentView(restartAll, viewContainer({ name, observed, history: history[name] }))
 }
 
 /** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
@@ -102,7 +114,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
   const runsOnce = spec.containers.every(
     (container) => !restartsAfterStop(spec, container) && container.restartPolicyRules.length === 0,
   )
-  const asked = (facts.restartRequested?.size ?? 0) > 0
+  const asked = (facts.restartRequested?.size ?? 0) > 0 || (facts.restartAll?.size ?? 0) > 0
   if (runsOnce && !asked && attempt !== 0 && everMade) return []
   return spec.containers.filter((container) => {
     const view = viewOf(facts, container)
@@ -194,6 +206,7 @@ function planResizes(facts: PodFacts, plan: Plan): void {
 class Plan {
   readonly actions: PodAction[] = []
   resize: ResizeState | undefined
+  restartAll: PodPlan['restartAll']
   readonly #facts: PodFacts
   readonly #waiting = new Map<string, Waiting>()
   #wakeAtMs: number | undefined
@@ -249,6 +262,7 @@ class Plan {
     // What is to be stopped is stopped together, before anything starts, as the kubelet's SyncPod has it.
     const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
     const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
-    return { actions, wakeAtMs: this.#wakeAtMs, waiting: this.#waiting, resize: this.resize }
+    const { resize, restartAll } = this
+    return { actions, wakeAtMs: this.#wakeAtMs, waiting: this.#waiting, restartAll, resize }
   }
 }

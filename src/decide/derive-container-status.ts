@@ -7,6 +7,7 @@ import type { ContainerView } from './container-view.ts'
 import type { StatusFacts } from './status-facts.ts'
 import { hasInitialized } from './has-initialized.ts'
 import { appliedResources, withResizable } from './resize.ts'
+import { isBeingReset, isReset } from './restart-all.ts'
 import { isRestartableInit } from './restart-policy.ts'
 
 /** One container's status (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, Kubernetes 1.36). */
@@ -74,7 +75,9 @@ function deriveState(
   }
   const waiting = facts.waiting.get(spec.name)
   if (waiting !== undefined) return { waiting: { reason: waiting.reason, message: waiting.message } }
-  if (view.kind === 'ended') return { terminated: terminatedState(facts, view.end) }
+  const startsAnew =
+    isReset(new Set(facts.record.restartAll), view) && !isBeingReset(facts.observed, facts.record.restartAll)
+  if (view.kind === 'ended' && !startsAnew) return { terminated: terminatedState(facts, view.end) }
   if (view.kind === 'live' && view.container.state === 'unknown') {
     return {
       waiting: { reason: 'ContainerStatusUnknown', message: 'the runtime lost track of the container' },
@@ -119,9 +122,13 @@ function isReady(
   const { view, role, started } = seen
   if (role === 'ephemeral') return false
   if (role === 'init' && !isRestartableInit(spec))
-    return (view.kind === 'ended' && view.end.exitCode === 0) || hasPassedUnseen(facts, spec, seen)
+    return hasSucceeded(facts, view) || hasPassedUnseen(facts, spec, seen)
   if (!started || view.kind !== 'live') return false
   return spec.readinessProbe === undefined || facts.probes('readiness', view.container.id) === 'success'
+}
+
+function hasSucceeded({ record }: StatusFacts, view: ContainerView): boolean {
+  return view.kind === 'ended' && view.end.exitCode === 0 && !isReset(new Set(record.restartAll), view)
 }
 
 /** What a running container has; for one that doesn't run, what it will get. */

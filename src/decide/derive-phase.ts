@@ -6,6 +6,7 @@ import { isStarted } from './derive-container-status.ts'
 import type { StatusFacts } from './status-facts.ts'
 import { hasInitialized } from './has-initialized.ts'
 import { isRestartableInit, shouldRestart } from './restart-policy.ts'
+import { currentView, isReset } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 
 /** `restarting`: it ended and is to run again. */
@@ -29,7 +30,9 @@ export function derivePhase(facts: StatusFacts): PodPhase {
 }
 
 function viewOf(facts: StatusFacts, { name }: ContainerSpec): ContainerView {
-  return viewContainer({ name, observed: facts.observed, history: facts.record.containers[name] })
+  const { observed, record } = facts
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return currentView(new Set(record.restartAll), view)
 }
 
 function isRunning(view: ContainerView): boolean {
@@ -61,7 +64,7 @@ function isPendingInit(facts: StatusFacts, init: ContainerSpec): boolean {
 
 function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
   const view = viewOf(facts, container)
-  if (view.kind === 'none') return 'waiting'
+  if (view.kind === 'none') return wasReset(facts, container) ? 'restarting' : 'waiting'
   if (view.kind === 'ended') return runsAgain(facts, container, view) ? 'restarting' : 'ended'
   const { state } = view.container
   if (state !== 'created') return state === 'running' ? 'running' : 'unknown'
@@ -69,4 +72,10 @@ function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
   const { name } = container
   const ranBefore = newestEnd(name, facts.observed, facts.record.containers[name]) !== undefined
   return ranBefore ? 'restarting' : 'waiting'
+}
+
+/** It ran before all containers were restarted, and is to run again. */
+function wasReset({ observed, record }: StatusFacts, { name }: ContainerSpec): boolean {
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return isReset(new Set(record.restartAll), view)
 }

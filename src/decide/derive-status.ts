@@ -5,6 +5,7 @@ import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatu
 import { deriveContainerStatus } from './derive-container-status.ts'
 import { derivePhase } from './derive-phase.ts'
 import type { ResizeState } from './resize.ts'
+import { isBeingReset, mayRestartAll } from './restart-all.ts'
 import { isRestartableInit } from './restart-policy.ts'
 import type { StatusFacts } from './status-facts.ts'
 
@@ -35,6 +36,7 @@ export function deriveStatus(facts: StatusFacts): DerivedStatus {
     readyCondition('ContainersReady', facts, { phase, initStatuses, statuses }),
     readyCondition('Ready', facts, { phase, initStatuses, statuses }),
     { type: 'PodScheduled', status: 'True' },
+    ...restartAllConditions(facts, phase),
     ...resizeConditions(facts.resize),
   ])
   const why = record.failed ?? (phase === 'Pending' ? facts.blocked : undefined)
@@ -71,6 +73,17 @@ function resizeConditions(resize: ResizeState | undefined): readonly Condition[]
   return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
 }
 
+/** Of pods that have a rule RestartAllContainers only (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36). */
+function restartAllConditions(facts: StatusFacts, phase: PodPhase): readonly Condition[] {
+  if (!mayRestartAll(facts.pod)) return []
+  const type = 'AllContainersRestarting'
+  if (phase === 'Succeeded') return [{ type, status: 'False', reason: 'PodCompleted' }]
+  if (phase === 'Failed') return [{ type, status: 'False', reason: 'PodFailed' }]
+  if (!isBeingReset(facts.observed, facts.record.restartAll)) return [{ type, status: 'False' }]
+  const message = 'container exited with restart policy rule'
+  return [{ type, status: 'True', reason: 'RestartAllContainersStarted', message }]
+}
+
 function initializedCondition(
   facts: StatusFacts,
   phase: PodPhase,
@@ -78,8 +91,10 @@ function initializedCondition(
 ): Condition {
   const type = 'Initialized'
   if (phase === 'Succeeded') return { type, status: 'True', reason: 'PodCompleted' }
+  const { observed, record } = facts
+  const before = isBeingReset(observed, record.restartAll) ? [] : (record.restartAll ?? [])
   const mainBegan = facts.pod.spec.containers.some((spec) =>
-    facts.observed.containers.some((c) => c.name === spec.name),
+    observed.containers.some((c) => c.name === spec.name && !before.includes(c.id)),
   )
   const incomplete = inits
     .filter((status, index) => {

@@ -1,4 +1,5 @@
 import { newestEnd } from './container-view.ts'
+import { isBeingReset } from './restart-all.ts'
 import type { StatusFacts } from './status-facts.ts'
 
 /**
@@ -11,9 +12,13 @@ export function hasInitialized({
   record,
 }: Pick<StatusFacts, 'pod' | 'observed' | 'record'>): boolean {
   const [sandbox] = observed.sandboxes
+  // When all are restarted, the initialization is undone once all have been stopped.
+  const before = isBeingReset(observed, record.restartAll) ? [] : (record.restartAll ?? [])
   return pod.spec.containers.some(({ name }) =>
     sandbox === undefined
       ? newestEnd(name, observed, record.containers[name]) !== undefined
-      : observed.containers.some((made) => made.name === name && made.sandboxId === sandbox.id),
+      : observed.containers.some(
+          (made) => made.name === name && made.sandboxId === sandbox.id && !before.includes(made.id),
+        ),
   )
 }

@@ -5,6 +5,7 @@ import type { ContainerView } from './container-view.ts'
 import type { PodAction, StopCause } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 import { isRestartableInit, restartsAfterStop, shouldRestart } from './restart-policy.ts'
+import { currentView } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 
 type StopAction = Extract<PodAction, { kind: 'stop-container' }>
@@ -36,7 +37,10 @@ export function computeInitSequence(facts: PodFacts, sandbox: ObservedSandbox): 
       ? { initialized, failed, toStart: [], toStop: [], toFetch: [] }
       : { initialized, failed, toStart, toStop, toFetch }
   const view = ({ name }: ContainerSpec): ContainerView =>
-    viewContainer({ name, observed: facts.observed, history: undefined, sandboxId: sandbox.id })
+    currentView(
+      facts.restartAll,
+      viewContainer({ name, observed: facts.observed, history: undefined, sandboxId: sandbox.id }),
+    )
   const { containers, initContainers } = facts.pod.spec
   // Only when all init containers were through was any main container made in this sandbox.
   const began = containers.some((spec) => view(spec).kind !== 'none')

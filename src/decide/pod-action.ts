@@ -5,7 +5,7 @@ import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { ContainerResize, ResizeState } from './resize.ts'
 
 /** Why a single container is stopped; picks the event's wording and the grace. */
-export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown'
+export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
 
 /** One thing to do for a pod; control/execute-actions.ts maps each kind to what does it. */
 export type PodAction =
@@ -48,6 +48,8 @@ export interface PodPlan {
   readonly wakeAtMs: number | undefined
   /** By container name: what it waits for. */
   readonly waiting: ReadonlyMap<string, Waiting>
+  /** Set where all containers are restarted: those from before, to be recorded before anything is done. */
+  readonly restartAll?: ReadonlySet<ContainerId> | undefined
   /** Where the pod's resize stands; undefined while all containers have what they shall have. */
   readonly resize?: ResizeState | undefined
 }

@@ -36,6 +36,8 @@ export interface PodFacts {
   readonly holds: ReadonlyMap<string, Hold>
   /** Containers to be made anew because somebody asked for it. */
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
+  /** Containers from before a restart of all: they count as never made (see restart-all.ts). */
+  readonly restartAll?: ReadonlySet<ContainerId> | undefined
   /** Why the host has no room for what running containers shall get. */
   readonly resizeRefusal?: ResizeRefusal | undefined
   readonly nowMs: number

@@ -3,6 +3,7 @@ import type { PodAction, Waiting } from './pod-action.ts'
 import { newestEnd, nextRestartCount, viewContainer } from './container-view.ts'
 import type { Hold, PodFacts } from './pod-facts.ts'
 import { backoffKey, computeRestartTiming } from './restart-policy.ts'
+import { asksForRestartAll, isReset } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
@@ -50,6 +51,8 @@ export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartActio
     return start(history?.backoff)
   // Who asks for a restart is not made to wait, and the container is not charged for it.
   if (isRestartRequested(facts, view)) return start(history?.backoff)
+  // Nor is one that is taken along by the restart of all, which another one asked for.
+  if (isReset(facts.restartAll, view) && !asksForRestartAll(spec, view)) return start(history?.backoff)
   // One that is stopped for its successor's sake ends now; the delay counts from the end before it.
   const countedFromMs =
     view.kind === 'ended' ? view.end.finishedAtMs : newestEnd(spec.name, observed, history)?.finishedAtMs

@@ -79,6 +79,8 @@ export interface PodRecord {
   readonly preStopBegun?: readonly ContainerId[] | undefined
   /** Containers that somebody asked to be restarted and that have no successor yet. */
   readonly restartRequested?: readonly ContainerId[] | undefined
+  /** Containers from before a restart of all that have no successor yet. */
+  readonly restartAll?: readonly ContainerId[] | undefined
   /** Set when an ending for `deadline` or `evicted`, or a hard refusal, has made the pod Failed for good. */
   readonly failed?:
     | {

@@ -23,11 +23,34 @@ export function mayRunAgain(pod: PodObject, container: string): boolean {
   const main = findContainer(pod.spec['containers'], container)
   const init = findContainer(pod.spec['initContainers'], container)
   const own = (main ?? init)?.['restartPolicy']
-  if (own === 'Always') return true
+  if (own === 'Always' || restartsAll(pod.spec) || hasRuleFor(main ?? init, ended.exitCode)) return true
   // Init containers run again until they succeed, unless the pod never restarts anything.
   const whole = pod.spec['restartPolicy'] ?? 'Always'
   const policy = own ?? (init !== undefined && whole === 'Always' ? 'OnFailure' : whole)
   return policy === 'Always' || (policy === 'OnFailure' && ended.exitCode !== 0)
+}
+
+/** Whether one of the container's restartPolicyRules is about this exit code. */
+function hasRuleFor(container: JsonObject | undefined, exitCode: number): boolean {
+  return rulesOf(container).some(({ exitCodes }) => {
+    if (!isJsonObject(exitCodes) || !Array.isArray(exitCodes['values'])) return false
+    return exitCodes['values'].includes(exitCode) === (exitCodes['operator'] === 'In')
+  })
+}
+
+/** Whether any container may have all of them started again, those that have ended for good too. */
+function restartsAll(spec: JsonObject): boolean {
+  const containers = [spec['initContainers'], spec['containers']].flatMap((list): unknown[] =>
+    Array.isArray(list) ? list : [],
+  )
+  return containers
+    .filter((container) => isJsonObject(container))
+    .some((container) => rulesOf(container).some(({ action }) => action === 'RestartAllContainers'))
+}
+
+function rulesOf(container: JsonObject | undefined): readonly JsonObject[] {
+  const rules = container?.['restartPolicyRules']
+  return Array.isArray(rules) ? rules.filter((rule) => isJsonObject(rule)) : []
 }
 
 function findContainer(list: unknown, name: string): JsonObject | undefined {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 // The kubelet's first delay is 10 s, unless the cap is lower.
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '2s' } }
@@ -121,6 +121,84 @@ describePodd('restarts', { config }, (rig) => {
     const pod = await podd.untilPhase('rules', 'Failed')
     expect(containerOf(pod, 'main').restartCount).toBe(1)
     expect(podd.lines('rules')).toHaveLength(2)
+  })
+
+  it.concurrent('restarts all containers of a pod in its sandbox when a rule asks for it', async () => {
+    const podd = rig()
+    const rule = { action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [88] } }
+    const watching = `say watcher
+      until [ -e /shared/all-reset ]; do sleep 0.1; done
+      [ "$(grep -c watcher /shared/all)" -ge 2 ] && stay
+      say watcher asks; exit 88`
+    // Neither the grace nor preStop is theirs: SIGTERM is all that they get.
+    const deaf = `echo lived; say main; trap '' TERM; while :; do sleep 0.1; done`
+    const preStop = { exec: { command: ['sh', '-c', 'echo 0 prestop >>/shared/all'] } }
+    podd.drop(
+      'all',
+      podOf(
+        'all',
+        podd.shared,
+        [
+          shellContainer('main', 'all', deaf, { lifecycle: { preStop } }),
+          shellContainer('short', 'all', 'say short; exit 0'),
+        ],
+        {
+          spec: {
+            restartPolicy: 'Never',
+            terminationGracePeriodSeconds: 600,
+            initContainers: [
+              shellContainer(
+                'setup',
+                'all',
+                'say setup; echo x >>/kept/setups; say setups $(wc -l </kept/setups)',
+                {
+                  volumeMounts: [{ name: 'kept', mountPath: '/kept' }],
+                },
+              ),
+              shellContainer('watcher', 'all', watching, {
+                restartPolicy: 'Always',
+                restartPolicyRules: [rule],
+              }),
+            ],
+          },
+          volumes: [{ name: 'kept', emptyDir: {} }],
+        },
+      ),
+    )
+    const before = await podd.untilPod(
+      'all',
+      'its first life',
+      (now) => containerOf(now, 'short').state.terminated !== undefined && containerOf(now, 'main').ready,
+    )
+    await podd.untilLine('all', / main$/u)
+    expect(conditionOf(before, 'AllContainersRestarting')).toBe('False')
+    podd.touchShared('all-reset')
+    const after = await podd.untilPod(
+      'all',
+      'its second life',
+      (now) =>
+        containerOf(now, 'main').ready &&
+        ['setup', 'watcher', 'main', 'short'].every((name) => containerOf(now, name).restartCount === 1),
+    )
+    await podd.until('all words', () => podd.lines('all').length >= 11)
+    const words = wordsOf(podd.lines('all'))
+    expect(words.slice(0, 3)).toEqual(['setup', 'setups 1', 'watcher'])
+    expect(words.slice(3, 5).toSorted()).toEqual(['main', 'short'])
+    // The volume was kept.
+    expect(words.slice(5, 9)).toEqual(['watcher asks', 'setup', 'setups 2', 'watcher'])
+    expect(words.slice(9).toSorted()).toEqual(['main', 'short'])
+    expect({ uid: after.metadata.uid, ip: after.status.podIP }).toEqual({
+      uid: before.metadata.uid,
+      ip: before.status.podIP,
+    })
+    expect(containerOf(after, 'watcher').lastState.terminated).toMatchObject({ exitCode: 88 })
+    expect(containerOf(after, 'main').lastState.terminated).toMatchObject({ exitCode: 137 })
+    expect(conditionOf(after, 'AllContainersRestarting')).toBe('False')
+    await podd.untilEvent('all', 'Killing', /^Container main is stopped for a restart of all containers$/u)
+    // A deaf container with its whole grace would take ten minutes.
+    const seconds = saidAt(podd.lines('all').slice(3), 'setup') - saidAt(podd.lines('all'), 'watcher asks')
+    expect(seconds).toBeLessThan(60)
+    expect(await podd.cliOk('logs', 'all', '-c', 'main', '--previous')).toBe('lived\n')
   })
 
   it.concurrent('ends a pod that is active for longer than its deadline', async () => {

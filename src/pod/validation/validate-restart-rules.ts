@@ -19,10 +19,7 @@ export function validateRestartRules(
   if (restartPolicyRules.length > maxRules) {
     issues.invalid(at, restartPolicyRules.length, `must have at most ${maxRules} items`)
   }
-  for (const [index, { action, exitCodes }] of restartPolicyRules.entries()) {
-    if (action === 'RestartAllContainers') {
-      issues.refused([...at, index, 'action'], 'podd restarts single containers only; use the action Restart')
-    }
+  for (const [index, { exitCodes }] of restartPolicyRules.entries()) {
     const rulePath = [...at, index, 'exitCodes']
     if (exitCodes === undefined) {
       issues.required(rulePath, 'must be specified')

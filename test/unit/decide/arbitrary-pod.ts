@@ -3,7 +3,11 @@ import { makePod, probe, sidecar } from '../../support/pod-builders.ts'
 import type { ModelEvent, StartFailure } from './pod-model.ts'
 
 const policy = fc.constantFrom('Always', 'OnFailure', 'Never')
-const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
+const byExitCode = fc.constantFrom(
+  [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }],
+  [{ action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [42] } }],
+  [{ action: 'RestartAllContainers', exitCodes: { operator: 'NotIn', values: [0, 1] } }],
+)
 
 function container(name: string) {
   return fc
@@ -12,13 +16,13 @@ function container(name: string) {
         restartPolicy: policy,
         livenessProbe: fc.constant(probe),
         startupProbe: fc.constant(probe),
-        byExitCode: fc.boolean(),
+        restartPolicyRules: byExitCode,
       },
       { requiredKeys: [] },
     )
-    .map(({ byExitCode, ...fields }) =>
+    .map(({ restartPolicyRules, ...fields }) =>
       // Rules are heeded only beside a policy of the container's own.
-      byExitCode === true && fields.restartPolicy !== undefined
+      restartPolicyRules !== undefined && fields.restartPolicy !== undefined
         ? Object.assign(fields, { name, restartPolicyRules })
         : Object.assign(fields, { name }),
     )
@@ -29,6 +33,8 @@ function initContainer(name: string) {
     fc.constant({ name }),
     fc.constant({ name, restartPolicy: 'Never' }),
     fc.constant(sidecar(name)),
+    byExitCode.map((restartPolicyRules) => sidecar(name, { restartPolicyRules })),
+    byExitCode.map((restartPolicyRules) => ({ name, restartPolicy: 'Never', restartPolicyRules })),
     fc.constant(sidecar(name, { startupProbe: probe, livenessProbe: probe })),
   )
 }

@@ -50,6 +50,7 @@ export class PodModel {
   readonly #fresh = new Set<string>()
   readonly #highestCount = new Map<string, number>()
   #restarts: readonly ContainerId[] = []
+  #restartAll: ReadonlySet<ContainerId> = new Set()
   #made = 0
   #hasFinished = false
 
@@ -71,11 +72,13 @@ export class PodModel {
     this.#remember()
     const { pod, observed, history } = this
     this.#restarts = selectOpenRestarts({ pod, observed, history }, this.#restarts)
+    this.#restartAll = new Set(selectOpenRestarts({ pod, observed, history }, [...this.#restartAll]))
     return {
       pod,
       observed,
       history,
       restartRequested: new Set(this.#restarts),
+      restartAll: this.#restartAll,
       probes: (kind, id) => this.#verdicts.get(`${kind} ${id}`),
       specHash: containerSpecHash,
       imageReady: ({ image }) => this.#fresh.has(image),
@@ -90,6 +93,7 @@ export class PodModel {
     const facts = this.facts()
     this.#hasFinished ||= hasFinished(facts)
     const plan = computePodActions(facts)
+    if (plan.restartAll !== undefined) this.#restartAll = plan.restartAll
     const outcomes = [...fails]
     for (const action of plan.actions) {
       this.nowMs += 1

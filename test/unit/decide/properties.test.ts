@@ -191,6 +191,7 @@ describe('a pod to which anything may happen', () => {
             ...record,
             containers: facts.history,
             restartRequested: [...(facts.restartRequested ?? [])],
+            restartAll: [...(plan.restartAll ?? facts.restartAll ?? [])],
           },
           probes: facts.probes,
           waiting: plan.waiting,

@@ -493,16 +493,6 @@ describe('validatePod refuses', () => {
       },
       /must have between 1 and 255 items/,
     ],
-    [
-      'a restart rule for all containers',
-      {
-        [`${c0}.restartPolicy`]: 'Never',
-        [`${c0}.restartPolicyRules`]: [
-          { action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [1] } },
-        ],
-      },
-      /action: not supported: podd restarts single containers only/,
-    ],
   ])('%s', (_what, fields, expected) => {
     const problems = problemsOf(fields)
     expect(problems).toHaveLength(1)

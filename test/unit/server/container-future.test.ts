@@ -12,6 +12,11 @@ const policy = (restartPolicy: string, container: JsonObject = {}): JsonObject =
   containers: [{ name: 'main', ...container }],
 })
 
+const rulesFor = (operator: string, action: string): JsonObject => ({
+  restartPolicy: 'Never',
+  restartPolicyRules: [{ action, exitCodes: { operator, values: [42] } }],
+})
+
 describe('mayRunAgain', () => {
   it.each<[what: string, changes: PodObjectChanges, may: boolean]>([
     ['one that runs', {}, true],
@@ -41,6 +46,26 @@ describe('mayRunAgain', () => {
         },
       },
       false,
+    ],
+    [
+      'an end that a rule is about',
+      { spec: policy('Never', rulesFor('In', 'Restart')), status: ended(42) },
+      true,
+    ],
+    [
+      'an end that no rule is about',
+      { spec: policy('Never', rulesFor('In', 'Restart')), status: ended(1) },
+      false,
+    ],
+    [
+      'an end that a rule leaves out',
+      { spec: policy('Never', rulesFor('NotIn', 'Restart')), status: ended(42) },
+      false,
+    ],
+    [
+      'an end where all may be restarted',
+      { spec: policy('Never', rulesFor('In', 'RestartAllContainers')), status: ended(1) },
+      true,
     ],
     ['an end in a pod that is over', { status: { phase: 'Failed', ...ended(1) } }, false],
     ['a wait in a pod that is over', { status: { phase: 'Failed', containerStatuses: [] } }, false],
