@@ -6,6 +6,9 @@ import { shellPod, wordsOf } from '../support/shell-pods.ts'
 const count = 20
 const names = Array.from({ length: count }, (_, index) => `burst-${index}`)
 
+/** The default of `syncFrequency`, with its jitter. */
+const relistMs = 66_000
+
 /**
  * Takes a lock, and writes down when it was alive under a number of its own. A lock whose holder's heart beats no
  * more (it was killed) is taken over; one whose holder lives is the failure that this is about.
@@ -59,6 +62,10 @@ describePodd('a burst of pods', {}, (rig) => {
       const pods = await podd.pods()
       return pods.length === count && pods.every((pod) => containerOf(pod, 'main').ready)
     })
+    // From its first heartbeat on a container hears SIGTERM.
+    await podd.until(`${count} heartbeats`, () =>
+      names.every((name) => wordsOf(podd.lines(name)).at(-1)?.startsWith('alive') === true),
+    )
     const pods = await podd.pods()
     expect(pods.map(({ metadata }) => metadata.name).toSorted()).toEqual(names.toSorted())
     // What runs is what podd shows: a sandbox and a container for each pod.
@@ -67,11 +74,23 @@ describePodd('a burst of pods', {}, (rig) => {
     expect(new Set(pods.map(({ status }) => status.podIP)).size).toBe(count)
   })
 
-  it('ends them all at once, and leaves nothing', async () => {
+  it('ends them all at once, and leaves nothing', { timeout: 240_000 }, async () => {
     const podd = rig()
+    let remains = ''
     for (const name of names) podd.removeManifest(name)
     await podd.until('the end of all', async () => (await podd.pods()).length === 0)
-    expect(podd.ctr('containers', 'ls', '-q')).toBe('')
+    await podd
+      .until(
+        'the end of what calls of a killed podd may have left, by the next full relist',
+        () => {
+          remains = podd.ctr('containers', 'ls')
+          return remains.trim().split('\n').length === 1
+        },
+        relistMs * 2,
+      )
+      .catch((error: unknown) => {
+        throw new Error(`left in the runtime:\n${remains}`, { cause: error })
+      })
     for (const name of names) {
       const lines = podd.lines(name)
       const spans = spansOf(lines)
