@@ -3,7 +3,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   rmdirSync,
   rmSync,
@@ -15,6 +14,7 @@ import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
+import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import { EmbeddedContainerd } from '../../src/containerd/embedded-containerd.ts'
 import type {
   EmbeddedContainerdOptions,
@@ -28,10 +28,13 @@ import { buildSandboxImage, sandboxImageName } from '../../src/images/sandbox-im
 import { waitFor } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
+import { findLeftovers } from '../support/podd-leftovers.ts'
+import type { PoddPlaces } from '../support/podd-leftovers.ts'
 import { ociArchive, shellImage, shellImageName } from '../support/oci-image.ts'
 
 const choice = chooseContainerds()
-const installs = choice.kind === 'use' ? choice.installs : []
+const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir: '', cniBinDir: '' }
+const installs = choice.kind === 'use' ? choice.installs : [noInstall]
 
 describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $version', (install) => {
   let dir = ''
@@ -137,18 +140,21 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     const otherDir = mkdtempSync('/tmp/podd-emb-')
     const other = new TestInstance(install, otherDir)
     try {
-      const before = hostState()
+      const [traces, othersTraces] = [new Traces(instance.options, dir), new Traces(other.options, otherDir)]
       await other.start()
       const kept = await other.runPod('kept', ['sleep', '100000'], 80)
-      const withOther = hostState()
       await instance.start()
       await instance.runPod('one', ['httpd', '-f', '-p', '80'], 80)
       await instance.runPod('two', ['sleep', '100000'], 81)
+      expect(traces.find().length).toBeGreaterThan(10)
+      const withOther = othersTraces.find()
+      expect(withOther.length).toBeGreaterThan(10)
       await removeEmbeddedContainerd(instance.options)
-      expect(hostState()).toEqual(withOther)
+      expect(traces.find().filter((trace) => !trace.startsWith('cgroup'))).toEqual([])
+      expect(othersTraces.find()).toEqual(withOther)
       expect(await other.containerPid(kept.containerId)).toBeGreaterThan(0)
       await other.remove()
-      expect(hostState()).toEqual(before)
+      expect(othersTraces.find()).toEqual([])
       await removeEmbeddedContainerd(instance.options)
     } finally {
       await other.remove()
@@ -270,26 +276,39 @@ function importTargetOf(containerd: EmbeddedContainerd): RunningContainerd['impo
   return containerd.state.running.importTarget
 }
 
-/** All that an instance could leave on the host. */
-function hostState(): object {
-  return {
-    mounts: readFileSync('/proc/self/mounts', 'utf8')
-      .split('\n')
-      .filter((line) => line.includes('podd-emb')),
-    processes: execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
-      .split('\n')
-      .filter((line) => /podd-emb|^sleep 100000|^httpd -f/.test(line)),
-    devices: readdirSync('/sys/class/net').filter((name) => !name.startsWith('veth')),
-    veths: readdirSync('/sys/class/net').filter((name) => name.startsWith('veth')).length,
-    rules: execFileSync('iptables-save', { encoding: 'utf8' })
-      .split('\n')
-      .filter((line) => line.startsWith('-A') || line.startsWith(':CNI')),
-    cgroups: execFileSync('find', ['/sys/fs/cgroup', '-path', '*podd-emb*/pod*'], { encoding: 'utf8' }).split(
-      '\n',
-    ),
-    cniResults: existsSync('/var/lib/cni/results') ? readdirSync('/var/lib/cni/results') : [],
-    shimSockets: existsSync('/run/containerd/s') ? readdirSync('/run/containerd/s') : [],
+/** What one instance has on the host outside of its folder; nothing of others that work beside it. */
+class Traces {
+  readonly #places: PoddPlaces
+  /** Chains and sockets bear hashes: whose they are is known while their owner runs. */
+  readonly #chains = new Set<string>()
+  readonly #sockets = new Set<string>()
+
+  constructor({ rootDir, runDir }: EmbeddedContainerdOptions, folder: string) {
+    this.#places = { folder, rootDir, runDir, cgroupRoot: `/${basename(folder)}` }
   }
+
+  find(): readonly string[] {
+    const { networkName, stateDir } = containerdPlaces(this.#places.rootDir, this.#places.runDir)
+    const rules = execFileSync('iptables-save', { encoding: 'utf8' }).split('\n')
+    for (const rule of rules.filter((line) => line.includes(`"${networkName}\\"`)))
+      for (const [chain] of rule.matchAll(/CNI-(?:DN-)?[0-9a-f]{20,}/gu)) this.#chains.add(chain)
+    for (const address of findAddressFiles(stateDir)) this.#sockets.add(address)
+    return [
+      ...findLeftovers(this.#places),
+      ...[...this.#chains].filter((chain) => rules.some((rule) => rule.includes(chain))),
+      ...[...this.#sockets].filter((path) => existsSync(path)),
+    ].toSorted()
+  }
+}
+
+/** The sockets of the shims that run below a containerd's state directory. */
+function findAddressFiles(stateDir: string): string[] {
+  if (!existsSync(stateDir)) return []
+  const found = execFileSync('find', [stateDir, '-name', 'address', '-type', 'f'], { encoding: 'utf8' })
+  return found
+    .split('\n')
+    .filter((path) => path !== '')
+    .map((path) => readFileSync(path, 'utf8').replace('unix://', ''))
 }
 
 async function fetchStatus(url: string): Promise<number> {
