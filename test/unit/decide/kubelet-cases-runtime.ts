@@ -1,10 +1,15 @@
-import { all, at, none, notYetResize, notYetRestartAll } from './kubelet-ledger.ts'
+import { all, at, none } from './kubelet-ledger.ts'
 import type { LedgerSection } from './kubelet-ledger.ts'
 
 const manager = 'pkg/kubelet/kuberuntime/kuberuntime_manager_test.go'
 const actions = 'unit/decide/compute-pod-actions.test.ts'
 const inits = 'unit/decide/init-containers.test.ts'
 const rules = 'unit/decide/restart-policy.test.ts'
+const restartAll = 'unit/decide/restart-all.test.ts'
+const resizes = 'unit/decide/resize.test.ts'
+const resizing = 'component/control/resize.test.ts'
+/** One title for its whole table of sizes. */
+const roomFirst = 'gives the pod room for both first, and no more than it needs last: %s'
 const oldGate = none('the same table under a gate that keeps an older code path, which podd has none of')
 const resultOnly = none('a list of what a sync did: podd has its events instead')
 
@@ -132,16 +137,16 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: `${manager} TestComputePodActionsForRestartAllContainers`,
-    file: rules,
-    cases: all(
-      notYetRestartAll,
-      'not asked for',
-      'asked for',
-      'with init containers',
-      'with sidecars',
-      'with remains of earlier ones',
-      'all are removed',
-    ),
+    file: restartAll,
+    cases: {
+      'not asked for': 'is not asked for: nothing happens to the others',
+      'asked for': 'has all that run stopped, before anything starts',
+      'with init containers': 'has init containers and sidecars begin anew too',
+      'with sidecars': 'has init containers and sidecars begin anew too',
+      'with remains of earlier ones':
+        'goes on with its sidecars and then with its main containers, under any policy',
+      'all are removed': 'begins with its first init container, in the same sandbox',
+    },
   },
   {
     test: `${manager} TestDoBackOff`,
@@ -154,39 +159,42 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: `${manager} TestComputePodActionsForPodResize`,
-    file: actions,
-    cases: all(
-      notYetResize,
-      'cpu and memory',
-      'cpu',
-      'memory',
-      'equal resources',
-      'equivalent resources',
-      'cpu to an equivalent value',
-      'cpu and memory, cpu restarts',
-      'cpu and memory, memory restarts',
-      'memory, cpu would restart',
-      'cpu, memory would restart',
-    ),
+    file: resizes,
+    cases: {
+      'cpu and memory': 'a resize for cpu and memory',
+      cpu: 'a resize for cpu',
+      memory: 'a resize for memory',
+      'equal resources': 'nothing when all is as asked',
+      'equivalent resources': 'nothing for the same in other words',
+      'cpu to an equivalent value': 'nothing for cpu that is the same in other words',
+      'cpu and memory, cpu restarts': 'a restart where the policy asks for it, and the cgroup in the end',
+      'cpu and memory, memory restarts': 'a restart for memory where its policy asks for it',
+      'memory, cpu would restart': 'no restart when the resource with that policy stays',
+      'cpu, memory would restart': 'no restart for cpu when the policy of memory asks for it',
+    },
   },
   {
     test: `${manager} TestUpdatePodContainerResources`,
-    file: actions,
-    cases: all(notYetResize, 'cpu of a guaranteed pod', 'memory of a guaranteed pod'),
+    file: resizing,
+    cases: {
+      'cpu of a guaranteed pod': 'cpu and memory of a guaranteed pod up',
+      'memory of a guaranteed pod': 'cpu and memory of a guaranteed pod up',
+    },
   },
   {
     test: `${manager} TestDoPodResizeAction`,
-    file: actions,
-    cases: all(
-      notYetResize,
-      'all higher, the pod has limits',
-      'all higher, the pod has none',
-      'requests higher',
-      'memory request without limits',
-      'cpu request without limits',
-      'limits added',
-      'limits of the pod added',
-    ),
+    file: resizing,
+    cases: {
+      'all higher, the pod has limits': 'cpu and memory of a guaranteed pod up',
+      'all higher, the pod has none': 'a limit where there was none',
+      'the pod first, and last': roomFirst,
+      'requests higher': 'requests alone',
+      'memory request without limits': 'a request without limits',
+      'cpu request without limits': 'a request without limits',
+      'limits added': 'a limit where there was none',
+      'limits of the pod added': none("a change of the pod's own resources makes a new pod"),
+      'a memory limit below usage': 'touches nothing where the memory limit would be below what is in use',
+    },
   },
   {
     test: `${manager} TestSyncPod, TestSyncPodWithConvertedPodSysctls, TestSyncPodWithInitContainers`,

@@ -1,4 +1,4 @@
-import { all, at, none, notYetResize, notYetRestartAll } from './kubelet-ledger.ts'
+import { all, at, none } from './kubelet-ledger.ts'
 import type { LedgerSection } from './kubelet-ledger.ts'
 
 const pods = 'pkg/kubelet/kubelet_pods_test.go'
@@ -6,6 +6,12 @@ const generate = 'pkg/kubelet/status/generate_test.go'
 const phase = 'unit/decide/derive-phase.test.ts'
 const status = 'unit/decide/derive-status.test.ts'
 const container = 'unit/decide/container-status.test.ts'
+const ofRestartAll = (title: string) => at('unit/decide/restart-all.test.ts', title)
+const ofResize = (title: string) => at('unit/decide/resize.test.ts', title)
+const startsAnew = ofRestartAll(
+  'is Pending and not initialized while its init containers run again, and keeps the ends and counts',
+)
+const isTakenDown = ofRestartAll('has the condition True while some are to be stopped, and is Running')
 
 const deletedTerminal = none('a pod that ends under Always is being removed, and its status goes with it')
 const oneSource = none('podd derives a status from record and runtime, never from the status before it')
@@ -161,7 +167,10 @@ export const statusCases: readonly LedgerSection[] = [
   {
     test: `${pods} TestPodPhaseWithRestartAllContainers`,
     file: phase,
-    cases: all(notYetRestartAll, 'one ended by the rule', 'all removed'),
+    cases: {
+      'one ended by the rule': ofRestartAll('is Running before it is taken down'),
+      'all removed': ofRestartAll('is Running all along without init containers'),
+    },
   },
   {
     test: `${pods} TestConvertToAPIContainerStatuses`,
@@ -169,11 +178,11 @@ export const statusCases: readonly LedgerSection[] = [
     cases: {
       'nothing in the runtime, running before, being deleted': oneSource,
       'nothing in the runtime, running before': oneSource,
+      'restarting all: one killed, one removed': isTakenDown,
+      'restarting all: killed, then removed': startsAnew,
+      'restarting all: killed and removed together': startsAnew,
       ...all(
-        notYetRestartAll,
-        'restarting all: one killed, one removed',
-        'restarting all: killed, then removed',
-        'restarting all: killed and removed together',
+        none('a container that was made anew has the status of any other'),
         'restarting all: one runs again',
         'restarting all: one succeeded',
         'restarting all: one failed',
@@ -192,7 +201,7 @@ export const statusCases: readonly LedgerSection[] = [
       'just running': 'has started and is ready',
       'just ended': 'says how',
       'with requests and limits': 'are those of the spec',
-      resized: notYetResize,
+      resized: ofResize('shows what the containers have, and no condition without a resize'),
     },
   },
   {
@@ -213,7 +222,11 @@ export const statusCases: readonly LedgerSection[] = [
   {
     test: `${pods} Test_generateAPIPodStatusForInPlaceVPAEnabled`,
     file: status,
-    cases: all(notYetResize, 'other resources', 'cpu and memory'),
+    cases: all(
+      ofResize('shows what the containers have, and no condition without a resize'),
+      'other resources',
+      'cpu and memory',
+    ),
   },
   {
     test: `${pods} TestGenerateAPIPodStatusHostNetworkPodIPs, TestNodeAddressUpdatesGenerateAPIPodStatusHostNetworkPodIPs`,
@@ -276,7 +289,16 @@ export const statusCases: readonly LedgerSection[] = [
   {
     test: `${generate} TestGenerateAllContainersRestartingCondition`,
     file: status,
-    cases: all(notYetRestartAll, 'Pending', 'Failed', 'Succeeded', 'begun', 'cleaning up', 'cleaned up'),
+    cases: {
+      Pending: ofRestartAll('has the condition False before it was asked for'),
+      ...all(
+        ofRestartAll('has the condition False with the reason once the pod is over'),
+        'Failed',
+        'Succeeded',
+      ),
+      ...all(isTakenDown, 'begun', 'cleaning up'),
+      'cleaned up': startsAnew,
+    },
   },
   {
     test: 'pkg/kubelet/prober/prober_manager_test.go TestUpdatePodStatus, TestUpdatePodStatusWithInitContainers',

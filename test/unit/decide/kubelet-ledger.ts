@@ -25,6 +25,3 @@ export function none(reason: string): Answer {
 export function all(answer: Answer, ...cases: readonly string[]): Readonly<Record<string, Answer>> {
   return Object.fromEntries(cases.map((name) => [name, answer]))
 }
-
-export const notYetResize = none('not yet: in-place resize')
-export const notYetRestartAll = none('not yet: the rule RestartAllContainers')

@@ -172,6 +172,36 @@ describe('a pod whose containers have other resources than it asks for', () => {
       ['resize a'],
     ],
     [
+      'a resize for memory',
+      two('100m/200Mi..100m/200Mi', before),
+      [running('a', before), running('b', before)],
+      ['resize a'],
+    ],
+    [
+      'a resize for cpu and memory',
+      two('200m/200Mi..200m/200Mi', before),
+      [running('a', before), running('b', before)],
+      ['resize a'],
+    ],
+    [
+      'nothing for cpu that is the same in other words',
+      pod([container('a', '1/1Gi..1/1Gi')]),
+      [running('a', '1000m/1Gi..1000m/1Gi')],
+      [],
+    ],
+    [
+      'a restart for memory where its policy asks for it',
+      two('200m/200Mi', '100m/100Mi', { cpu: 'NotRequired', memory: 'RestartContainer' }),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['stop a: Container a resize requires restart', 'start a', 'resize'],
+    ],
+    [
+      'no restart for cpu when the policy of memory asks for it',
+      two('200m/100Mi', '100m/100Mi', { cpu: 'NotRequired', memory: 'RestartContainer' }),
+      [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
+      ['resize a'],
+    ],
+    [
       'one for a limit alone',
       pod([container('a', '100m/100Mi..-/200Mi')]),
       [running('a', '100m/100Mi..-/100Mi')],
