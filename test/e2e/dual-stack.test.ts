@@ -26,3 +26,22 @@ describePodd('dual stack', { config: { podCIDR: '10.231.77.0/24,fd7c:2d5a:77::/6
     for (const ip of ips) expect(addresses).toContain(ip)
   })
 })
+
+describePodd('IPv6 alone', { config: { podCIDR: 'fd7c:2d5a:78::/64' } }, (rig) => {
+  it.skipIf(!hasIpv6)('probes a pod at its IPv6 address', async () => {
+    const podd = rig()
+    const probe = { periodSeconds: 1, failureThreshold: 30 }
+    const container = {
+      startupProbe: { tcpSocket: { port: 8080 }, ...probe },
+      readinessProbe: { httpGet: { path: '/ready', port: 8080 }, ...probe, failureThreshold: 1 },
+    }
+    const script = `mkdir -p /www; httpd -p '[::]:8080' -h /www; say start
+      trap 'exit 0' TERM
+      while :; do [ ! -e /shared/six-on ] || touch /www/ready; sleep 0.05; done`
+    podd.drop('six', shellPod('six', podd.shared, script, { container }))
+    await podd.untilEvent('six', 'Unhealthy', /Readiness probe failed: HTTP probe failed .* 404/u)
+    podd.touchShared('six-on')
+    const { status } = await podd.untilReady('six')
+    expect(isIPv6(status.podIP ?? '')).toBe(true)
+  })
+})

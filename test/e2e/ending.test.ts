@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -114,6 +117,60 @@ describePodd(
       await podd.untilGone('sleep-hook')
       expect(Date.now() - removedAtMs).toBeGreaterThan(950)
       expect(wordsOf(podd.lines('sleep-hook'))).toEqual(['main', 'end'])
+    })
+
+    it.concurrent.each([
+      ['HTTP', []],
+      ['HTTPS', ['LifecycleHTTPFallback']],
+    ] as const)(
+      'runs postStart by %s, to the host that it names, before the container is ready',
+      async (scheme, warnings) => {
+        const podd = rig()
+        const name = `post-start-${scheme.toLowerCase()}`
+        const asked: string[] = []
+        const answers: (() => void)[] = []
+        const server = createServer((request, response) => {
+          asked.push(`${request.headers['user-agent']} ${request.url}`)
+          answers.push(() => response.writeHead(503).end())
+        })
+        server.listen(0, '127.0.0.1')
+        await once(server, 'listening')
+        try {
+          const { port } = server.address() as AddressInfo
+          const httpGet = { host: '127.0.0.1', path: '/up', port, scheme }
+          podd.drop(name, hooked(name, 'say main; stay', { postStart: { httpGet } }))
+          await podd.until('the hook', () => answers.length > 0)
+          await podd.untilLine(name, / main$/u)
+          const early = await podd.findPod(name)
+          expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
+          for (const answer of answers) answer()
+          // Any answer will do, whatever its status.
+          const pod = await podd.untilReady(name)
+          expect(containerOf(pod, 'main').restartCount).toBe(0)
+          expect(asked).toEqual([expect.stringMatching(/^kube-lifecycle\/\S+ \/up$/u)])
+          const told = (await podd.events(name)).filter(({ type }) => type === 'Warning')
+          expect(told.map(({ reason }) => reason)).toEqual(warnings)
+        } finally {
+          server.closeAllConnections()
+          server.close()
+        }
+        podd.removeManifest(name)
+      },
+    )
+
+    it.concurrent('waits in a postStart that sleeps, before the container is ready', async () => {
+      const podd = rig()
+      podd.drop(
+        'slow-start',
+        hooked('slow-start', 'say main; stay', { postStart: { sleep: { seconds: 2 } } }),
+      )
+      await podd.untilLine('slow-start', / main$/u)
+      const startedMs = performance.now()
+      const early = await podd.findPod('slow-start')
+      expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
+      await podd.untilReady('slow-start')
+      expect(performance.now() - startedMs).toBeGreaterThan(1500)
+      podd.removeManifest('slow-start')
     })
 
     it.concurrent('kills by force what ignores SIGTERM for its grace', async () => {

@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { expect, it } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 
@@ -95,9 +98,9 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     expect(conditionOf(up, 'Ready')).toBe('False')
     expect(conditionOf(up, 'ContainersReady')).toBe('False')
     for (const ready of [true, false, true]) {
+      const before = podd.lines(name).length
       if (ready) podd.touchShared(`${name}-on`)
       else podd.removeShared(`${name}-on`)
-      const before = podd.lines(name).length
       await podd.until('the switch', () => podd.lines(name).length > before)
       const switchedMs = performance.now()
       await podd.untilPod(
@@ -112,6 +115,60 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     const pod = await podd.findPod(name)
     expect(pod === undefined ? -1 : containerOf(pod, 'main').restartCount).toBe(0)
     podd.removeManifest(name)
+  })
+
+  it.concurrent('flips Ready both ways by a gRPC readiness probe of a named service', async () => {
+    const podd = rig()
+    const readinessProbe = { grpc: { port: 9000, service: 'orders' }, ...always }
+    podd.drop('grpc', shellPod('grpc', podd.shared, 'say start; stay', { container: { readinessProbe } }))
+    const up = await podd.untilPod(
+      'grpc',
+      'its process',
+      ({ status }) => status.containerStatuses?.[0]?.started === true,
+    )
+    const ready = (wanted: 'True' | 'False') =>
+      podd.untilPod('grpc', `Ready ${wanted}`, (pod) => conditionOf(pod, 'Ready') === wanted)
+    await podd.untilEvent('grpc', 'Unhealthy', /failed to connect service "[0-9.]+:9000" within 1s/u)
+    const server = await serveHealth(podd.pidOf(containerOf(up, 'main').containerID ?? ''), 9000)
+    try {
+      await podd.untilEvent('grpc', 'Unhealthy', /rpc error: code = NotFound desc = unknown service/u)
+      for (const [state, wanted] of [
+        ['SERVING', 'True'],
+        ['NOT_SERVING', 'False'],
+        ['SERVING', 'True'],
+      ] as const) {
+        await server.say(`orders ${state}`)
+        const saidMs = performance.now()
+        await ready(wanted)
+        expect(performance.now() - saidMs).toBeLessThan(3500)
+      }
+      await podd.untilEvent('grpc', 'Unhealthy', /service unhealthy \(responded with "NOT_SERVING"\)/u)
+    } finally {
+      await server.end()
+    }
+    await ready('False')
+    podd.removeManifest('grpc')
+  })
+
+  it.concurrent("probes a pod on the host's network at the host's address", async () => {
+    const podd = rig()
+    const port = await freePort()
+    const container = {
+      startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+      readinessProbe: { httpGet: { path: '/ready', port }, ...always },
+      livenessProbe: { tcpSocket: { port, host: '127.0.0.1' }, periodSeconds: 1 },
+    }
+    const script = `mkdir -p /www; httpd -p ${port} -h /www; say start
+      trap 'exit 0' TERM
+      while :; do [ ! -e /shared/on-host-on ] || touch /www/ready; sleep 0.05; done`
+    const spec = { hostNetwork: true }
+    podd.drop('on-host', shellPod('on-host', podd.shared, script, { container, spec }))
+    await podd.untilEvent('on-host', 'Unhealthy', /Readiness probe failed: HTTP probe failed .* 404/u)
+    podd.touchShared('on-host-on')
+    const pod = await podd.untilReady('on-host')
+    expect(containerOf(pod, 'main')).toMatchObject({ started: true, restartCount: 0 })
+    expect(pod.status.podIP).toBe(pod.status.hostIP)
+    podd.removeManifest('on-host')
   })
 
   it.concurrent('counts a probe that hangs as failed in time, although a grandchild holds its output', async () => {
@@ -147,3 +204,30 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     podd.removeManifest('never')
   })
 })
+
+/** A gRPC health server in the network of the pod that the process belongs to. */
+async function serveHealth(pid: number, port: number) {
+  const program = new URL('../support/grpc-health-server.ts', import.meta.url).pathname
+  const args = [`--net=/proc/${pid}/ns/net`, process.execPath, program, String(port)]
+  const child = spawn('nsenter', args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = new Promise<void>((resolve, reject) => {
+    child.once('exit', () => resolve())
+    child.once('error', reject)
+  })
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const hear = async (wanted: string): Promise<void> => {
+    const { value } = await answers.next()
+    if (value !== wanted) throw new Error(`the health server said ${value}, not ${wanted}`)
+  }
+  await hear('listening')
+  return {
+    say: async (line: string): Promise<void> => {
+      child.stdin.write(`${line}\n`)
+      await hear(line)
+    },
+    end: async (): Promise<void> => {
+      child.stdin.end()
+      await ended
+    },
+  }
+}

@@ -23,10 +23,11 @@ function identity(pod: PodObject): object {
       lastTransitionTime,
     ]),
     containers: [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(
-      ({ name, containerID, restartCount, ready, lastState }) => ({
+      ({ name, containerID, restartCount, started, ready, lastState }) => ({
         name,
         containerID,
         restartCount,
+        started,
         ready,
         lastState,
       }),
@@ -218,6 +219,42 @@ describePodd('podd is restarted', { config }, (rig) => {
       const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'hook')
       expect(livedSeconds).toBeGreaterThan(5)
       expect(livedSeconds).toBeLessThan(15)
+    },
+  )
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'runs no preStop again that %s broke off in the middle, and leaves what is left of the grace',
+    async (signal) => {
+      const podd = rig()
+      const name = `in-hook-${signal.toLowerCase()}`
+      const graceSeconds = 10
+      const hook = `read t _ </proc/uptime; echo "$t hook" >>/shared/${name}; exec sleep 1000`
+      const preStop = { exec: { command: ['sh', '-c', hook] } }
+      const script = `trap 'say term' TERM; say start; while :; do sleep 0.1; say alive; done`
+      podd.drop(
+        name,
+        shellPod(name, podd.shared, script, {
+          container: { lifecycle: { preStop } },
+          spec: { terminationGracePeriodSeconds: graceSeconds },
+        }),
+      )
+      await podd.untilReady(name)
+      podd.removeManifest(name)
+      await podd.untilLine(name, / hook$/u)
+      const hookMs = performance.now()
+      await podd.stopDaemon(signal)
+      expect(wordsOf(podd.lines(name))).not.toContain('term')
+      await podd.startDaemon()
+      // As SIGTERM always gets two seconds, a host that is slow to start podd lengthens the ending.
+      const latestSeconds = Math.max(graceSeconds, (performance.now() - hookMs) / 1000 + 2)
+      await podd.untilGone(name)
+      const lines = podd.lines(name)
+      const words = wordsOf(lines)
+      expect(words.filter((word) => word === 'hook')).toHaveLength(1)
+      expect(words.filter((word) => word === 'term')).toHaveLength(1)
+      const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'hook')
+      expect(livedSeconds).toBeGreaterThan(graceSeconds - 2)
+      expect(livedSeconds).toBeLessThan(latestSeconds + 6)
     },
   )
 })
