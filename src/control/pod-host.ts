@@ -70,8 +70,10 @@ export interface PodVolumes {
 export interface PodLogs {
   /** The pod's log folder. */
   directory(ref: PodRef): string
-  /** Makes the folder for a container's logs. */
-  prepare(ref: PodRef, container: string): Promise<void>
+  /** Makes the folder for a container's logs; tells whether there was none. */
+  prepare(ref: PodRef, container: string): Promise<boolean>
+  /** The highest restart count of which there is a log; undefined where there is no log. */
+  newestInstance(ref: PodRef, container: string): Promise<number | undefined>
   /** Puts the link for log shippers in place. */
   link(
     ref: PodRef,

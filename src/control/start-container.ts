@@ -44,8 +44,9 @@ export async function startContainer(
   for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec))
     if ((await fetchImage(ctx, sandbox, volumeImage)) === undefined) return
   await ctx.charge(action)
-  const id = await createContainer(ctx, sandbox, action, image)
-  if (id === undefined) return
+  const made = await createContainer(ctx, sandbox, action, image)
+  if (made === undefined) return
+  const { id } = made
   // Nothing starts once the pod is to end.
   ctx.signal.throwIfAborted()
   try {
@@ -66,7 +67,7 @@ export async function startContainer(
     message: `Started container ${spec.name}`,
     container: spec.name,
   })
-  await linkLog(ctx, spec, { id, restartCount: action.restartCount })
+  await linkLog(ctx, spec, made)
   await runPostStart(ctx, sandbox, { spec, id })
 }
 
@@ -112,13 +113,32 @@ function fail(
   ctx.hold(spec.name, { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
 }
 
+interface MadeContainer {
+  readonly id: ContainerId
+  readonly restartCount: number
+}
+
+/**
+ * Makes the folder of a container's logs. Where neither record nor runtime know of a container before it and yet there
+ * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
+ * calcRestartCountByLogDir, Kubernetes 1.36).
+ */
+async function prepareLog(ctx: PodContext, { name }: ContainerSpec, knownCount: number): Promise<number> {
+  const { logs } = ctx.host
+  const isNew = await logs.prepare(ctx.ref, name)
+  if (isNew || knownCount > 0) return knownCount
+  const newest = await logs.newestInstance(ctx.ref, name)
+  return newest === undefined ? 0 : newest + 1
+}
+
 async function createContainer(
   ctx: PodContext,
   sandbox: SandboxInUse,
-  { spec, restartCount }: StartAction,
+  { spec, restartCount: knownCount }: StartAction,
   image: PresentImage,
-): Promise<ContainerId | undefined> {
+): Promise<MadeContainer | undefined> {
   try {
+    const restartCount = await prepareLog(ctx, spec, knownCount)
     const config = await buildContainerConfig(ctx, sandbox, { spec, restartCount, image })
     const { containerId } = await ctx.host.calls.createContainer({
       podSandboxId: sandbox.id,
@@ -127,7 +147,7 @@ async function createContainer(
     })
     const message = `Created container: ${spec.name}`
     recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
-    return containerId
+    return { id: containerId, restartCount }
   } catch (error) {
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
     fail(ctx, spec, ours ? 'CreateContainerConfigError' : 'CreateContainerError', errorMessage(error))
@@ -152,7 +172,6 @@ async function buildContainerConfig(
     writeHostsFile(ctx, sandbox),
     host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
     host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
-    host.logs.prepare(ref, spec.name),
   ])
   const resolved = { pod, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
   const environment = await gatherEnvironment(host, resolved)
@@ -200,11 +219,7 @@ async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<s
 }
 
 /** A missing link costs a log shipper its file, never the pod its container. */
-async function linkLog(
-  ctx: PodContext,
-  spec: ContainerSpec,
-  made: { readonly id: ContainerId; readonly restartCount: number },
-): Promise<void> {
+async function linkLog(ctx: PodContext, spec: ContainerSpec, made: MadeContainer): Promise<void> {
   try {
     await ctx.host.logs.link(ctx.ref, { name: spec.name, ...made })
   } catch (error) {

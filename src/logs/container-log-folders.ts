@@ -8,6 +8,7 @@ import {
   parseLogFileName,
   podLogDirectory,
 } from '../translate/log-path.ts'
+import { listLogInstances } from './log-files.ts'
 import { readLog } from './read-log.ts'
 
 /** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
@@ -35,8 +36,15 @@ export class ContainerLogFolders {
     return podLogDirectory(this.#podLogsDir, ref)
   }
 
-  async prepare(ref: PodRef, container: string): Promise<void> {
-    await mkdir(join(this.directory(ref), container), { recursive: true, mode: 0o755 })
+  /** Makes the folder for a container's logs; tells whether there was none. */
+  async prepare(ref: PodRef, container: string): Promise<boolean> {
+    const made = await mkdir(join(this.directory(ref), container), { recursive: true, mode: 0o755 })
+    return made !== undefined
+  }
+
+  /** The highest restart count of which there is a log; undefined where there is no log. */
+  async newestInstance(ref: PodRef, container: string): Promise<number | undefined> {
+    return (await listLogInstances(join(this.directory(ref), container))).at(-1)
   }
 
   /** Points the container's link to its log; one of the same name gives way. */

@@ -49,6 +49,23 @@ describe('a pod that starts', () => {
   })
 })
 
+describe('a container of which only a log is left', () => {
+  it('counts on from that log, and the next one from there', async () => {
+    rig.logged.set('main', 4)
+    await rig.apply(podManifest('web'))
+    expect(rig.container('web').restartCount).toBe(5)
+    rig.fake.exitContainer('main', 1)
+    await rig.settle()
+    expect(rig.container('web').restartCount).toBe(6)
+  })
+
+  it('counts from the beginning where there is no log in its folder', async () => {
+    rig.logged.set('main', undefined)
+    await rig.apply(podManifest('web'))
+    expect(rig.container('web').restartCount).toBe(0)
+  })
+})
+
 describe('a container that crashes', () => {
   it('runs again at once the first time, then after 10 s doubling to 300 s', async () => {
     await rig.apply(podManifest('web'))

@@ -85,6 +85,8 @@ export class PodRig {
   /** Overrides of what acting for a pod needs of the host. */
   host: Partial<PodHost> = {}
   readonly failures: unknown[] = []
+  /** By container name: the newest log that is there before podd makes one. */
+  readonly logged = new Map<string, number | undefined>()
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
   readonly #options: PodRigOptions
@@ -278,7 +280,8 @@ export class PodRig {
       },
       logs: {
         directory: folder,
-        prepare: async () => {},
+        prepare: async (_ref, container) => !this.logged.has(container),
+        newestInstance: async (_ref, container) => this.logged.get(container),
         link: async () => {},
         remove: async () => {},
         tail: async () => '',
