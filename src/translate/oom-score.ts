@@ -1,4 +1,4 @@
-import { containerRequests, isSidecar } from '../pod/pod-resources.ts'
+import { containerRequests, isSidecar, podRequests } from '../pod/pod-resources.ts'
 import { computeQosClass } from '../pod/qos.ts'
 import { quantityValue } from '../pod/quantity.ts'
 import type { ContainerView, PodSpecView } from './spec-view.ts'
@@ -21,12 +21,13 @@ export function computeOomScoreAdj(
   const qosClass = computeQosClass(spec)
   if (isNodeCritical(spec) || qosClass === 'Guaranteed') return guaranteed
   if (qosClass === 'BestEffort') return bestEffort
-  const score = scoreOf(memoryRequestBytes(container), memoryCapacityBytes)
+  const shareBytes = unassignedShareBytes(spec)
+  const score = scoreOf(memoryRequestBytes(container) + shareBytes, memoryCapacityBytes)
   // A sidecar is never killed before the containers that it serves.
   const least = isSidecar(spec, container)
     ? Math.min(...spec.containers.map((main) => memoryRequestBytes(main)))
     : 0
-  const spared = least > 0 ? Math.min(score, scoreOf(least, memoryCapacityBytes)) : score
+  const spared = least > 0 ? Math.min(score, scoreOf(least + shareBytes, memoryCapacityBytes)) : score
   return Math.min(Math.max(spared, 1000 + guaranteed), bestEffort - 1)
 }
 
@@ -40,6 +41,17 @@ export function clampOomScoreAdj(score: number, minOomScoreAdj: number): number 
 
 function isNodeCritical({ priority, priorityClassName }: PodSpecView): boolean {
   return priorityClassName === 'system-node-critical' || (priority ?? 0) >= nodeCriticalPriority
+}
+
+/** Each container's part of what the pod as a whole requests beyond its containers (remainingPodMemReqPerContainer). */
+function unassignedShareBytes(spec: PodSpecView): number {
+  const { resources, initContainers, containers } = spec
+  const podBytes = quantityValue(resources?.requests['memory'] ?? '0')
+  if (podBytes === 0) return 0
+  const askedBytes = quantityValue(
+    podRequests({ initContainers, containers }, 'without-overhead')['memory'] ?? '0',
+  )
+  return Math.trunc((podBytes - askedBytes) / (containers.length + initContainers.length))
 }
 
 function memoryRequestBytes(container: ContainerView): number {

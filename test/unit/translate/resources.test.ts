@@ -165,6 +165,22 @@ describe('computeOomScoreAdj', () => {
     expect(computeOomScoreAdj(spec, side, 8 * gib)).toBe(500)
   })
 
+  it.each([
+    ['its share beside its own request', 'app', 750 - 125],
+    ['its share alone', 'free', 1000 - 125],
+    ['as much as the containers that it serves', 'side', 1000 - 125],
+  ])('counts of what the pod as a whole requests %s', (_what, name, expected) => {
+    const { spec } = testPod({
+      // 2 of 5 GiB are asked for by a container, so that each of the three has one more.
+      resources: { requests: { memory: '5Gi' } },
+      containers: [main('app', resources({ memory: '2Gi' })), main('free', resources({}))],
+      initContainers: [sidecar('side', resources({ memory: '0' }))],
+    })
+    const container = [...spec.containers, ...spec.initContainers].find((one) => one.name === name)
+    if (container === undefined) throw new Error(`no ${name}`)
+    expect(computeOomScoreAdj(spec, container, 8 * gib)).toBe(expected)
+  })
+
   it('is clamped to what the host can set', () => {
     expect([clampOomScoreAdj(-997, 0), clampOomScoreAdj(-997, -1000), clampOomScoreAdj(500, 0)]).toEqual([
       0, -997, 500,
