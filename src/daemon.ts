@@ -10,6 +10,7 @@ import type { PoddConfig } from './config/options.ts'
 import { LocalObjects } from './control/local-objects.ts'
 import { assemblePods } from './control/assemble-pods.ts'
 import type { PodAssembly } from './control/assemble-pods.ts'
+import { toProbeReports } from './control/probe-reports.ts'
 import { Reach } from './control/reach.ts'
 import type { Problem, SourceName } from './pod/document.ts'
 import { startApiServer } from './server/api-server.ts'
@@ -175,6 +176,7 @@ function createReaders(
       watchEvents: (listener) =>
         events.subscribe((object) => listener({ type: object.count === 1 ? 'ADDED' : 'MODIFIED', object })),
     },
+    probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {
       daemonStatus() {
         const problem = pods.runtimeProblem

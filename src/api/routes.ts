@@ -17,6 +17,7 @@
  * GET  /podd/v1/images                                    ImageEntry[]
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
+ * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
  * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList (pod-metrics.ts); takes a second where none was asked for in the last minute
  * GET  /apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods  the same, of one namespace; …/{name}: PodMetrics

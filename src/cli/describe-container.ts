@@ -1,15 +1,21 @@
+import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { ContainerState, ContainerStatus } from '../pod/status.ts'
 import type { Description } from './description.ts'
 import { describeTime } from './description.ts'
 import { entriesOf, objectAt, objectsAt, textAt, textsAt } from './json-view.ts'
 
-/** One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36). */
-export function describeContainer(
-  text: Description,
-  spec: JsonObject,
-  status: ContainerStatus | undefined,
-): void {
+interface DescribedContainer {
+  readonly spec: JsonObject
+  readonly status: ContainerStatus | undefined
+  readonly probes: readonly ProbeReportObject[]
+}
+
+/**
+ * One container as `kubectl describe pod` shows it (kubectl `pkg/describe/describe.go`, 1.36), and what its
+ * probes failed of last.
+ */
+export function describeContainer(text: Description, { spec, status, probes }: DescribedContainer): void {
   text.addLine(1, `${textAt(spec, 'name') ?? '?'}:`)
   if (status !== undefined) text.add(2, 'Container ID', status.containerID ?? '')
   text.add(2, 'Image', textAt(spec, 'image') ?? '')
@@ -36,13 +42,18 @@ export function describeContainer(
     const entries = entriesOf(objectAt(resources, key), ': ')
     if (entries.length > 0) text.addBlock(2, label, entries)
   }
-  for (const [label, key] of [
-    ['Liveness', 'livenessProbe'],
-    ['Readiness', 'readinessProbe'],
-    ['Startup', 'startupProbe'],
+  for (const [label, kind] of [
+    ['Liveness', 'liveness'],
+    ['Readiness', 'readiness'],
+    ['Startup', 'startup'],
   ] as const) {
-    const probe = objectAt(spec, key)
-    if (probe !== undefined) text.add(2, label, formatProbe(probe))
+    const probe = objectAt(spec, `${kind}Probe`)
+    if (probe === undefined) continue
+    text.add(2, label, formatProbe(probe))
+    describeLastFailure(
+      text,
+      probes.find((report) => report.probe === kind),
+    )
   }
   text.addBlock(
     2,
@@ -83,6 +94,12 @@ function describeState(text: Description, label: string, state: ContainerState):
     if (reason !== undefined) text.add(3, 'Reason', reason)
     if (message !== undefined && message !== '') text.add(3, 'Message', message.trimEnd().split('\n'))
   }
+}
+
+function describeLastFailure(text: Description, report: ProbeReportObject | undefined): void {
+  if (report?.lastFailure === undefined) return
+  const { time, message } = report.lastFailure
+  text.add(3, 'Last Failure', [describeTime(time), ...message.trimEnd().split('\n')])
 }
 
 /** `http-get http://:8080/healthz delay=0s timeout=1s period=10s #success=1 #failure=3`. */

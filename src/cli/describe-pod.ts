@@ -1,8 +1,8 @@
 import type { EventObject, PodObject } from '../api/objects.ts'
+import type { ProbeReportObject } from '../api/probe-reports.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Problem } from '../pod/document.ts'
 import { formatProblem } from '../pod/format-problem.ts'
-import type { ContainerStatus } from '../pod/status.ts'
 import { formatAge } from './age.ts'
 import { describeContainer } from './describe-container.ts'
 import { Description, describeTime } from './description.ts'
@@ -12,6 +12,8 @@ import { Table } from './table.ts'
 
 export interface DescribePodInput {
   readonly pod: PodObject
+  /** Of its containers. */
+  readonly probes: readonly ProbeReportObject[]
   /** Of this pod, oldest first. */
   readonly events: readonly EventObject[]
   /** Of its manifest. */
@@ -20,7 +22,8 @@ export interface DescribePodInput {
 }
 
 /** All about a pod, laid out as `kubectl describe pod` does. */
-export function describePod({ pod, events, problems, nowMs }: DescribePodInput): string {
+export function describePod(input: DescribePodInput): string {
+  const { pod, events, problems, nowMs } = input
   const { metadata, spec, status } = pod
   const text = new Description()
   text.add(0, 'Name', metadata.name)
@@ -46,15 +49,9 @@ export function describePod({ pod, events, problems, nowMs }: DescribePodInput):
     'IPs',
     (status.podIPs ?? []).map(({ ip }) => `IP:  ${ip}`),
   )
-  describeContainers(text, 'Init Containers', pod, 'initContainers', status.initContainerStatuses)
-  describeContainers(text, 'Containers', pod, 'containers', status.containerStatuses)
-  describeContainers(
-    text,
-    'Ephemeral Containers',
-    pod,
-    'ephemeralContainers',
-    status.ephemeralContainerStatuses,
-  )
+  describeContainers(text, input, 'Init Containers', 'initContainers')
+  describeContainers(text, input, 'Containers', 'containers')
+  describeContainers(text, input, 'Ephemeral Containers', 'ephemeralContainers')
   const conditions = status.conditions.map(({ type, status }) => [type, status])
   text.addBlock(0, 'Conditions', tableLines([['Type', 'Status'], ...conditions]))
   describeVolumes(text, pod)
@@ -71,21 +68,21 @@ export function describePod({ pod, events, problems, nowMs }: DescribePodInput):
 
 function describeContainers(
   text: Description,
+  { pod, probes }: DescribePodInput,
   label: string,
-  pod: PodObject,
   list: 'containers' | 'initContainers' | 'ephemeralContainers',
-  statuses: readonly ContainerStatus[] = [],
 ): void {
   const containers = objectsAt(pod.spec, list)
   if (containers.length === 0) return
+  const { initContainerStatuses, containerStatuses, ephemeralContainerStatuses } = pod.status
+  const statuses = [initContainerStatuses, containerStatuses, ephemeralContainerStatuses].flatMap(
+    (some) => some ?? [],
+  )
   text.addLine(0, `${label}:`)
-  for (const container of containers) {
-    const name = textAt(container, 'name')
-    describeContainer(
-      text,
-      container,
-      statuses.find((status) => status.name === name),
-    )
+  for (const spec of containers) {
+    const name = textAt(spec, 'name')
+    const status = statuses.find((one) => one.name === name)
+    describeContainer(text, { spec, status, probes: probes.filter(({ container }) => container === name) })
   }
 }
 

@@ -1,9 +1,10 @@
 import type { EventListObject, PodObject } from '../api/objects.ts'
+import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { DaemonStatus } from '../api/routes.ts'
 import { podKey } from '../pod/ids.ts'
 import { describePod } from './describe-pod.ts'
 import { sortEvents } from './event-listing.ts'
-import { listPath, namespaceFlag, podPath, readNamespace } from './namespace.ts'
+import { listPath, namespaceFlag, podPath, probesPath, readNamespace } from './namespace.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb } from './verb.ts'
 
@@ -23,8 +24,9 @@ export const describeVerb: Verb = {
     if (!podWords.includes(kind) || name === undefined || extra !== undefined)
       throw new UsageError('describe what?', 'podd describe pod NAME')
     const namespace = readNamespace(args)
-    const [pod, events, status] = await Promise.all([
+    const [pod, probes, events, status] = await Promise.all([
       client.get<PodObject>(podPath(namespace, name), signal),
+      client.get<readonly ProbeReportObject[]>(probesPath(namespace, name), signal),
       client.get<EventListObject>(listPath('events', namespace), signal),
       client.get<DaemonStatus>('/podd/v1/status', signal),
     ])
@@ -34,6 +36,7 @@ export const describeVerb: Verb = {
       kind: 'text',
       text: describePod({
         pod,
+        probes,
         events: sortEvents(events.items.filter(({ involvedObject }) => involvedObject.name === name)),
         problems: status.problems.filter(
           (problem) =>

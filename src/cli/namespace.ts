@@ -30,3 +30,7 @@ export function listPath(
 export function podPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
 }
+
+export function probesPath(namespace: string, name: string): string {
+  return `/podd/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/probes`
+}

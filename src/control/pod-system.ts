@@ -27,6 +27,7 @@ import { podResolvConf } from './pod-resolver.ts'
 import { PodWorker } from './pod-worker.ts'
 import { probedPod } from './probed-pod.ts'
 import { Prober } from './prober.ts'
+import type { ProbeReport } from './prober-worker.ts'
 import { RuntimeObserver } from './runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { renamePods } from './rename-pods.ts'
@@ -208,6 +209,11 @@ export class PodSystem {
   /** The pod's worker. */
   findPod(uid: PodUid): PodWorker | undefined {
     return this.#desired.worker(uid)
+  }
+
+  /** What came of a pod's probes. */
+  probes(uid: PodUid): readonly ProbeReport[] {
+    return this.#prober.reports(uid)
   }
 
   /** The pods of which something may still run. */

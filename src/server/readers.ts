@@ -1,6 +1,8 @@
 import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
+import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../api/routes.ts'
+import type { PodUid } from '../pod/ids.ts'
 import type { PodReach } from './pod-reach.ts'
 
 /** Stops what was begun; calling it twice is harmless. */
@@ -19,6 +21,11 @@ export interface EventReader {
   listEvents(): readonly EventObject[]
   /** Calls `listener` for each event that is recorded or counted up from now on. */
   watchEvents(listener: (change: WatchEvent<EventObject>) => void): Unsubscribe
+}
+
+/** What came of a pod's probes; answers at once, from memory. */
+export interface ProbeReader {
+  listProbes(uid: PodUid): readonly ProbeReportObject[]
 }
 
 export interface StatusReader {
@@ -45,6 +52,7 @@ export interface ApiReaders {
   readonly pods: PodReader
   readonly events: EventReader
   readonly status: StatusReader
+  readonly probes: ProbeReader
   readonly images: ImageStore
   readonly objects: LocalObjectReader
   readonly reach: PodReach

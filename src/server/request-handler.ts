@@ -65,6 +65,11 @@ const routes: readonly Route[] = [
   },
   { method: 'POST', pattern: '/podd/v1/images/import', handle: importImages },
   {
+    method: 'GET',
+    pattern: '/podd/v1/namespaces/*/pods/*/probes',
+    handle: (call) => respondJson(call.response, call.readers.probes.listProbes(findPod(call).metadata.uid)),
+  },
+  {
     method: 'POST',
     pattern: '/podd/v1/namespaces/*/pods/*/restart',
     handle: (call) => respondJson(call.response, restartPod(call)),

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { expect, it } from 'vitest'
+import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -198,9 +199,16 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     await podd.untilEvent('never', 'Unhealthy', /not yet/u)
     const text = await podd.cliOk('describe', 'pod', 'never')
     expect(text).toMatch(
-      /Readiness: +exec \[sh -c echo not yet; exit 1\] delay=0s timeout=1s period=1s #success=1 #failure=1/u,
+      /Readiness: +exec \[sh -c echo not yet; exit 1\] delay=0s timeout=1s period=1s #success=1 #failure=1\n +Last Failure: .*\n +Readiness probe failed: not yet\n/u,
     )
     expect(text).toMatch(/Unhealthy.*Readiness probe failed: not yet/u)
+    const [report, ...more] = await podd.get<readonly ProbeReportObject[]>(
+      '/podd/v1/namespaces/default/pods/never/probes',
+    )
+    expect(more).toEqual([])
+    expect(report).toMatchObject({ container: 'main', probe: 'readiness', result: 'failure' })
+    expect(report?.counts.failure).toBeGreaterThan(0)
+    expect(report?.counts.success).toBe(0)
     podd.removeManifest('never')
   })
 })

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
+import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../../src/api/routes.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
@@ -59,6 +60,8 @@ export class ApiRig {
   readonly events = new FakeStore<EventObject>()
   readonly images: ImageEntry[] = []
   readonly imported: string[] = []
+  /** Of every pod. */
+  probes: readonly ProbeReportObject[] = []
   importImages: (path: string) => Promise<readonly string[]> = async (path) => {
     this.imported.push(path)
     return ['localhost/web:1']
@@ -102,6 +105,7 @@ export class ApiRig {
         watchEvents: (listener) => this.events.watch(listener),
       },
       status: { daemonStatus: () => this.status },
+      probes: { listProbes: () => this.probes },
       objects: { listConfigs: () => [], listClaims: async () => [], purgeClaim: async () => {} },
       images: { listImages: async () => this.images, importImages: (path) => this.importImages(path) },
       reach: {

@@ -363,6 +363,15 @@ describe('podd describe pod', () => {
       }),
     )
     rig.events.put(eventObject('e1', { lastTimestamp: recent(60) }))
+    rig.probes = [
+      {
+        container: 'main',
+        probe: 'liveness',
+        result: 'success',
+        counts: { success: 5, failure: 1, unknown: 0, repeated: 0 },
+        lastFailure: { time: '2026-01-01T00:00:01Z', message: 'Liveness probe failed: one\ntwo\n' },
+      },
+    ]
     rig.status = {
       ...rig.status,
       problems: [
@@ -410,6 +419,9 @@ describe('podd describe pod', () => {
           Limits:
             memory: 64Mi
           Liveness:       http-get http://:80/live delay=0s timeout=1s period=10s #success=1 #failure=3
+            Last Failure: Thu, 01 Jan 2026 00:00:01 +0000
+                          Liveness probe failed: one
+                          two
           Environment:
             A:  b
           Mounts:

@@ -51,7 +51,24 @@ describe('the API server', () => {
     expect(await rig.call('/healthz')).toMatchObject({ code: 200, text: 'ok' })
   })
 
+  it('tells what came of the probes of a pod', async () => {
+    rig.pods.put(podObject({ metadata: { name: 'a' } }))
+    rig.probes = [
+      {
+        container: 'main',
+        probe: 'startup',
+        result: 'unknown',
+        counts: { success: 0, failure: 2, unknown: 1, repeated: 0 },
+        lastFailure: { time: '2026-01-01T00:00:00Z', message: 'Startup probe failed: no' },
+      },
+    ]
+    const { code, text } = await rig.call('/podd/v1/namespaces/default/pods/a/probes')
+    expect(code).toBe(200)
+    expect(JSON.parse(text)).toEqual(rig.probes)
+  })
+
   it.each<[path: string, method: string, code: number, reason: string, message: string]>([
+    ['/podd/v1/namespaces/default/pods/gone/probes', 'GET', 404, 'NotFound', 'pods "gone" not found'],
     [`${podsPath}/gone`, 'GET', 404, 'NotFound', 'pods "gone" not found'],
     [
       '/api/v1/nodes',
