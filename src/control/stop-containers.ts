@@ -14,10 +14,12 @@ interface StopRequest {
   readonly message: string
   readonly preStop: LifecycleHandler | undefined
   readonly ports?: ContainerSpec['ports']
+  /** Never rejects: when those have ended that end before this one, or one of them couldn't be stopped. Waited for after preStop, within the grace. */
+  readonly turn?: Promise<'come' | 'lost'>
 }
 
 /**
- * preStop inside the grace, then StopContainer with what is left of it, at least 2 s
+ * preStop inside the grace, then its turn to end, then StopContainer with what is left of the grace, at least 2 s
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
  */
 export async function stopOneContainer(ctx: PodContext, request: StopRequest): Promise<void> {
@@ -27,10 +29,27 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
   if (request.preStop !== undefined && request.graceSeconds > 0 && (await ctx.claimPreStop(request.id))) {
     await runPreStop(ctx, request, request.preStop)
   }
-  const usedSeconds = (clock.monotonicMs() - beganMs) / 1000
-  const left = Math.ceil(request.graceSeconds - usedSeconds)
-  const timeout = Math.max(minimumStopSeconds, left)
+  const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
+  const { turn } = request
+  // What keeps it from its turn fails the pass, and the next one stops it in its turn.
+  if (turn !== undefined && (await waitForTurn(ctx, leftMs(), turn)) === 'lost') return
+  const timeout = Math.max(minimumStopSeconds, Math.ceil(leftMs() / 1000))
   await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
+}
+
+/** Rejects with the reason of the pass's abort. */
+async function waitForTurn(
+  { clock, signal }: PodContext,
+  delayMs: number,
+  turn: NonNullable<StopRequest['turn']>,
+): Promise<'come' | 'lost'> {
+  if (delayMs <= 0) return 'come'
+  const over = new AbortController()
+  const timeUp = clock.sleep(delayMs, AbortSignal.any([signal, over.signal])).catch(() => {})
+  const outcome = await Promise.race([turn, timeUp])
+  over.abort()
+  signal.throwIfAborted()
+  return outcome ?? 'come'
 }
 
 async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
@@ -73,20 +92,30 @@ export async function stopContainer(
 }
 
 /**
- * Stops all containers of the pod, in waves (sidecars last), by the ending's deadline or within the
- * pod's grace, and then its sandboxes.
+ * Stops all containers of the pod by the ending's deadline or within the pod's grace, and then its sandboxes. All preStop
+ * hooks run at once; then they end in waves, sidecars last. Who has no grace left waits for nobody
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
  */
 export async function stopPod(ctx: PodContext): Promise<void> {
   const deadlineMs = ctx.deadlineMs ?? ctx.clock.wallMs() + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+  const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
+  const waves: Promise<void>[] = []
   for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
-    const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
-    await settleAll(wave.map((container) => stopOneContainer(ctx, stopRequest(ctx, container, graceSeconds))))
+    const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
+    const stops = wave.map((container) =>
+      stopOneContainer(ctx, { ...stopRequest(ctx, container, graceSeconds), ...before }),
+    )
+    waves.push(settleAll(stops))
   }
+  await settleAll(waves)
   ctx.onContainersStopped()
   await settleAll(
     ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
   )
 }
+
+const come = () => 'come' as const
+const lose = () => 'lost' as const
 
 function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds: number): StopRequest {
   const spec = findSpec(ctx, container.name)

@@ -141,6 +141,37 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(wordsOf(podd.lines('reverse'))).toEqual(['main', 'three', 'two', 'one'])
   })
 
+  it.concurrent('runs all preStop hooks at once, before anything ends', async () => {
+    const podd = rig()
+    const hooked = (name: string, fields: object = {}) => {
+      const hook = `say() { read t _ < /proc/uptime; echo "$t $*" >> /shared/hooked; }
+        say ${name} hook; until [ -e /shared/hooks-may-end ]; do sleep 0.1; done`
+      const lifecycle = { preStop: { exec: { command: ['sh', '-c', hook] } } }
+      return shellContainer(name, 'hooked', `trap 'say ${name}; exit 0' TERM; sleep 1000 & wait`, {
+        lifecycle,
+        ...fields,
+      })
+    }
+    podd.drop(
+      'hooked',
+      podOf('hooked', podd.shared, [hooked('main')], {
+        spec: {
+          initContainers: [hooked('one', sidecar), hooked('two', sidecar)],
+          terminationGracePeriodSeconds: 120,
+        },
+      }),
+    )
+    await podd.untilReady('hooked')
+    podd.removeManifest('hooked')
+    // Each waits until all have begun.
+    await podd.until('all hooks', () => podd.lines('hooked').length === 3)
+    podd.touchShared('hooks-may-end')
+    await podd.untilGone('hooked')
+    const words = wordsOf(podd.lines('hooked'))
+    expect(words.slice(0, 3).toSorted()).toEqual(['main hook', 'one hook', 'two hook'])
+    expect(words.slice(3)).toEqual(['main', 'two', 'one'])
+  })
+
   it.concurrent('ends sidecars when a pod that runs once is done', async () => {
     const podd = rig()
     podd.drop(

@@ -234,4 +234,52 @@ describe('sidecars', () => {
       ['main', 'two', 'one'],
     )
   })
+
+  const hooked = (name: string) => ({ name, image: 'side:1', restartPolicy: 'Always', ...preStop })
+  const stopped = () =>
+    rig.fake.calls('StopContainer').map(({ request, atMs }) => {
+      const container = rig.fake.world.containers.get(String(request.containerId))
+      return { name: container?.config.metadata?.name ?? '', timeout: request.timeout, atMs }
+    })
+
+  it('run their preStop hooks at once, and wait for their turn to end', async () => {
+    hookTakes(4000)
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'exits', afterMs: 10_000, exitCode: 0 } })
+    await rig.apply(podManifest('web', withPreStop({ initContainers: [hooked('one'), hooked('two')] })))
+    await rig.remove('web')
+    await rig.clock.advance(13_000)
+    expect(preStops.map(({ container }) => container).toSorted()).toEqual(['main', 'one', 'two'])
+    expect(preStops.map(({ atMs }) => atMs)).toEqual([0, 0, 0])
+    expect(stopped()).toEqual([{ name: 'main', timeout: 26, atMs: 4000 }])
+    await rig.clock.advance(60_000)
+    expect(preStops).toHaveLength(3)
+    expect(rig.fake.calls('StopContainer').map(({ request }) => request.timeout)).toEqual([26, 16, 16])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('wait for nobody when the grace is over', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    const spec = { initContainers: [hooked('one'), hooked('two')], terminationGracePeriodSeconds: 5 }
+    await rig.apply(podManifest('web', withPreStop(spec)))
+    await rig.remove('web')
+    await rig.clock.advance(4900)
+    expect(stopped().map(({ name }) => name)).toEqual(['main'])
+    await rig.clock.advance(60_000)
+    const calls = rig.fake.calls('StopContainer').map(({ request, atMs }) => [request.timeout, atMs])
+    expect(calls).toEqual([
+      [5, 0],
+      [2, 5000],
+      [2, 5000],
+    ])
+  })
+
+  it('stay while a main container can not be stopped, and end in their turn later', async () => {
+    rig.fake.fault('StopContainer', { kind: 'fails' }, { times: 1 })
+    await rig.apply(podManifest('web', { initContainers: [hooked('one')] }))
+    await rig.remove('web')
+    expect(rig.running()).toEqual(['web/main', 'web/one'])
+    await rig.clock.advance(60_000)
+    expect(rig.isEmpty()).toBe(true)
+    expect(preStops).toHaveLength(1)
+  })
 })

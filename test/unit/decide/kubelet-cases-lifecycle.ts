@@ -242,14 +242,15 @@ export const lifecycleCases: readonly LedgerSection[] = [
       'preStop hooks that do not end': e2eEnding(
         'counts preStop towards the grace, and leaves SIGTERM two seconds',
       ),
-      'preStop hooks at the same time': none(
-        'podd runs the preStop of a sidecar when its turn to end comes, so that it serves the others to the end',
-      ),
+      'preStop hooks at the same time': e2eInits('runs all preStop hooks at once, before anything ends'),
       'ended while initializing': 'stops an init container that runs in the first wave',
       'one has not started': 'makes no waves of what has ended',
       ...all(sidecarFailure, 'one ends with a failure', 'one is killed after the grace', 'a preStop fails'),
       ...all(byForce, 'the main container is killed after the grace', 'its preStop takes too long'),
-      'a preStop of a sidecar takes too long': 'two seconds after the deadline',
+      'a preStop of a sidecar takes too long': at(
+        'component/control/pod-ending.test.ts',
+        'wait for nobody when the grace is over',
+      ),
     },
   },
 ]
