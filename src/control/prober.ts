@@ -52,10 +52,12 @@ export interface ProberOptions {
 
 /** How often a probe is tried whose probing itself goes wrong (kubelet: maxProbeRetries). */
 const maxTries = 3
-/** How often it is repeated for podd's own lateness before this period is let go. */
+/** How often it is repeated for podd's own lateness. */
 const maxRepeats = 3
-/** A timeout counts as podd's own when podd stalled for this part of it. */
+/** A timeout may be podd's own when podd stalled for this part of it. */
 const stalledShare = 0.1
+/** Up to this part, a timeout that comes again and again is the container's all the same: an answer would have been read. */
+const blindShare = 0.5
 /** Bounds on what is under way at a time: sockets are cheap, commands in containers are not. */
 const maxNetworkProbes = 256
 const maxExecProbes = 64
@@ -230,12 +232,13 @@ export class Prober {
         .catch((error: unknown): ProbeOutcome => ({ result: 'unknown', output: errorMessage(error) }))
       const stalledMs = this.#lag.leave(mark)
       if (signal.aborted) return undefined
-      if (outcome.timedOut === true && stalledMs >= probe.timeoutSeconds * 1000 * stalledShare) {
+      const share = outcome.timedOut === true ? stalledMs / (probe.timeoutSeconds * 1000) : 0
+      if (share >= stalledShare && repeats < maxRepeats) {
         worker.counts = { ...worker.counts, repeated: worker.counts.repeated + 1 }
         repeats += 1
-        if (repeats > maxRepeats) return undefined
         continue
       }
+      if (share >= blindShare) return undefined
       tries += 1
       if (outcome.result !== 'unknown' || tries >= maxTries) return outcome
     }

@@ -452,6 +452,18 @@ describe("podd's own lateness", () => {
     expect(rig.results).toEqual([])
   })
 
+  it('does not shield a container for ever that never answers, while podd stalls a little all the time', async () => {
+    const rig = new Rig(new StallingClock())
+    rig.answers['liveness'] = async () => {
+      rig.clock.stall(150)
+      return slow
+    }
+    rig.set(liveness({ failureThreshold: 1 }))
+    await rig.clock.advance(1)
+    expect(rig.outcome()).toEqual(['liveness failure'])
+    expect(rig.prober.reports('u1')[0]?.counts).toEqual({ success: 0, failure: 1, unknown: 0, repeated: 3 })
+  })
+
   it('is no excuse for a timeout without a stall, nor for an answer', async () => {
     const rig = new Rig(new StallingClock())
     rig.answers['liveness'] = slow
