@@ -13,7 +13,8 @@ import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { readManifestHash } from '../translate/labels.ts'
 import { orphanManifest } from '../translate/orphan-manifest.ts'
-import type { NewWorker, PodWorker } from './pod-worker.ts'
+import type { NewWorker } from './pod-state.ts'
+import type { PodWorker } from './pod-worker.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import { Replacement } from './replacement.ts'
 import type { ReplacementDeps } from './replacement.ts'
@@ -70,9 +71,9 @@ export class DesiredPods {
   /** New versions that can't take their pod's place for now, and why. */
   problems(): readonly Problem[] {
     return [...this.#entries].flatMap(([object, { worker, next, refused }]) => {
-      const message = next?.replacement?.problem ?? refused?.message ?? worker?.updateProblem
+      const message = next?.replacement?.problem ?? refused?.message ?? worker?.state.updateProblem
       if (worker === undefined || message === undefined) return []
-      const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.record.path }
+      const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
       return [
         {
           severity: 'error',
@@ -121,13 +122,13 @@ export class DesiredPods {
       cause: 'replaced',
       reason: 'Killing',
       message: 'Another pod bears its name',
-      graceSeconds: before.pod.spec.terminationGracePeriodSeconds,
+      graceSeconds: before.state.pod.spec.terminationGracePeriodSeconds,
     })
   }
 
   /** Starts adopted pods that no source has spoken of yet, for the sources that `isSilent` names. */
   startAdopted(isSilent: (source: SourceName) => boolean): void {
-    for (const worker of this.#workers.values()) if (isSilent(worker.record.source)) worker.start()
+    for (const worker of this.#workers.values()) if (isSilent(worker.state.record.source)) worker.start()
   }
 
   /**
@@ -141,13 +142,13 @@ export class DesiredPods {
       const { worker } = entry
       if (worker === undefined) continue
       worker.start()
-      if (!mayRemove(worker.record.source)) continue
+      if (!mayRemove(worker.state.record.source)) continue
       this.#dropNext(entry)
       worker.end({
         cause: 'removed',
         reason: 'Killing',
         message: 'The manifest was removed',
-        graceSeconds: worker.pod.spec.terminationGracePeriodSeconds,
+        graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
       })
     }
     this.reviewAdmission()
@@ -169,22 +170,23 @@ export class DesiredPods {
 
   /** A worker reached another stage. */
   onStage(worker: PodWorker): void {
-    if (worker.stage === 'gone') this.#workers.delete(worker.ref.uid)
-    if (worker.stage === 'stopped' || worker.stage === 'gone') this.#releaseName(worker)
-    if (worker.isSettled) for (const before of this.#predecessors(worker)) before.cleanUp()
+    if (worker.state.stage === 'gone') this.#workers.delete(worker.ref.uid)
+    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#releaseName(worker)
+    if (worker.state.isSettled) for (const before of this.#predecessors(worker)) before.cleanUp()
     this.reviewAdmission()
   }
 
   /** Admits what waits, one by one; called whenever room may have been made. */
   reviewAdmission(): void {
     for (const worker of this.#workers.values()) {
-      const decided = worker.admission?.kind === 'admitted' || worker.admission?.kind === 'rejected'
-      if (decided || worker.stage !== 'waiting' || worker.record.failed !== undefined) continue
+      const decided =
+        worker.state.admission?.kind === 'admitted' || worker.state.admission?.kind === 'rejected'
+      if (decided || worker.state.stage !== 'waiting' || worker.state.record.failed !== undefined) continue
       worker.admit(this.#admissionOf(worker))
     }
     for (const worker of this.#workers.values()) {
-      if (!worker.wantsToGrow) continue
-      worker.judgeResize(this.#deps.admission.refuseResize(worker.classedPod, this.#neighbours(worker)))
+      if (!worker.state.wantsToGrow) continue
+      worker.judgeResize(this.#deps.admission.refuseResize(worker.state.classedPod, this.#neighbours(worker)))
     }
     for (const { next } of this.#entries.values()) next?.replacement?.review()
   }
@@ -216,10 +218,10 @@ export class DesiredPods {
       return undefined
     }
     const { document, source } = wanted
-    if (diffPod(worker.pod, document.pod) !== 'replace') {
+    if (diffPod(worker.state.pod, document.pod) !== 'replace') {
       this.#dropNext(entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
-      const isNew = !sameData(worker.record.manifest, document.manifest)
+      const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
       if (entry.refused !== undefined) return worker.start()
       const place = { source, path: document.place.path }
@@ -253,13 +255,13 @@ export class DesiredPods {
         })
       },
       // What doesn't run has nothing to lose.
-      needsCare: () => worker.hasRunning,
+      needsCare: () => worker.state.hasRunning,
       onReady: () => {
         worker.end({
           cause: 'replaced',
           reason: 'Killing',
           message: 'The manifest was changed',
-          graceSeconds: worker.pod.spec.terminationGracePeriodSeconds,
+          graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
         })
       },
     })
@@ -351,7 +353,7 @@ export class DesiredPods {
     const key = podKey(worker.ref)
     const entry = this.#entries.get(key)
     if (entry === undefined || entry.worker !== worker) {
-      if (entry?.worker?.isSettled !== false) worker.cleanUp()
+      if (entry?.worker?.state.isSettled !== false) worker.cleanUp()
       return
     }
     const { next } = entry
@@ -370,24 +372,25 @@ export class DesiredPods {
   #predecessors({ ref }: PodWorker): PodWorker[] {
     const key = podKey(ref)
     return [...this.#workers.values()].filter(
-      (worker) => worker.stage === 'stopped' && worker.ref.uid !== ref.uid && podKey(worker.ref) === key,
+      (worker) =>
+        worker.state.stage === 'stopped' && worker.ref.uid !== ref.uid && podKey(worker.ref) === key,
     )
   }
 
   #neighbours(self: PodWorker): Neighbour[] {
     const holds = (worker: PodWorker): boolean =>
       worker !== self &&
-      worker.stage !== 'stopped' &&
-      worker.stage !== 'gone' &&
-      (worker.stage !== 'waiting' || worker.admission?.kind === 'admitted') &&
-      !worker.isOver
+      worker.state.stage !== 'stopped' &&
+      worker.state.stage !== 'gone' &&
+      (worker.state.stage !== 'waiting' || worker.state.admission?.kind === 'admitted') &&
+      !worker.state.isOver
     return [...this.#workers.values()]
       .filter((worker) => holds(worker))
-      .map((worker) => ({ key: podKey(worker.ref), pod: worker.classedPod }))
+      .map((worker) => ({ key: podKey(worker.ref), pod: worker.state.classedPod }))
   }
 
   #admissionOf(worker: PodWorker): Admission {
-    const { pod, record } = worker
+    const { pod, record } = worker.state
     return this.#deps.admission.admit({
       pod,
       source: record.source,
@@ -426,6 +429,8 @@ function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[]
 /** On its way out for good: its name will be free. */
 function isLeaving(worker: PodWorker): boolean {
   return (
-    worker.stage === 'stopped' || worker.stage === 'gone' || (worker.stage === 'ending' && worker.goesAway)
+    worker.state.stage === 'stopped' ||
+    worker.state.stage === 'gone' ||
+    (worker.state.stage === 'ending' && worker.state.goesAway)
   )
 }

@@ -110,8 +110,8 @@ export class PodSystem {
         },
         health: ({ health }) => this.#onHealth(health.healthy ? undefined : health.message),
         stage: ({ worker }) => {
-          if (worker.stage === 'stopped') this.#prober.removePod(worker.ref.uid)
-          if (worker.stage === 'gone') {
+          if (worker.state.stage === 'stopped') this.#prober.removePod(worker.ref.uid)
+          if (worker.state.stage === 'gone') {
             this.#prober.removePod(worker.ref.uid)
             this.#observer.forgetPod(worker.ref.uid)
           }
@@ -173,7 +173,7 @@ export class PodSystem {
               else this.statuses.publish(uid, object)
             },
             onObserved: (worker) => {
-              this.#prober.setPod(probedPod(worker, host.hostIps()))
+              this.#prober.setPod(probedPod(worker.state, host.hostIps()))
             },
             onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
             clock,
@@ -218,7 +218,7 @@ export class PodSystem {
 
   /** The pods of which something may still run. */
   livePods(): readonly Pod[] {
-    return [...this.#desired.workers()].map((worker) => worker.pod)
+    return [...this.#desired.workers()].map((worker) => worker.state.pod)
   }
 
   offerSnapshot(snapshot: SourceSnapshot): void {
@@ -276,14 +276,14 @@ export class PodSystem {
         cause: 'removed',
         reason: 'Killing',
         message: 'podd is taken down',
-        graceSeconds: options.graceSeconds ?? worker.pod.spec.terminationGracePeriodSeconds,
+        graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
       })
     }
-    const graces = workers.map((worker) => worker.record.ending?.graceSeconds ?? 0)
+    const graces = workers.map((worker) => worker.state.record.ending?.graceSeconds ?? 0)
     const giveUpAtMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000 + endingSlackMs
-    while (workers.some((worker) => worker.stage !== 'gone') && clock.monotonicMs() < giveUpAtMs)
+    while (workers.some((worker) => worker.state.stage !== 'gone') && clock.monotonicMs() < giveUpAtMs)
       await clock.sleep(20, options.signal)
-    const stuck = workers.filter((worker) => worker.stage !== 'gone').map(({ ref }) => podKey(ref))
+    const stuck = workers.filter((worker) => worker.state.stage !== 'gone').map(({ ref }) => podKey(ref))
     return { ended: workers.length - stuck.length, stuck }
   }
 
@@ -299,7 +299,10 @@ export class PodSystem {
       logger.warn({ err: error }, "the host's resolver cannot be read")
     })
     if (conf === undefined) return
-    for (const { classedPod, ref } of this.#desired.workers()) {
+    for (const {
+      ref,
+      state: { classedPod },
+    } of this.#desired.workers()) {
       try {
         await host.volumes.refreshResolvConf(ref.uid, podResolvConf(classedPod, conf))
       } catch (error) {
@@ -344,14 +347,15 @@ export class PodSystem {
         const holder = this.objects.holder(key)
         if (holder !== undefined) return holder
         for (const worker of this.#desired.workers()) {
-          if (`${worker.ref.namespace}/${worker.ref.name}` === key) return worker.record
+          if (`${worker.ref.namespace}/${worker.ref.name}` === key) return worker.state.record
         }
         return undefined
       },
     )
     this.#problems = merged.problems
     const changed = this.objects.replace(merged.objects)
-    for (const worker of this.#desired.workers()) if (refersTo(worker.pod, changed)) worker.reviewReferences()
+    for (const worker of this.#desired.workers())
+      if (refersTo(worker.state.pod, changed)) worker.reviewReferences()
     if (!this.#listed) return
     this.#desired.reconcile(merged.wanted, () => this.#allReady())
     const isSilent = (source: SourceName): boolean =>

@@ -1,11 +1,11 @@
 import type { ContainerId } from '../pod/ids.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
-import type { PodWorker } from './pod-worker.ts'
+import type { PodState } from './pod-state.ts'
 import type { ProbedContainer, ProbedPod } from './prober-worker.ts'
 
 /** What the prober is to know of a pod: its running containers. */
-export function probedPod(worker: PodWorker, hostIps: readonly string[]): ProbedPod {
-  const { observed, pod, ref, record } = worker
+export function probedPod(state: Readonly<PodState>, hostIps: readonly string[]): ProbedPod {
+  const { observed, pod, ref, record } = state
   const specs = [...pod.spec.initContainers, ...pod.spec.containers]
   const containers = specs.flatMap((spec): ProbedContainer[] => {
     const running = observed.containers.find(({ name, state }) => name === spec.name && state === 'running')
@@ -15,7 +15,7 @@ export function probedPod(worker: PodWorker, hostIps: readonly string[]): Probed
     return [{ name: spec.name, containerId: running.id, startedAtMs, spec, adopted }]
   })
   const podIps = pod.spec.hostNetwork ? hostIps : (observed.sandboxes[0]?.ips ?? [])
-  return { pod: ref, podIps, ending: worker.stage === 'ending', containers }
+  return { pod: ref, podIps, ending: state.stage === 'ending', containers }
 }
 
 /**

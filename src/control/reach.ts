@@ -15,7 +15,7 @@ import { dialPod } from './port-dialer.ts'
 
 /** A pod as far as reaching into it needs to know it. */
 interface ReachedPod {
-  readonly observed: ObservedPod
+  readonly state: { readonly observed: ObservedPod }
   restart(containers: readonly string[] | undefined): readonly string[]
 }
 
@@ -58,7 +58,7 @@ export class Reach {
 
   dial(uid: PodUid, port: number): Promise<Socket> {
     const { podSandboxStatus } = this.#options.client.runtime
-    return dialPod(this.#pod(uid).observed, port, { dialers: this.#dialers, podSandboxStatus })
+    return dialPod(this.#pod(uid).state.observed, port, { dialers: this.#dialers, podSandboxStatus })
   }
 
   restart(uid: PodUid, containers: readonly string[] | undefined): readonly string[] {

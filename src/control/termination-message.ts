@@ -1,3 +1,4 @@
+import type { Logger } from '../base/logger.ts'
 import type { PodRef } from '../pod/ids.ts'
 import type { ObservedContainer } from '../pod/observed.ts'
 import { readContainerFacts } from '../translate/labels.ts'
@@ -8,7 +9,7 @@ import type { PodHost } from './pod-host.ts'
  * a failure, the end of its log; else the runtime's message
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` getTerminationMessage, Kubernetes 1.36).
  */
-export async function readTerminationMessage(
+async function readTerminationMessage(
   host: Pick<PodHost, 'volumes' | 'logs'>,
   ref: PodRef,
   container: ObservedContainer,
@@ -23,4 +24,19 @@ export async function readTerminationMessage(
   if (facts.terminationMessagePolicy !== 'FallbackToLogsOnError' || !failed) return container.message
   const tail = await host.logs.tail(ref, container.name, container.restartCount)
   return container.message === '' ? tail : `${container.message}: ${tail}`
+}
+
+/** The same, and the runtime's message alone where the host's files can't be read; never rejects. */
+export async function readEndMessage(
+  { host, logger }: { readonly host: Pick<PodHost, 'volumes' | 'logs'>; readonly logger: Logger },
+  ref: PodRef,
+  container: ObservedContainer,
+): Promise<string> {
+  try {
+    return await readTerminationMessage(host, ref, container)
+  } catch (error) {
+    const { name: pod, uid } = ref
+    logger.warn({ pod, uid, container: container.name, err: error }, 'termination message unreadable')
+    return container.message
+  }
 }

@@ -34,8 +34,8 @@ export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSig
 }
 
 async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<void> {
-  if (worker.stage !== 'active' || worker.isOver) return
-  for (const { name, emptyDir } of worker.pod.spec.volumes) {
+  if (worker.state.stage !== 'active' || worker.state.isOver) return
+  for (const { name, emptyDir } of worker.state.pod.spec.volumes) {
     if (emptyDir?.sizeLimit === undefined || emptyDir.medium !== '') continue
     const limitBytes = quantityValue(emptyDir.sizeLimit)
     if (limitBytes <= 0 || (await measure(worker.ref.uid, name)) <= limitBytes) continue

@@ -1,0 +1,79 @@
+import type { PodFacts, ProbeVerdicts } from '../decide/pod-facts.ts'
+import type { BackoffLimits } from '../decide/restart-policy.ts'
+import { endingDeadlineMs } from '../decide/termination-order.ts'
+import { podManifestHash } from '../pod/hash.ts'
+import { computeSpecHash } from './config-hash.ts'
+import type { PodContext } from './pod-context.ts'
+import type { PodState } from './pod-state.ts'
+
+/** What a pass of a pod's worker takes from its surroundings. */
+export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
+  readonly probes: ProbeVerdicts
+  readonly limits: BackoffLimits
+  /** Whether this runtime handler can make mounts read-only all the way down. */
+  readonly recursiveReadOnly: (runtimeHandler: string) => boolean
+  /** Whether all is known that pods refer to: what isn't there now is missing, and not just not read yet. */
+  readonly objectsKnown: () => boolean
+}
+
+/** What a pass decides by. */
+export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
+  const { host, objectsKnown, probes, limits, clock } = deps
+  const { pod, observed, fresh, holds, resizeRefusal } = state
+  return {
+    ...state.restartFacts,
+    probes,
+    specHash: (container) => {
+      const running = observed.containers.find(({ name }) => name === container.name)?.specHash
+      return computeSpecHash({ host, pod, container, running, objectsKnown: objectsKnown() })
+    },
+    imageReady: (container) => fresh.has(container.image),
+    holds,
+    resizeRefusal,
+    nowMs: clock.wallMs(),
+    limits,
+  }
+}
+
+/** What the actions of a pass are carried out with. */
+export function makePodContext(
+  deps: PodPassDeps,
+  state: PodState,
+  pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'onContainersStopped'>,
+): PodContext {
+  const { host, images, events, clock, logger, recursiveReadOnly } = deps
+  const { memory, ref, observed, holds, fresh } = state
+  const { ending, classes, manifest } = memory.record
+  const runtimeHandler = classes?.runtimeHandler ?? ''
+  return {
+    ...pass,
+    ref,
+    pod: state.classedPod,
+    runtimeHandler,
+    recursiveReadOnly: recursiveReadOnly(runtimeHandler),
+    manifestHash: podManifestHash(manifest),
+    observed,
+    host,
+    images,
+    events,
+    clock,
+    logger,
+    deadlineMs: ending === undefined ? undefined : endingDeadlineMs(ending, clock.wallMs()),
+    charge: async (action) => {
+      memory.charge(action)
+      await memory.save('required')
+    },
+    claimPreStop: (id) => memory.claimPreStop(id, state.observed),
+    hold: (key, hold) => {
+      holds.set(key, hold)
+    },
+    noteFresh: (image) => {
+      fresh.add(image)
+    },
+    takeFresh: (image) => fresh.delete(image),
+    appliedPod: () => state.appliedPod,
+    noteResized: ({ container: { id, name }, to }) =>
+      memory.changeContainer(name, { resized: { containerId: id, resources: to } }),
+    sandbox: undefined,
+  }
+}

@@ -1,0 +1,140 @@
+import type { Admission } from '../decide/admit-pod.ts'
+import { hasFinished } from '../decide/compute-pod-actions.ts'
+import type { Waiting } from '../decide/pod-action.ts'
+import { goesAwayAfter } from '../decide/pod-ending.ts'
+import type { Hold } from '../decide/pod-facts.ts'
+import { growsRequests, podAsApplied, selectResizes } from '../decide/resize.ts'
+import type { ResizeRefusal, ResizeState } from '../decide/resize.ts'
+import type { PodRef } from '../pod/ids.ts'
+import type { ObservedPod } from '../pod/observed.ts'
+import { withClasses } from '../pod/pod-classes.ts'
+import type { PodRecord } from '../pod/pod-record.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { PodMemory } from './pod-memory.ts'
+
+/**
+ * Where a pod stands:
+ *
+ *     waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone
+ *        └──────────────────end────────────▲
+ *
+ * `stopped`: nothing of it runs and its ports are free, so that its successor may start.
+ */
+export type PodStage = 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
+
+/** What a worker begins with. */
+export interface NewWorker {
+  readonly record: PodRecord
+  readonly pod: Pod
+  /** The record stands on disk already. */
+  readonly saved: boolean
+  readonly observed?: ObservedPod
+  /** Images that were pulled a moment ago for this pod. */
+  readonly pulled?: ReadonlySet<string>
+}
+
+/** What is known of one pod, and what follows from that. Its worker alone changes it. */
+export class PodState {
+  readonly ref: PodRef
+  readonly memory: PodMemory
+  /** What isn't tried again for now, by container. */
+  readonly holds = new Map<string, Hold>()
+  /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
+  readonly fresh: Set<string>
+  pod: Pod
+  stage: PodStage
+  admission: Admission | undefined
+  observed: ObservedPod
+  waiting: ReadonlyMap<string, Waiting> = new Map()
+  resize: ResizeState | undefined
+  resizeRefusal: ResizeRefusal | undefined
+  /** Whether it has got to where its containers were started, or wait for something. */
+  isSettled = false
+  /** Why the newest pass failed. */
+  lastError: string | undefined
+
+  constructor(memory: PodMemory, { record, pod, observed, pulled }: NewWorker) {
+    this.memory = memory
+    this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
+    this.pod = pod
+    this.fresh = new Set(pulled)
+    this.stage = record.ending === undefined ? 'waiting' : 'ending'
+    this.observed = observed ?? this.nothing
+  }
+
+  /** What is observed of it while the runtime holds nothing. */
+  get nothing(): ObservedPod {
+    return { ...this.ref, sandboxes: [], containers: [] }
+  }
+
+  get record(): PodRecord {
+    return this.memory.record
+  }
+
+  /** The pod with what its classes added when it was admitted. */
+  get classedPod(): Pod {
+    return withClasses(this.pod, this.record.classes)
+  }
+
+  /** The pod with the resources that its running containers have by now. */
+  get appliedPod(): Pod {
+    return podAsApplied({ ...this.restartFacts, pod: this.classedPod })
+  }
+
+  /** It is ending, and nothing of it will stay. */
+  get goesAway(): boolean {
+    return this.record.ending !== undefined && goesAwayAfter(this.record.ending)
+  }
+
+  /** Whether any of its containers runs, as far as is known. */
+  get hasRunning(): boolean {
+    return this.observed.containers.some((container) => container.state === 'running')
+  }
+
+  /** It failed or finished, and nothing of it will run again. */
+  get hasEnded(): boolean {
+    if (this.record.failed !== undefined) return !this.hasRunning
+    return hasFinished(this.restartFacts)
+  }
+
+  /** Whether it holds no ports and no resources any more: it has ended, and is kept for its status. */
+  get isOver(): boolean {
+    return this.hasEnded && !this.observed.sandboxes.some((sandbox) => sandbox.ready)
+  }
+
+  /** Whether it asks for more than its running containers have. */
+  get wantsToGrow(): boolean {
+    return this.stage === 'active' && selectResizes(this.restartFacts).some((one) => growsRequests(one))
+  }
+
+  /** Why a running container isn't changed as its manifest was; undefined where none waits for that. */
+  get updateProblem(): string | undefined {
+    const waits = ({ name, image }: ContainerSpec): boolean =>
+      this.observed.containers.some(
+        (container) => container.name === name && container.state === 'running' && container.image !== image,
+      )
+    const { initContainers, containers } = this.pod.spec
+    const spec = [...initContainers, ...containers].find((each) => waits(each) && this.holds.has(each.name))
+    return spec === undefined ? undefined : this.holds.get(spec.name)?.waiting.message
+  }
+
+  get restartFacts() {
+    const { containers: history, restartRequested, restartAll } = this.record
+    return {
+      pod: this.pod,
+      observed: this.observed,
+      history,
+      restartRequested: new Set(restartRequested),
+      restartAll: new Set(restartAll),
+    }
+  }
+
+  /** By when it must be through, by the wall clock; undefined where nothing says, or it is. */
+  get activeDeadlineMs(): number | undefined {
+    const seconds = this.pod.spec.activeDeadlineSeconds
+    const { startedAtMs } = this.record
+    if (seconds === undefined || startedAtMs === undefined || this.hasEnded) return undefined
+    return startedAtMs + seconds * 1000
+  }
+}

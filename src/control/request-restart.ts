@@ -1,0 +1,28 @@
+import { PoddError } from '../base/errors.ts'
+import { selectRestarts } from '../decide/restart-request.ts'
+import type { PodState } from './pod-state.ts'
+
+/**
+ * Takes down that these containers are to be made anew (all but init containers that are through, where none is
+ * named), at once and without charging their backoff, whatever the restart policy says of ended ones. Gives their
+ * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run.
+ */
+export function requestRestart(state: PodState, wanted: readonly string[] | undefined): readonly string[] {
+  const { memory, ref, holds } = state
+  const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
+  if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is ending`)
+  if (state.hasEnded) throw refuse(`pod ${ref.name} has finished`)
+  if (state.stage !== 'active') throw refuse(`pod ${ref.name} does not run yet`)
+  const choice = selectRestarts(state.restartFacts, wanted)
+  if ('refused' in choice) {
+    throw refuse(
+      choice.why === 'runs-once'
+        ? `container ${choice.refused} of pod ${ref.name} is an init container, which runs once`
+        : `container ${choice.refused} is not valid for pod ${ref.name}`,
+    )
+  }
+  for (const container of choice.names) holds.delete(container)
+  const restartRequested = [...new Set([...(memory.record.restartRequested ?? []), ...choice.ids])]
+  memory.change({ restartRequested })
+  return choice.names
+}
