@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
-import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 const sh = (script: string) => ({
   exec: {
@@ -45,6 +45,43 @@ describePodd(
         'stop ends',
       ])
       expect(words.slice(-3)).toEqual(['stop begins', 'stop ends', 'end'])
+    })
+
+    it.concurrent('starts a container only when postStart of the one before has ended', async () => {
+      const podd = rig()
+      const lifecycle = { postStart: sh('say hook begins; sleep 1; say hook ends') }
+      const env = [{ name: 'LOG', value: 'queue' }]
+      podd.drop(
+        'queue',
+        podOf('queue', podd.shared, [
+          shellContainer('first', 'queue', 'stay', { lifecycle, env }),
+          shellContainer('second', 'queue', 'say second; stay'),
+        ]),
+      )
+      await podd.untilReady('queue')
+      await podd.untilLine('queue', / second$/u)
+      expect(wordsOf(podd.lines('queue'))).toEqual(['hook begins', 'hook ends', 'second'])
+    })
+
+    it.concurrent('starts nothing more of a pod that is removed while it initializes', async () => {
+      const podd = rig()
+      const setup = `trap 'say term; sleep 1; say over; exit 0' TERM; say setup; sleep 1000 & wait`
+      podd.drop(
+        'early',
+        podOf('early', podd.shared, [shellContainer('main', 'early', 'say main; stay')], {
+          spec: {
+            terminationGracePeriodSeconds: 20,
+            initContainers: [
+              shellContainer('setup', 'early', setup),
+              shellContainer('next', 'early', 'say next'),
+            ],
+          },
+        }),
+      )
+      await podd.untilLine('early', / setup$/u)
+      podd.removeManifest('early')
+      await podd.untilGone('early')
+      expect(wordsOf(podd.lines('early'))).toEqual(['setup', 'term', 'over'])
     })
 
     it.concurrent('kills a container whose postStart fails, and does not tell what the hook said', async () => {

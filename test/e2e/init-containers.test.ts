@@ -141,6 +141,62 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(wordsOf(podd.lines('reverse'))).toEqual(['main', 'three', 'two', 'one'])
   })
 
+  it.concurrent('begins anew with the init containers in a new sandbox', async () => {
+    const podd = rig()
+    podd.drop(
+      'anew',
+      podOf('anew', podd.shared, [shellContainer('main', 'anew', 'say main; stay')], {
+        spec: {
+          initContainers: [
+            shellContainer('first', 'anew', 'say first'),
+            shellContainer('proxy', 'anew', 'say proxy; stay', sidecar),
+            shellContainer('second', 'anew', 'say second'),
+          ],
+        },
+      }),
+    )
+    const before = await podd.untilReady('anew')
+    const known = [...(before.status.initContainerStatuses ?? []), ...(before.status.containerStatuses ?? [])]
+    const containers = known.map(({ containerID }) => containerID?.replace('containerd://', ''))
+    const [box = ''] = podd.containerIds(before.metadata.uid).filter((id) => !containers.includes(id))
+    process.kill(podd.pidOf(box), 'SIGKILL')
+    const after = await podd.untilPod(
+      'anew',
+      'its second life',
+      (pod) =>
+        conditionOf(pod, 'Ready') === 'True' &&
+        ['first', 'proxy', 'second', 'main'].every((name) => containerOf(pod, name).restartCount === 1),
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    const said = wordsOf(podd.lines('anew')).filter((word) => word !== 'end')
+    expect(said).toEqual(['first', 'proxy', 'second', 'main', 'first', 'proxy', 'second', 'main'])
+  })
+
+  it.concurrent('starts an ephemeral container while an init container still runs', async () => {
+    const podd = rig()
+    const pod = (ephemeralContainers: readonly object[]) =>
+      podOf('helped', podd.shared, [shellContainer('main', 'helped', 'say main; stay')], {
+        spec: {
+          initContainers: [
+            shellContainer('stuck', 'helped', 'say stuck; until [ -e /kept/go ]; do sleep 0.1; done', {
+              volumeMounts: [{ name: 'kept', mountPath: '/kept' }],
+            }),
+          ],
+          ephemeralContainers,
+        },
+        volumes: [{ name: 'kept', emptyDir: {} }],
+      })
+    podd.drop('helped', pod([]))
+    await podd.untilLine('helped', / stuck$/u)
+    const helper = shellContainer('helper', 'helped', 'say helper; touch /kept/go; exit 1', {
+      volumeMounts: [{ name: 'kept', mountPath: '/kept' }],
+    })
+    podd.drop('helped', pod([helper]))
+    await podd.untilReady('helped')
+    await podd.untilLine('helped', / main$/u)
+    expect(wordsOf(podd.lines('helped'))).toEqual(['stuck', 'helper', 'main'])
+  })
+
   it.concurrent('runs all preStop hooks at once, before anything ends', async () => {
     const podd = rig()
     const hooked = (name: string, fields: object = {}) => {

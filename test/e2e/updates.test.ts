@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
-import { otherShell } from '../support/podd-program.ts'
+import { otherShell, shell } from '../support/podd-program.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 const missing = 'localhost/podd-test/shell:tpyo'
@@ -122,6 +122,54 @@ describePodd('updates', {}, (rig) => {
     expect(wordsOf(podd.lines('careful'))).toEqual(['old', 'end', 'new'])
     const { stderr } = await podd.cli('get', 'pods')
     expect(stderr).not.toContain('careful')
+  })
+
+  it.concurrent('keeps the old pod running while the host has no room for the new one', async () => {
+    const podd = rig()
+    const pod = (word: string, cpu: string) =>
+      shellPod('modest', podd.shared, `say ${word}; stay`, {
+        container: { resources: { requests: { cpu } } },
+      })
+    podd.drop('modest', pod('old', '10m'))
+    const before = await podd.untilReady('modest')
+    podd.drop('modest', pod('new', '5000'))
+    await podd.untilNote(/modest\.yaml.*the old one keeps running.*cpu/iu)
+    const still = await podd.untilReady('modest')
+    expect(still.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(still, 'main').restartCount).toBe(0)
+    podd.drop('modest', pod('new', '20m'))
+    await podd.untilLine('modest', / new$/u)
+    expect(wordsOf(podd.lines('modest'))).toEqual(['old', 'end', 'new'])
+  })
+
+  it.concurrent('counts crashes and failed pulls apart, and forgets both when the manifest changes', async () => {
+    const podd = rig()
+    const pod = (image: string) =>
+      podOf('mended', podd.shared, [
+        shellContainer('crash', 'mended', `say crash; exit 1`, { image: image === missing ? shell : image }),
+        shellContainer('pull', 'mended-pull', 'say up; stay', { image }),
+      ])
+    podd.drop('mended', pod(missing))
+    const waiting = await podd.untilPod(
+      'mended',
+      'both backoffs',
+      (now) =>
+        containerOf(now, 'crash').state.waiting?.reason === 'CrashLoopBackOff' &&
+        containerOf(now, 'pull').state.waiting?.reason === 'ImagePullBackOff',
+    )
+    expect(containerOf(waiting, 'pull').restartCount).toBe(0)
+    const crashed = podd.lines('mended').length
+    const { lastState } = containerOf(waiting, 'crash')
+    podd.drop('mended', pod(otherShell))
+    await podd.until(
+      'both again',
+      () => podd.lines('mended').length > crashed && podd.lines('mended-pull').length > 0,
+    )
+    const again = Number(podd.lines('mended')[crashed]?.split(' ')[0])
+    const before = Number(podd.lines('mended')[crashed - 1]?.split(' ')[0])
+    // The second crash earns ten seconds, and any further one more.
+    expect(lastState.terminated?.exitCode).toBe(1)
+    expect(again - before).toBeLessThan(9.5)
   })
 
   it.concurrent('lets a replaced pod have its grace, and starts the new one right after', async () => {
