@@ -143,7 +143,8 @@ function sendRequest(
     'content-type': 'application/grpc',
     te: 'trailers',
     'user-agent': request.userAgent,
-    'grpc-timeout': `${request.timeoutMs}m`,
+    // At most eight digits.
+    'grpc-timeout': `${Math.min(request.timeoutMs, 99_999_999)}m`,
   })
   stream.on('response', (headers) => (head = headers))
   stream.on('trailers', (headers) => (trailers = headers))

@@ -1,5 +1,5 @@
 import { createServer as createHttp2Server } from 'node:http2'
-import type { ServerHttp2Stream } from 'node:http2'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { fileURLToPath } from 'node:url'
 import { Server, ServerCredentials, status } from '@grpc/grpc-js'
 import type { Metadata, handleUnaryCall } from '@grpc/grpc-js'
@@ -82,6 +82,22 @@ describe('a health service', () => {
     await probe(port, { service: 'orders' })
     expect(asked[0]?.request).toEqual({ service: 'orders' })
     expect(String(asked[0]?.metadata.get('user-agent')[0])).toBe('kube-probe/1.36')
+  })
+
+  it.each([
+    [2_000, '2000m'],
+    [200_000_000, '99999999m'],
+  ])('is told of a timeout of %i ms in the eight digits that gRPC has for it', async (timeoutMs, told) => {
+    const server = createHttp2Server()
+    const timeouts: unknown[] = []
+    server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+      timeouts.push(headers['grpc-timeout'])
+      // HealthCheckResponse { status: SERVING }
+      replyWith(stream, Buffer.from([0, 0, 0, 0, 2, 8, 1]))
+    })
+    const port = await closing(listen(server, '127.0.0.1'))
+    expect(await probe(port, { timeoutMs })).toMatchObject({ result: 'success' })
+    expect(timeouts).toEqual([told])
   })
 
   it('on IPv6 is found', async () => {
