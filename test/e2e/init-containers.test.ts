@@ -158,8 +158,8 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     const before = await podd.untilReady('anew')
     const known = [...(before.status.initContainerStatuses ?? []), ...(before.status.containerStatuses ?? [])]
     const containers = known.map(({ containerID }) => containerID?.replace('containerd://', ''))
-    const [box = ''] = podd.containerIds(before.metadata.uid).filter((id) => !containers.includes(id))
-    process.kill(podd.pidOf(box), 'SIGKILL')
+    const box = podd.containerIds(before.metadata.uid).find((id) => !containers.includes(id))
+    process.kill(podd.pidOf(box ?? ''), 'SIGKILL')
     const after = await podd.untilPod(
       'anew',
       'its second life',

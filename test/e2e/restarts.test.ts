@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { processesOf } from '../support/podd-leftovers.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -269,7 +270,61 @@ describePodd('restarts', { config }, (rig) => {
     expect(podd.lines('once-7')).toHaveLength(1)
     expect(wordsOf(podd.lines('overdue'))).toEqual(['start', 'end'])
   })
+
+  it('after a reboot, runs what ran, and nothing that had finished', async () => {
+    const podd = rig()
+    podd.drop(
+      'lasting',
+      podOf('lasting', podd.shared, [shellContainer('main', 'lasting', 'say main; stay')], {
+        spec: {
+          initContainers: [
+            shellContainer('setup', 'lasting', 'say setup'),
+            shellContainer('proxy', 'lasting', 'say proxy; stay', { restartPolicy: 'Always' }),
+          ],
+        },
+      }),
+    )
+    podd.drop(
+      'only-once',
+      shellPod('only-once', podd.shared, 'say start; stay', { spec: { restartPolicy: 'Never' } }),
+    )
+    const [before] = await Promise.all([podd.untilReady('lasting'), podd.untilReady('only-once')])
+    await podd.untilLine('lasting', / main$/u)
+    await podd.untilLine('only-once', / start$/u)
+    const over = ['retry', 'once-0', 'once-7', 'overdue', 'messages', 'rules']
+    const seen = async () => Promise.all(over.map(async (name) => outcomeOf(podd, name)))
+    const finished = await seen()
+    await powerCut(podd)
+    await podd.startDaemon()
+    const after = await podd.untilPod(
+      'lasting',
+      'its second life',
+      (pod) =>
+        conditionOf(pod, 'Ready') === 'True' &&
+        ['setup', 'proxy', 'main'].every((name) => containerOf(pod, name).restartCount === 1),
+    )
+    expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(wordsOf(podd.lines('lasting'))).toEqual(['setup', 'proxy', 'main', 'setup', 'proxy', 'main'])
+    // It was cut off, and may not run again.
+    const once = await podd.untilPhase('only-once', 'Failed')
+    expect(containerOf(once, 'main').restartCount).toBe(0)
+    expect(await seen()).toEqual(finished)
+    expect(podd.lines('retry')).toHaveLength(3)
+    expect(podd.lines('once-0')).toHaveLength(1)
+    expect(wordsOf(podd.lines('only-once'))).toEqual(['start'])
+  })
 })
+
+/** As after a power cut: nothing runs any more, and the disk is as it was. */
+async function powerCut(podd: PoddRig): Promise<void> {
+  await podd.stopDaemon('SIGKILL')
+  process.kill(podd.containerdPid, 'SIGKILL')
+  await podd.until('the end of all', () => {
+    const left = processesOf(podd.places)
+    for (const pid of left) process.kill(pid, 'SIGKILL')
+    return left.length === 0
+  })
+}
 
 async function outcomeOf(podd: PoddRig, name: string) {
   const pod = await podd.findPod(name)

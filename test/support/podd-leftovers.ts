@@ -46,7 +46,7 @@ export async function removeLeftovers(places: PoddPlaces): Promise<void> {
 }
 
 /** The daemon, containerd and its shims by their arguments, containers by their cgroup. */
-function processesOf({ folder, cgroupRoot }: PoddPlaces): number[] {
+export function processesOf({ folder, cgroupRoot }: PoddPlaces): number[] {
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
   return pids.filter((pid) => {
     if (pid === process.pid) return false
