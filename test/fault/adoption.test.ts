@@ -2,6 +2,7 @@ import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
+import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -191,6 +192,29 @@ describePodd('podd is restarted', { config }, (rig) => {
     )
     expect(after.metadata.uid).toBe(pod.metadata.uid)
     expect(containerOf(after, 'main').lastState.terminated?.exitCode).toBe(137)
+  })
+
+  it('asks no container again whether it has started up, also in a pod that is not ready', async () => {
+    const podd = rig()
+    const ask = { exec: { command: ['sh', '-c', 'echo 0 asked >>/shared/half-asked'] }, periodSeconds: 1 }
+    const readinessProbe = { exec: { command: ['false'] }, periodSeconds: 1 }
+    const container = { startupProbe: ask, readinessProbe }
+    podd.drop('half', shellPod('half', podd.shared, 'say start; stay', { container }))
+    const pod = await podd.untilPod('half', 'its start', (now) => containerOf(now, 'main').started === true)
+    const record = join(podd.rootDir, 'records', `${pod.metadata.uid}.json`)
+    await podd.until('its record', () => readFileSync(record, 'utf8').includes('"startedUp"'))
+    await podd.restartDaemon('SIGKILL')
+    const reports = () =>
+      podd.get<readonly ProbeReportObject[]>('/podd/v1/namespaces/default/pods/half/probes')
+    await podd.until('its readiness probe', async () =>
+      (await reports()).some(({ probe, counts }) => probe === 'readiness' && counts.failure > 0),
+    )
+    expect(await podd.findPod('half')).toMatchObject({
+      status: { containerStatuses: [{ name: 'main', started: true, ready: false, restartCount: 0 }] },
+    })
+    expect(wordsOf(podd.lines('half-asked'))).toEqual(['asked'])
+    podd.removeManifest('half')
+    await podd.untilGone('half')
   })
 
   it.each(['SIGTERM', 'SIGKILL'] as const)(
