@@ -74,7 +74,10 @@ function deriveState(
     return { running: startedAtMs === undefined ? {} : { startedAt: formatTime(startedAtMs) } }
   }
   const waiting = facts.waiting.get(spec.name)
-  if (waiting !== undefined) return { waiting: { reason: waiting.reason, message: waiting.message } }
+  // What ended waits for nothing any more where the pod ends, or has failed.
+  const isLast = view.kind === 'ended' && (facts.record.ending ?? facts.record.failed) !== undefined
+  if (waiting !== undefined && !isLast)
+    return { waiting: { reason: waiting.reason, message: waiting.message } }
   const startsAnew =
     isReset(new Set(facts.record.restartAll), view) && !isBeingReset(facts.observed, facts.record.restartAll)
   if (view.kind === 'ended' && !startsAnew) return { terminated: terminatedState(facts, view.end) }

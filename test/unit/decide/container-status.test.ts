@@ -181,6 +181,23 @@ describe('a container that has ended', () => {
     })
   })
 
+  it.each([
+    ['failed for good', { failed: { reason: 'DeadlineExceeded', message: '' } }],
+    [
+      'is ending',
+      { ending: { cause: 'removed', reason: '', message: '', requestedAtMs: bornMs, graceSeconds: 30 } },
+    ],
+  ] as const)('waits for nothing any more in a pod that %s', (_what, record) => {
+    const status = statusOf({
+      containers: [exitedContainer('a', 1)],
+      history: { a: { ended: ended('a', 1), endedBefore: ended('a', 7) } },
+      record: { containers: { a: { ended: ended('a', 1), endedBefore: ended('a', 7) } }, ...record },
+      waiting: { a: backoff },
+    })
+    expect(status.state).toEqual({ terminated: terminated(1) })
+    expect(status.lastState).toEqual({ terminated: terminated(7) })
+  })
+
   it('keeps its status when the runtime has forgotten it', () => {
     const status = statusOf({ sandboxes: [], history: { a: { ended: ended('a', 1, { restartCount: 4 }) } } })
     expect(status).toMatchObject({
