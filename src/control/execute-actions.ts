@@ -1,5 +1,6 @@
 import type { PodAction } from '../decide/pod-action.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
+import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { resizeContainers } from './resize-containers.ts'
 import { fetchImage, startContainer } from './start-container.ts'
@@ -17,7 +18,11 @@ type Executors = {
 
 /** What carries out each kind of action. */
 const executors: Executors = {
-  'stop-pod': async (ctx) => {
+  'stop-pod': async (ctx, { reason }) => {
+    if (reason === 'SandboxChanged') {
+      const message = 'Pod sandbox changed, it will be killed and re-created.'
+      recordEvent(ctx, { type: 'Normal', reason, message })
+    }
     await stopPod(ctx)
     return 'done'
   },

@@ -93,7 +93,7 @@ function viewOf(
 /** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
 function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
   const toStart = containersOfNewSandbox(facts, attempt)
-  if (toStart.length === 0) return plan.stopWhatRuns('SandboxChanged')
+  if (toStart.length === 0) return plan.stopWhatRuns('Completed')
   const hold = holdOn(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
   if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
   // A sandbox that died still holds its address and ports until it is stopped.

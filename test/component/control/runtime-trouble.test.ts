@@ -189,6 +189,7 @@ describe('a sandbox', () => {
     expect(rig.fake.sandboxesOf('web').at(-1)?.config.metadata?.attempt).toBe(1)
     expect(rig.container('web').restartCount).toBe(1)
     expect(rig.condition('web', 'PodReadyToStartContainers')).toBe('True')
+    expect(rig.reasons('web').filter((reason) => reason === 'SandboxChanged')).toHaveLength(1)
   })
 
   it('that dies again and again does not make podd spin', async () => {
