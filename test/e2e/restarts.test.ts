@@ -318,7 +318,9 @@ describePodd('restarts', { config }, (rig) => {
 /** As after a power cut: nothing runs any more, and the disk is as it was. */
 async function powerCut(podd: PoddRig): Promise<void> {
   await podd.stopDaemon('SIGKILL')
-  process.kill(podd.containerdPid, 'SIGKILL')
+  const { containerdPid } = podd
+  expect(containerdPid).toBeGreaterThan(0)
+  process.kill(containerdPid, 'SIGKILL')
   await podd.until('the end of all', () => {
     const left = processesOf(podd.places)
     for (const pid of left) process.kill(pid, 'SIGKILL')

@@ -176,7 +176,7 @@ describePodd('updates', {}, (rig) => {
     const podd = rig()
     const pod = (word: string) =>
       shellPod('deaf', podd.shared, `trap '' TERM; say ${word}; while :; do sleep 0.1; say alive; done`, {
-        spec: { terminationGracePeriodSeconds: 3 },
+        spec: { terminationGracePeriodSeconds: 8 },
       })
     podd.drop('deaf', pod('old'))
     await podd.untilReady('deaf')
@@ -188,8 +188,8 @@ describePodd('updates', {}, (rig) => {
     const lastAlive = Number(lines[lines.findIndex((line) => line.endsWith(' new')) - 1]?.split(' ')[0])
     const newAt = saidAt(lines, 'new')
     expect(lastAlive - endingAtSeconds).toBeGreaterThan(2)
-    // Far from instant on a busy machine, but nothing waits for a tick.
-    expect(newAt - lastAlive).toBeLessThan(3)
+    // Far from instant on a busy machine; a kubelet takes over ten seconds.
+    expect(newAt - lastAlive).toBeLessThan(9)
     podd.removeManifest('deaf')
     await podd.untilGone('deaf')
   })
