@@ -70,22 +70,26 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
     expect(await hostState()).toEqual(asMade)
   })
 
-  it('never reaches the host while a folder is swapped for a link, again and again', async () => {
-    await mkdir(`${volume}/spot`)
-    await writeFile(`${volume}/spot/secret`, 'mine')
-    await symlink(`${scratch}/host`, `${volume}/trap`)
-    const swapper = spawn(process.execPath, ['-e', swapperScript, volume], { stdio: 'inherit' })
-    const ended = new Promise((resolve) => swapper.once('close', resolve))
-    try {
-      for (let round = 0; round < 1500; round += 1) await give()
-    } finally {
-      swapper.kill('SIGKILL')
-      await ended
-    }
-    expect(await hostState()).toEqual(asMade)
-  })
+  it(
+    'never reaches the host while a folder is swapped for a link, again and again',
+    { timeout: 60_000 },
+    async () => {
+      await mkdir(`${volume}/spot`)
+      await writeFile(`${volume}/spot/secret`, 'mine')
+      await symlink(`${scratch}/host`, `${volume}/trap`)
+      const swapper = spawn(process.execPath, ['-e', swapperScript, volume], { stdio: 'inherit' })
+      const ended = new Promise((resolve) => swapper.once('close', resolve))
+      try {
+        for (let round = 0; round < 500; round += 1) await give()
+      } finally {
+        swapper.kill('SIGKILL')
+        await ended
+      }
+      expect(await hostState()).toEqual(asMade)
+    },
+  )
 
-  it('says so where folders are nested beyond reason', async () => {
+  it('says so where folders are nested beyond reason', { timeout: 60_000 }, async () => {
     await mkdir(`${volume}/${Array.from({ length: 600 }, () => 'd').join('/')}`, { recursive: true })
     await expect(give()).rejects.toThrow('its folders are nested more than 512 levels deep')
   })
