@@ -138,6 +138,11 @@ const sections: readonly {
         'The path of a subPathExpr cannot be made from the environment, or leads out of its volume.',
         'See the event.',
       ),
+      entry(
+        'USER_RANGE',
+        'A pod with `hostUsers: false` could get no users of its own.',
+        'Remove `user-range` in its folder below the root directory, or some pods.',
+      ),
       entry('POD_HOSTNAME_TOO_LONG', 'A host name has more than 64 characters.', 'Shorten it.'),
       entry('HOOK_FAILED', 'A lifecycle hook failed.', 'See the event.'),
       entry(

@@ -219,6 +219,9 @@ export const supportTests: Readonly<Record<string, readonly string[]>> = {
   'pod-fields: see the processes and the shared memory of the host where they ask for it': [
     'PodSpec: hostIPC hostPID',
   ],
+  'user-namespaces: are nobody’s on the host where the runtime can, and refused by name where it can’t': [
+    'PodSpec: hostUsers',
+  ],
   'resources: gives a pod the handler, the overhead and the priority of its classes': [
     'PodSpec: runtimeClassName priorityClassName',
     'RuntimeClass: apiVersion kind metadata handler overhead',

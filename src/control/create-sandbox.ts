@@ -70,5 +70,6 @@ async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri
     dns: dns.config,
     clusterDomain: '',
     resources: host.resources,
+    userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
   })
 }

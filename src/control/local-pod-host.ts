@@ -25,6 +25,7 @@ import {
   readTerminationLog,
   removeTerminationLog,
 } from '../volumes/termination-log.ts'
+import { claimUserRange } from '../volumes/user-range.ts'
 import type { PodCgroups, PodVolumes } from './pod-host.ts'
 
 /** The pods' folders under `<root-dir>/pods`. */
@@ -64,6 +65,7 @@ export function createPodVolumes(options: {
       readTerminationLog({ rootDir, uid, container, restartCount }),
     removeTerminationLog: (uid, container, restartCount) =>
       removeTerminationLog({ rootDir, uid, container, restartCount }),
+    userRange: (uid) => claimUserRange(rootDir, uid),
     teardown: (uid) => teardownVolumes(rootDir, uid),
   }
 }

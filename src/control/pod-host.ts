@@ -8,6 +8,7 @@ import type { ResolvConf } from '../translate/dns.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
 import type { SecurityFacts } from '../translate/security-context.ts'
 import type { ResourceList } from '../translate/spec-view.ts'
+import type { UserRange } from '../translate/user-namespace.ts'
 import type { SubPathMount } from '../volumes/sub-path.ts'
 
 type Call<Request, Reply> = (
@@ -62,6 +63,8 @@ export interface PodVolumes {
   /** What a container wrote there, at most 4096 bytes; empty where it wrote nothing. */
   readTerminationLog(uid: PodUid, container: string, restartCount: number): Promise<string>
   removeTerminationLog(uid: PodUid, container: string, restartCount: number): Promise<void>
+  /** The host's users that are the pod's own; the same at each call. */
+  userRange(uid: PodUid): UserRange
   /** Unmounts and removes all of it. */
   teardown(uid: PodUid): Promise<void>
 }

@@ -176,6 +176,7 @@ async function buildContainerConfig(
   const resolved = { pod, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
   const environment = await gatherEnvironment(host, resolved)
   const subPaths = await bindSubPaths(host, resolved, environment)
+  const userRange = pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined
   return toContainerConfig({
     pod,
     uid: ref.uid,
@@ -195,9 +196,11 @@ async function buildContainerConfig(
       resolvConfPath,
       terminationLogPath,
       selinux: host.selinux,
+      userRange,
     }),
     resources: host.resources,
     security: host.security,
+    userRange,
     targetContainerId: findTarget(ctx, containerView.targetContainerName),
   })
 }

@@ -61,6 +61,13 @@ function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
   if (spec.volumes.some(({ image }) => image !== undefined)) {
     needs.push({ field: 'volumes.image', from: 'containerd 2.1', has: (runtime) => runtime.imageVolumes })
   }
+  if (spec.hostUsers === false) {
+    needs.push({
+      field: 'spec.hostUsers: false',
+      from: 'containerd 2.0 with runc 1.2 or crun 1.9',
+      has: (_runtime, handler) => handler?.userNamespaces === true,
+    })
+  }
   const wantsRecursive = allContainers(spec).some(({ volumeMounts }) =>
     volumeMounts.some(({ recursiveReadOnly }) => recursiveReadOnly === 'Enabled'),
   )

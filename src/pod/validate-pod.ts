@@ -59,6 +59,11 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
       'ShareProcessNamespace and HostPID cannot both be enabled',
     )
   }
+  for (const field of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
+    if (spec.hostUsers === false && spec[field]) {
+      issues.forbidden([...path, field], 'may not be true when `hostUsers` is false')
+    }
+  }
   validateNetwork(spec, path, issues)
   validatePodResources(spec, [...path, 'resources'], issues)
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)

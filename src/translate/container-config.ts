@@ -9,6 +9,7 @@ import type { ResourceFacts } from './resources.ts'
 import { containerSecurityContext } from './security-context.ts'
 import type { ImageUser, SecurityFacts } from './security-context.ts'
 import type { ContainerView, PodView } from './spec-view.ts'
+import type { UserRange } from './user-namespace.ts'
 
 /** A container of a pod and all that was found out for it. */
 export interface ContainerInput {
@@ -29,6 +30,8 @@ export interface ContainerInput {
   readonly mounts: readonly cri.MountInput[]
   readonly resources: ResourceFacts
   readonly security: SecurityFacts
+  /** Of a pod with users of its own. */
+  readonly userRange?: UserRange | undefined
   /** The container whose processes an ephemeral container sees. */
   readonly targetContainerId?: string | undefined
   /** Set when the pod is already ending. */
@@ -67,6 +70,7 @@ export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInp
         imageUser: input.imageUser,
         facts: input.security,
         targetContainerId: input.targetContainerId,
+        userRange: input.userRange,
       }),
     },
   }

@@ -1,6 +1,8 @@
 import { PoddError } from '../base/errors.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { ContainerView, VolumeMountView } from './spec-view.ts'
+import { idMappings } from './user-namespace.ts'
+import type { UserRange } from './user-namespace.ts'
 
 /** A volume of a pod as it lies on the host, ready to be mounted. */
 export interface HostVolume {
@@ -43,11 +45,14 @@ export function containerMounts(input: {
   readonly terminationLogPath: string | undefined
   /** SELinux is on. */
   readonly selinux: boolean
+  /** Of a pod with users of its own: what belongs to root on the host belongs to the pod's root in it. */
+  readonly userRange?: UserRange | undefined
 }): readonly cri.MountInput[] {
   const { container, etcHostsPath, resolvConfPath, terminationLogPath, selinux } = input
   const mounts = container.volumeMounts.map((mount, index) => volumeMount(mount, index, input))
+  const mapped = input.userRange === undefined ? undefined : idMappings(input.userRange)
   const hasOwn = (path: string): boolean => mounts.some(({ containerPath }) => containerPath === path)
-  return [
+  const all: readonly cri.MountInput[] = [
     ...mounts,
     ...(etcHostsPath === undefined || hasOwn('/etc/hosts')
       ? []
@@ -73,6 +78,12 @@ export function containerMounts(input: {
           },
         ]),
   ]
+  return mapped === undefined ? all : all.map((mount) => withMappings(mount, mapped))
+}
+
+/** The runtime maps an image's files itself. */
+function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
+  return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
 }
 
 function volumeMount(

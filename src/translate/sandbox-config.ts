@@ -8,6 +8,7 @@ import { sandboxResources } from './resources.ts'
 import type { ResourceFacts } from './resources.ts'
 import { sandboxSecurityContext } from './security-context.ts'
 import type { PodSpecView, PodView } from './spec-view.ts'
+import type { UserRange } from './user-namespace.ts'
 
 /** A pod and all that its sandbox needs to be told of this host. */
 export interface SandboxInput {
@@ -27,6 +28,8 @@ export interface SandboxInput {
   /** Empty where there is no cluster DNS. */
   readonly clusterDomain: string
   readonly resources: ResourceFacts
+  /** Of a pod with users of its own. */
+  readonly userRange?: UserRange | undefined
 }
 
 /**
@@ -49,7 +52,7 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
     annotations: sandboxAnnotations({ pod, manifestHash }),
     linux: {
       cgroupParent: input.cgroupParent,
-      securityContext: sandboxSecurityContext(spec),
+      securityContext: sandboxSecurityContext(spec, input.userRange),
       sysctls: Object.fromEntries(
         (spec.securityContext?.sysctls ?? []).map(({ name, value }) => [normalSysctl(name), value]),
       ),

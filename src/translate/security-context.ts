@@ -1,6 +1,8 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { SecurityContext } from '../pod/schema/container-schema.ts'
 import { allContainers } from './spec-view.ts'
+import { userNamespace } from './user-namespace.ts'
+import type { UserRange } from './user-namespace.ts'
 import type {
   AppArmorProfile,
   Capabilities,
@@ -77,11 +79,15 @@ export function effectiveSecurityContext(
 }
 
 /** `pkg/kubelet/kuberuntime/util/util.go`, NamespacesForPod (1.36). */
-export function namespaceOptions(spec: PodSpecView): cri.NamespaceOptionInput {
+export function namespaceOptions(
+  spec: PodSpecView,
+  userRange: UserRange | undefined,
+): cri.NamespaceOptionInput {
   return {
     network: spec.hostNetwork ? 'NODE' : 'POD',
     ipc: spec.hostIPC ? 'NODE' : 'POD',
     pid: spec.hostPID ? 'NODE' : spec.shareProcessNamespace ? 'POD' : 'CONTAINER',
+    ...(userRange === undefined ? {} : { usernsOptions: userNamespace(userRange) }),
   }
 }
 
@@ -99,10 +105,13 @@ export function hasPrivilegedContainer(spec: PodSpecView): boolean {
  * profile, whatever the pod asks for its containers
  * (`kuberuntime_sandbox.go`, generatePodSandboxLinuxConfig, 1.36).
  */
-export function sandboxSecurityContext(spec: PodSpecView): cri.LinuxSandboxSecurityContextInput {
+export function sandboxSecurityContext(
+  spec: PodSpecView,
+  userRange?: UserRange,
+): cri.LinuxSandboxSecurityContextInput {
   const pod = spec.securityContext
   return {
-    namespaceOptions: namespaceOptions(spec),
+    namespaceOptions: namespaceOptions(spec, userRange),
     privileged: hasPrivilegedContainer(spec),
     seccomp: { profileType: 'RuntimeDefault' },
     supplementalGroups: podGroups(pod),
@@ -123,11 +132,12 @@ export function containerSecurityContext(input: {
   readonly imageUser: ImageUser
   readonly facts: SecurityFacts
   readonly targetContainerId?: string | undefined
+  readonly userRange?: UserRange | undefined
 }): cri.LinuxContainerSecurityContextInput {
   const { spec, container, imageUser, facts, targetContainerId } = input
   const pod = spec.securityContext
   const effective = effectiveSecurityContext(pod, container.securityContext)
-  const namespaces = namespaceOptions(spec)
+  const namespaces = namespaceOptions(spec, input.userRange)
   const masked = effective.procMount !== 'Unmasked'
   return {
     privileged: effective.privileged ?? false,

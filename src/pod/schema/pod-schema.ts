@@ -123,7 +123,10 @@ export const podSpecSchema = object('PodSpec', {
   topologySpreadConstraints: ignored(list(any), scheduler),
   setHostnameAsFQDN: defaulted(bool, false),
   os: optional(object('PodOS', { name: required(oneOf('linux', 'windows')) })),
-  hostUsers: refused(bool, 'user namespaces are not supported by this version of podd', [true]),
+  hostUsers: optional(bool, {
+    kind: 'supported',
+    note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so',
+  }),
   schedulingGates: refused(list(any), 'nothing on this host would ever lift the gate'),
   resourceClaims: refused(list(any), 'dynamic resource allocation needs a control plane'),
   resources: optional(resourceRequirementsSchema),

@@ -53,7 +53,7 @@ export function validateContainer(
   }
   const securityContext = fieldOf(container, 'securityContext', securityContextSchema)
   if (securityContext !== undefined) {
-    validateSecurityContext(securityContext, [...path, 'securityContext'], issues)
+    validateSecurityContext(securityContext, spec, [...path, 'securityContext'], issues)
   }
 }
 

@@ -4,7 +4,7 @@ import type {
   seccompProfileSchema,
   SecurityContext,
 } from '../schema/container-schema.ts'
-import type { podSecurityContextSchema } from '../schema/pod-schema.ts'
+import type { PodSpec, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { localPath } from './validate-volumes.ts'
@@ -15,11 +15,16 @@ const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a
 type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfileSchema>
 
 /** Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36. */
-export function validateSecurityContext(context: SecurityContext, path: FieldPath, issues: Issues): void {
+export function validateSecurityContext(
+  context: SecurityContext,
+  { hostUsers }: Pick<PodSpec, 'hostUsers'>,
+  path: FieldPath,
+  issues: Issues,
+): void {
   const { privileged, allowPrivilegeEscalation, capabilities } = context
   issues.range([...path, 'runAsUser'], context.runAsUser, 0, maxId)
   issues.range([...path, 'runAsGroup'], context.runAsGroup, 0, maxId)
-  if (context.procMount === 'Unmasked') {
+  if (context.procMount === 'Unmasked' && hostUsers !== false) {
     issues.invalid([...path, 'procMount'], 'Unmasked', '`hostUsers` must be false to use `Unmasked`')
   }
   if (allowPrivilegeEscalation === false) {

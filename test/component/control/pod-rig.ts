@@ -276,6 +276,7 @@ export class PodRig {
         makeTerminationLog: async (uid, container) => `/pods/${uid}/${container}`,
         readTerminationLog: async () => '',
         removeTerminationLog: async () => {},
+        userRange: () => ({ firstId: 65_536, length: 65_536 }),
         teardown: async () => {},
       },
       logs: {

@@ -214,6 +214,23 @@ describe('preflightPod', () => {
       { runtime: undefined },
       'RuntimeNotReady: waiting for the container runtime to say what it can do',
     ],
+    [{ hostUsers: true }, {}, undefined],
+    [
+      { hostUsers: false },
+      {},
+      'RuntimeUnsupported: not supported by this container runtime (containerd 1.6.20): spec.hostUsers: false needs containerd 2.0 with runc 1.2 or crun 1.9',
+    ],
+    [
+      { hostUsers: false },
+      {
+        runtimeHandler: 'new',
+        runtime: {
+          ...runtime,
+          handlers: new Map([['new', { userNamespaces: true, recursiveReadOnlyMounts: false }]]),
+        },
+      },
+      undefined,
+    ],
     [
       {},
       { runtime: undefined, runtimeHandler: 'kata' },

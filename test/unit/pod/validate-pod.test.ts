@@ -445,6 +445,13 @@ describe('validatePod refuses', () => {
         ? `spec.containers[0].env[0].valueFrom.fileKeyRef.${complaint}`
         : complaint,
     ]),
+    ...(['hostNetwork', 'hostPID', 'hostIPC'] as const).map(
+      (field): [string, Record<string, Json>, string] => [
+        `${field} with users of its own`,
+        { 'spec.hostUsers': false, [`spec.${field}`]: true },
+        `spec.${field}: Forbidden: may not be true when \`hostUsers\` is false`,
+      ],
+    ),
     [
       'an emptyDir of huge pages',
       { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'HugePages-2Mi' } }] },

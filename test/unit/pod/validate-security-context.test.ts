@@ -14,11 +14,11 @@ function problemsOf(issues: Issues): readonly string[] {
   return issues.problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
 }
 
-function ofContainer(value: Json): readonly string[] {
+function ofContainer(value: Json, hostUsers?: boolean): readonly string[] {
   const issues = new Issues()
   const filled = fillDefaults(securityContextSchema, value)
   if (!conforms(securityContextSchema, filled)) throw new Error('no security context')
-  validateSecurityContext(filled, ['sc'], issues)
+  validateSecurityContext(filled, hostUsers === undefined ? {} : { hostUsers }, ['sc'], issues)
   return problemsOf(issues)
 }
 
@@ -56,6 +56,13 @@ describe('a container’s security context', () => {
     ],
   ])('%j is refused', (value, expected) => {
     expect(ofContainer(value)).toEqual([expect.stringContaining(expected)])
+  })
+
+  it.each([
+    [true, 1],
+    [false, 0],
+  ])('an unmasked /proc with hostUsers %j has %d problems', (hostUsers, problems) => {
+    expect(ofContainer({ procMount: 'Unmasked' }, hostUsers)).toHaveLength(problems)
   })
 
   it.each<Json>([

@@ -20,6 +20,7 @@ import { podCgroupResources } from '../../../src/translate/resources.ts'
 import { toSandboxConfig } from '../../../src/translate/sandbox-config.ts'
 import { computeSubPath } from '../../../src/translate/sub-paths.ts'
 import { computeVolumeFiles } from '../../../src/translate/volume-files.ts'
+import type { UserRange } from '../../../src/translate/user-namespace.ts'
 import { hostFacts } from './pods.ts'
 
 const uid = '3f6a1c52-0000-4000-8000-000000000001'
@@ -65,6 +66,7 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
   const files = new Map(
     spec.volumes.map((volume) => [volume.name, computeVolumeFiles(volume, { fields, capacity, objects })]),
   )
+  const userRange = userRangeOf(pod)
   const dns = podDns({ pod, host, clusterServers: [], clusterDomain: '' }).config
   const config = toSandboxConfig({
     pod,
@@ -77,6 +79,7 @@ export function messagesOf(documents: readonly SourceDocument[]): object {
     dns,
     clusterDomain: '',
     resources,
+    userRange,
   })
   const aliases = spec.hostAliases
   return {
@@ -153,10 +156,16 @@ function containerMessage(
       resolvConfPath: '/pod/resolv.conf',
       terminationLogPath: '/pod/log',
       selinux: true,
+      userRange: userRangeOf(pod),
     }),
     resources,
+    userRange: userRangeOf(pod),
     security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: true },
   })
+}
+
+function userRangeOf({ spec }: Pod): UserRange | undefined {
+  return spec.hostUsers === false ? { firstId: 196_608, length: 65_536 } : undefined
 }
 
 /** As src/volumes makes them ready. */

@@ -1,0 +1,51 @@
+import { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { PoddError, errorCode } from '../base/errors.ts'
+import type { PodUid } from '../pod/ids.ts'
+import type { UserRange } from '../translate/user-namespace.ts'
+import { podFolder } from './pod-folder.ts'
+
+/** As many users as a pod has, and what lies below the first range: the host's own (the kubelet's defaults, 1.36). */
+const length = 65_536
+/** Beyond it the kernel has no ids. */
+const lastRange = 65_534
+
+/**
+ * The pod's range of users: what stands in its folder, or else the lowest that no other pod has. It goes with the
+ * folder. Nothing waits in between, so that no two pods ask at the same time.
+ * @throws PoddError USER_RANGE
+ */
+export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
+  const own = readRange(rootDir, uid)
+  if (own !== undefined) return { firstId: own * length, length }
+  const taken = new Set(podsIn(rootDir).map((other) => readRange(rootDir, other)))
+  let index = 1
+  while (taken.has(index)) index += 1
+  if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of users is taken by a pod')
+  const folder = podFolder(rootDir, uid)
+  mkdirSync(folder, { recursive: true, mode: 0o750 })
+  writeFileSync(`${folder}/user-range.new`, `${index}\n`, { flush: true })
+  renameSync(`${folder}/user-range.new`, `${folder}/user-range`)
+  return { firstId: index * length, length }
+}
+
+function podsIn(rootDir: string): readonly PodUid[] {
+  try {
+    return readdirSync(`${rootDir}/pods`)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+/** @throws PoddError USER_RANGE where the file says something else: another range would not fit what runs */
+function readRange(rootDir: string, uid: PodUid): number | undefined {
+  try {
+    const text = readFileSync(`${podFolder(rootDir, uid)}/user-range`, 'utf8')
+    if (/^[1-9]\d{0,4}\n$/.test(text)) return Number(text)
+    throw new PoddError('USER_RANGE', `the range of users of pod ${uid} can't be read`)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
