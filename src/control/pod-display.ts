@@ -34,7 +34,7 @@ export class PodDisplay {
     if (this.#hidden) return
     const { clock, host, probes, runtimeName } = this.#deps
     const { memory, pod, observed, waiting, resize } = this.#state
-    const { status, conditions } = deriveStatus({
+    const { status, conditions, podIps } = deriveStatus({
       pod,
       record: memory.record,
       observed,
@@ -47,6 +47,7 @@ export class PodDisplay {
       nowMs: clock.wallMs(),
     })
     if (conditions !== memory.record.conditions) memory.change({ conditions })
+    if (podIps !== memory.record.podIps) memory.change({ podIps })
     const object = toPodObject(this.#state.classedPod, memory.record, { status, nodeName: host.hostName })
     this.#deps.publish(this.#state.ref.uid, object)
   }

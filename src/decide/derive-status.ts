@@ -1,4 +1,5 @@
 import { formatTime } from '../base/clock.ts'
+import { sameData } from '../base/json.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import { computeQosClass } from '../pod/qos.ts'
 import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatus } from '../pod/status.ts'
@@ -13,6 +14,8 @@ export interface DerivedStatus {
   readonly status: PodStatus
   /** The transition times to record; the same object as before when none changed. */
   readonly conditions: PodRecord['conditions']
+  /** The pod's own addresses to record; the same object as before when they are the same. */
+  readonly podIps: PodRecord['podIps']
 }
 
 /**
@@ -28,7 +31,8 @@ export function deriveStatus(facts: StatusFacts): DerivedStatus {
     deriveContainerStatus(facts, spec, 'ephemeral'),
   )
   const sandbox = observed.sandboxes[0]
-  const ips = pod.spec.hostNetwork ? facts.hostIps : (sandbox?.ips ?? [])
+  const podIps = knownIps(facts)
+  const ips = pod.spec.hostNetwork ? facts.hostIps : (podIps ?? [])
   const networkReady = sandbox?.ready === true && (pod.spec.hostNetwork || sandbox.ips.length > 0)
   const { conditions, record: transitions } = stampConditions(facts, [
     { type: 'PodReadyToStartContainers', status: networkReady ? 'True' : 'False' },
@@ -52,7 +56,15 @@ export function deriveStatus(facts: StatusFacts): DerivedStatus {
     containerStatuses: statuses,
     ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
   }
-  return { status, conditions: transitions }
+  return { status, conditions: transitions, podIps }
+}
+
+/** While no sandbox is ready, a pod keeps the addresses that it had (`pkg/kubelet/pleg/generic.go` getPodIPs, 1.36). */
+function knownIps({ pod, observed, record }: StatusFacts): PodRecord['podIps'] {
+  const fresh = observed.sandboxes[0]?.ips ?? []
+  const isReady = observed.sandboxes.some((sandbox) => sandbox.ready)
+  if (pod.spec.hostNetwork || (fresh.length === 0 && !isReady)) return record.podIps
+  return sameData(record.podIps ?? [], fresh) ? record.podIps : fresh
 }
 
 function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<PodStatus> {

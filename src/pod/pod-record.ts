@@ -70,6 +70,8 @@ export interface PodRecord {
   readonly acceptedAtMs: number
   /** When podd began to start it (status.startTime). */
   readonly startedAtMs?: number | undefined
+  /** The addresses that its last sandbox had. */
+  readonly podIps?: readonly string[] | undefined
   /** What its classes came to when it was admitted. */
   readonly classes?: PodClasses | undefined
   readonly conditions: Readonly<Record<string, ConditionRecord>>

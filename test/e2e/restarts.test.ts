@@ -73,7 +73,8 @@ describePodd('restarts', { config }, (rig) => {
     const pod = await podd.untilPhase(name, phase)
     expect(containerOf(pod, 'main').state.terminated).toMatchObject({ exitCode: code, reason })
     expect(containerOf(pod, 'main').restartCount).toBe(0)
-    // Its sandbox and its address are of no use any more.
+    // Its sandbox is of no use any more; its address is told still.
+    expect(pod.status.podIP).toMatch(/^\d+\./u)
     await podd.until('the end of its sandbox', () =>
       podd.containerIds(pod.metadata.uid).every((id) => podd.pidOf(id) === 0),
     )

@@ -240,6 +240,23 @@ describe('deriveStatus', () => {
     expect(status).not.toHaveProperty('hostIP')
   })
 
+  it('keeps the addresses that it had while no sandbox is ready', () => {
+    const record = { podIps: ['10.0.0.9'] }
+    const shown = (changes: StatusChanges) => {
+      const { status, podIps } = deriveStatus(statusFacts({ record, ...changes }))
+      return [status.podIP, podIps]
+    }
+    expect(shown({ sandboxes: [deadSandbox] })).toEqual(['10.0.0.9', ['10.0.0.9']])
+    expect(shown({ sandboxes: [] })).toEqual(['10.0.0.9', ['10.0.0.9']])
+    expect(shown({})).toEqual(['10.0.0.10', ['10.0.0.10']])
+    expect(shown({ sandboxes: [observedSandbox({ ips: [] })] })).toEqual([undefined, []])
+    expect(shown({ record: {} })).toEqual(['10.0.0.10', ['10.0.0.10']])
+    const same = { podIps: ['10.0.0.10'] }
+    expect(deriveStatus(statusFacts({ record: same })).podIps).toBe(same.podIps)
+    const onHost = deriveStatus(statusFacts({ pod: { spec: { hostNetwork: true } } }))
+    expect(onHost.podIps).toBeUndefined()
+  })
+
   it('says why a pod may not run for now, as long as it is Pending', () => {
     const blocked = { reason: 'Blocked', message: 'host port 80/TCP is held by pod default/other' }
     expect(deriveStatus(statusFacts({ sandboxes: [], blocked })).status).toMatchObject({
