@@ -268,7 +268,8 @@ async function runPostStart(
       name: spec.name,
       graceSeconds: ctx.pod.spec.terminationGracePeriodSeconds,
       message: `Container ${spec.name} failed post-start hook`,
-      preStop: undefined,
+      preStop: spec.lifecycle?.preStop,
+      ports: spec.ports,
     })
   }
 }

@@ -99,6 +99,24 @@ describe('a preStop hook', () => {
     livenessProbe: { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 },
   }
 
+  it('runs for a container whose postStart has failed', async () => {
+    const commands: string[] = []
+    rig.fake.onExec((_container, [command = '']) => {
+      commands.push(command)
+      return { exitCode: command === 'hello' ? 1 : 0 }
+    })
+    const lifecycle = { postStart: { exec: { command: ['hello'] } }, ...preStop.lifecycle }
+    await rig.apply(
+      podManifest('web', {
+        restartPolicy: 'Never',
+        containers: [{ name: 'main', image: 'app:1', lifecycle }],
+      }),
+    )
+    await rig.clock.advance(60_000)
+    expect(commands).toEqual(['hello', 'bye'])
+    expect(rig.pod('web').status.phase).toBe('Failed')
+  })
+
   it('runs once for a container that is restarted while the pod is removed', async () => {
     hookTakes(10_000)
     await rig.apply(
