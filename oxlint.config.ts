@@ -16,11 +16,19 @@ const floors: readonly (readonly string[])[] = [
   ['base'],
 ]
 
-type ImportRule = ['error', { patterns: { group: string[]; message: string }[] }]
+interface ImportBan {
+  group: string[]
+  message: string
+}
+type ImportRule = ['error', { patterns: ImportBan[] }]
 
-function importRule(forbidden: readonly string[], message: string): ImportRule {
+const clockMessage = 'Time comes from the injected Clock (src/base/clock.ts).'
+const timerModules = ['node:timers', 'node:timers/promises', 'timers', 'timers/promises']
+const timerBan: ImportBan = { group: timerModules, message: clockMessage }
+
+function importRule(forbidden: readonly string[], message: string, alsoForbidden: ImportBan[]): ImportRule {
   const group = forbidden.flatMap((room) => [`**/${room}/**`, `**/${room}.ts`])
-  return ['error', { patterns: [{ group, message }] }]
+  return ['error', { patterns: [{ group, message }, ...alsoForbidden] }]
 }
 
 const floorOverrides = floors.flatMap((rooms, index) =>
@@ -33,6 +41,7 @@ const floorOverrides = floors.flatMap((rooms, index) =>
         'no-restricted-imports': importRule(
           ['main', ...above, ...beside],
           `src/${room} may import only from floors below it (docs/ARCHITECTURE.md).`,
+          room === 'base' ? [] : [timerBan],
         ),
       },
     }
@@ -93,12 +102,14 @@ export default defineConfig({
           'error',
           ...['setTimeout', 'setInterval', 'setImmediate'].map((name) => ({
             name,
-            message: 'Time comes from the injected Clock (src/base/clock.ts).',
+            message: clockMessage,
           })),
         ],
         'no-restricted-properties': [
           'error',
-          { object: 'Date', property: 'now', message: 'Time comes from the injected Clock.' },
+          { object: 'Date', property: 'now', message: clockMessage },
+          { object: 'performance', property: 'now', message: clockMessage },
+          { object: 'process', property: 'hrtime', message: clockMessage },
           { object: 'Math', property: 'random', message: 'Randomness comes from src/base/random.ts.' },
         ],
       },

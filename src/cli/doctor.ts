@@ -58,6 +58,7 @@ async function gatherRuntimeFacts(
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
+    clock: deps.clock,
     podCidrs: config.podCidrs,
     pauseProgram: pause?.hostPath,
   })

@@ -1,5 +1,6 @@
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js'
 import type { ServiceError } from '@grpc/grpc-js'
+import type { Clock } from '../base/clock.ts'
 
 /** Replies are taken as bytes: these calls ask whether, not what. */
 const asBytes = (bytes: Buffer): Buffer => bytes
@@ -8,9 +9,10 @@ const asBytes = (bytes: Buffer): Buffer => bytes
  * Whether CRI answers on the socket. False covers all that can be wrong: no socket, nobody behind it,
  * a runtime that is still loading, one that hangs until the deadline.
  */
-export async function criAnswers(socketPath: string, deadlineMs: number): Promise<boolean> {
+export async function criAnswers(socketPath: string, clock: Clock, deadlineMs: number): Promise<boolean> {
   const failure = await callUnary({
     socketPath,
+    clock,
     method: '/runtime.v1.RuntimeService/Version',
     request: Buffer.alloc(0),
     deadlineMs,
@@ -19,9 +21,10 @@ export async function criAnswers(socketPath: string, deadlineMs: number): Promis
 }
 
 /** Whether containerd's image store has a reference, in the namespace that CRI uses. */
-export async function hasImage(socketPath: string, reference: string): Promise<boolean> {
+export async function hasImage(socketPath: string, clock: Clock, reference: string): Promise<boolean> {
   const failure = await callUnary({
     socketPath,
+    clock,
     method: '/containerd.services.images.v1.Images/Get',
     request: encodeName(reference),
     deadlineMs: 10_000,
@@ -33,6 +36,7 @@ export async function hasImage(socketPath: string, reference: string): Promise<b
 
 interface UnaryCall {
   readonly socketPath: string
+  readonly clock: Clock
   readonly method: string
   readonly request: Buffer
   readonly deadlineMs: number
@@ -50,7 +54,7 @@ function callUnary(call: UnaryCall): Promise<ServiceError | undefined> {
       asBytes,
       call.request,
       metadata,
-      { deadline: new Date(performance.timeOrigin + performance.now() + call.deadlineMs) },
+      { deadline: call.clock.wallMs() + call.deadlineMs },
       (error) => {
         client.close()
         resolve(error ?? undefined)

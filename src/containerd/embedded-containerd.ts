@@ -180,12 +180,13 @@ export class EmbeddedContainerd {
   async #adopt(configChanged: boolean): Promise<HostProcess | undefined> {
     const found = findContainerd(this.places)
     if (found === undefined) return undefined
-    if (!configChanged && (await criAnswers(this.places.socketPath, adoptTimeoutMs))) return found
-    this.#options.logger.warn(
+    const { clock, logger } = this.#options
+    if (!configChanged && (await criAnswers(this.places.socketPath, clock, adoptTimeoutMs))) return found
+    logger.warn(
       { id: String(found.pid), reason: configChanged ? 'its config has changed' : 'it does not answer' },
       'restarting containerd',
     )
-    await endContainerd(found, { places: this.places, mode: this.#mode, clock: this.#options.clock })
+    await endContainerd(found, { places: this.places, mode: this.#mode, clock })
     return undefined
   }
 
@@ -219,12 +220,12 @@ export class EmbeddedContainerd {
 
   /** grpc-js waits a second after a refused connection, so the socket is tried first. */
   async #answers(): Promise<boolean> {
-    return (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, 2_000))
+    return (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, this.#options.clock, 2_000))
   }
 
   async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
-    const { sandboxImage } = this.#options
-    if (await hasImage(target.socketPath, sandboxImage.name)) return
+    const { clock, sandboxImage } = this.#options
+    if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
     const archive = await sandboxImage.build()
     await importPinnedImage(target, { name: sandboxImage.name, archive, tempDir: this.places.runDir })
   }

@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import type { EmbeddedRuntimeFacts } from '../decide/host-facts.ts'
 import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from './cni-plugins.ts'
 import { criAnswers } from './containerd-client.ts'
@@ -8,6 +9,7 @@ import { findFreeSubnet, readHostNetwork, readRecordedSubnet } from './pod-netwo
 export interface EmbeddedFactsOptions {
   readonly rootDir: string
   readonly runDir: string
+  readonly clock: Clock
   /** The configured ones; empty where podd chooses. */
   readonly podCidrs: readonly string[]
   /** Where a static pause program is, if anywhere. */
@@ -24,7 +26,7 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
   return {
     kind: 'embedded',
     pid: running?.pid,
-    answers: running !== undefined && (await criAnswers(places.socketPath, 2_000)),
+    answers: running !== undefined && (await criAnswers(places.socketPath, options.clock, 2_000)),
     cniFolders: (options.cniFolders ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }

@@ -28,9 +28,12 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/control/calls-sideways.ts', importOf('../server/api.ts'), 'no-restricted-imports'],
   ['src/logs/passes-on.ts', `export { planted } from '../images/tar.ts'\n`, 'no-restricted-imports'],
   ['src/decide/reads-the-clock.ts', valueOf('Date.now()'), 'no-restricted-properties'],
+  ['src/cri/reads-another-clock.ts', valueOf('performance.now()'), 'no-restricted-properties'],
   ['src/control/throws-dice.ts', valueOf('Math.random()'), 'no-restricted-properties'],
   ['src/sources/waits.ts', valueOf('setTimeout(String, 1)'), 'no-restricted-globals'],
   ['src/host/ticks.ts', valueOf('setInterval(String, 1)'), 'no-restricted-globals'],
+  ['src/cli/imports-timers.ts', importOf('node:timers/promises'), 'no-restricted-imports'],
+  ['src/store/imports-timers.ts', importOf('timers'), 'no-restricted-imports'],
   ['src/cli/has-a-default.ts', 'export default 1\n', 'no-default-export'],
   ['src/pod/hen.ts', typeImportOf('./egg.ts'), 'no-cycle'],
   ['src/pod/egg.ts', typeImportOf('./hen.ts'), 'no-cycle'],
@@ -41,7 +44,9 @@ const allowed: readonly (readonly [string, string])[] = [
   ['src/control/calls-down.ts', importOf('../decide/calls-within.ts')],
   ['src/cli/calls-down.ts', importOf('../base/clock.ts')],
   ['src/decide/calls-within.ts', importOf('./other.ts')],
-  ['src/base/clock.ts', valueOf('[Date.now(), setTimeout(String, 1)]')],
+  ['src/base/clock.ts', valueOf('[Date.now(), performance.now(), setTimeout(String, 1)]')],
+  ['src/base/timers.ts', importOf('node:timers/promises')],
+  ['src/cli/shows-timers.ts', importOf('./timers.ts')],
   ['test/unit/waits.ts', valueOf('setTimeout(String, 1)')],
 ]
 
