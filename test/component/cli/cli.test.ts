@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig } from '../../../src/config/options.ts'
@@ -595,6 +596,24 @@ docs/OPTIONS.md lists the fields.
       stderr: 'ending default/web\nleft over: bridge podd0\n',
     })
     expect(graces).toEqual([2])
+  })
+
+  it('show what doctor found to programs too', async () => {
+    const findings: DoctorFinding[] = [
+      { name: 'containerd', status: 'ok', message: '2.1.0' },
+      { name: 'runc', status: 'error', message: 'not found', hint: 'apt-get install runc' },
+    ]
+    const doctor = async (): Promise<readonly DoctorFinding[]> => findings
+    const json = await podd('doctor -o json', { deps: { doctor } })
+    expect(json).toMatchObject({ exitCode: 1, stderr: '' })
+    const report = { apiVersion: 'podd.dev/v1', kind: 'DoctorReport', items: findings }
+    expect(JSON.parse(json.stdout)).toEqual(report)
+    expect(parse((await podd('doctor --output=yaml', { deps: { doctor } })).stdout)).toEqual(report)
+    expect(await podd('doctor -o jsn', { deps: { doctor } })).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: 'podd: unknown output format "jsn"\nDid you mean json?\n',
+    })
   })
 
   it('show what doctor found, and how to mend it', async () => {
