@@ -6,6 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { VolumeFiles } from '../../../src/translate/volume-files.ts'
 import { writeVolumeFiles } from '../../../src/volumes/atomic-writer.ts'
 
+// Giving files away is root's.
+const rootOnly = process.getuid?.() !== 0
+
 const startMs = Date.UTC(2026, 0, 2, 3, 4, 5)
 let folder = ''
 let nowMs = startMs
@@ -59,18 +62,23 @@ describe('the files of a volume', () => {
   })
 
   it.each([
-    ['another mode', { a: '1' }, 0o600, undefined],
-    ['a group', { a: '1' }, 0o644, 2000],
-    ['another content of the same size', { a: '2' }, 0o644, undefined],
-    ['a file more', { a: '1', b: '' }, 0o644, undefined],
-    ['no file at all', {}, 0o644, undefined],
-  ])('change with %s', async (_what, content, mode, group) => {
+    ['another mode', { a: '1' }, 0o600],
+    ['another content of the same size', { a: '2' }, 0o644],
+    ['a file more', { a: '1', b: '' }, 0o644],
+    ['no file at all', {}, 0o644],
+  ])('change with %s', async (_what, content, mode) => {
     await write({ a: '1' })
-    expect(await write(content, mode, group)).toBe(true)
-    expect(await write(content, mode, group)).toBe(false)
+    expect(await write(content, mode)).toBe(true)
+    expect(await write(content, mode)).toBe(false)
   })
 
-  it('belong to the pod’s group, which may read what the owner may', async () => {
+  it.skipIf(rootOnly)('change with a group', async () => {
+    await write({ a: '1' })
+    expect(await write({ a: '1' }, 0o644, 2000)).toBe(true)
+    expect(await write({ a: '1' }, 0o644, 2000)).toBe(false)
+  })
+
+  it.skipIf(rootOnly)('belong to the pod’s group, which may read what the owner may', async () => {
     await write({ 'deep/a': '1' }, 0o400, 2000)
     const file = await stat(`${folder}/deep/a`)
     expect([file.gid, file.mode & 0o7777]).toEqual([2000, 0o440])
