@@ -12,9 +12,6 @@ export interface ContainerdInstall {
   readonly cniBinDir: string
 }
 
-/** Where other releases may have been unpacked beside the host's own. */
-const defaultDirs = ['/opt/ctd-trixie', '/opt/ctd-forky']
-
 const cniDirs = ['usr/lib/cni', 'opt/cni/bin']
 
 function readVersion(binDir: string): string | undefined {
@@ -33,7 +30,7 @@ function installAt(binDir: string, root: string): ContainerdInstall | undefined 
 
 /** Every containerd here, the host's first: those on the usual path, and those under `PODD_CONTAINERD_DIRS` (`:` between). */
 export function findContainerds(): ContainerdInstall[] {
-  const dirs = process.env['PODD_CONTAINERD_DIRS']?.split(':').filter((dir) => dir !== '') ?? defaultDirs
+  const dirs = process.env['PODD_CONTAINERD_DIRS']?.split(':').filter((dir) => dir !== '') ?? []
   return [
     installAt('/usr/bin', '/'),
     installAt('/usr/local/bin', '/'),
