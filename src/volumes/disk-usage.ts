@@ -1,10 +1,14 @@
 import type { Stats } from 'node:fs'
 import { lstat, readdir } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
+import { handlePath, openStep } from './open-inside.ts'
+
+/** Each level holds a file open; what lies deeper isn't counted. */
+const maxDepth = 512
 
 /**
  * The bytes of disk that a folder takes with all in it, files of several names once, as `du` counts.
- * What vanishes meanwhile is left out.
+ * What vanishes meanwhile is left out; links are never followed, whatever a container swaps on the way.
  */
 export async function measureDiskUsage(folder: string): Promise<number> {
   const seen = new Set<number>()
@@ -16,14 +20,22 @@ export async function measureDiskUsage(folder: string): Promise<number> {
     }
     usedBytes += stats.blocks * 512
   }
-  const visit = async (path: string): Promise<void> => {
+  const visit = async (path: string, depth: number): Promise<void> => {
     const stats = await ifThere(lstat(path))
     if (stats === undefined) return
     count(stats)
-    if (!stats.isDirectory()) return
-    for (const name of (await ifThere(readdir(path))) ?? []) await visit(`${path}/${name}`)
+    if (!stats.isDirectory() || depth > maxDepth) return
+    const opened = await ifThere(openStep(path))
+    if (opened === undefined) return
+    try {
+      // A link by now is no folder to read.
+      const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
+      for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
+    } finally {
+      await opened.close()
+    }
   }
-  await visit(folder)
+  await visit(folder, 0)
   return usedBytes
 }
 

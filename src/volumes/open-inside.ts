@@ -69,16 +69,17 @@ async function walk(
     const below = at
     try {
       const path = `${handlePath(below)}/${name}`
-      const makes = make !== undefined && index >= make.fromStep
-      if (makes) await makeFolder(path)
+      if (make !== undefined && index >= make.fromStep) await makeFolder(path)
       at = await openStep(path)
-      if ((await at.stat()).isSymbolicLink()) {
-        await at.close()
-        throw leadsOut(names.join('/'))
-      }
-      if (makes) await setMode(at, make.mode)
     } finally {
       await below.close()
+    }
+    try {
+      if ((await at.stat()).isSymbolicLink()) throw leadsOut(names.join('/'))
+      if (make !== undefined && index >= make.fromStep) await setMode(at, make.mode)
+    } catch (error) {
+      await at.close()
+      throw error
     }
   }
   return at

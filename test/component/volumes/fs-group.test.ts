@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process'
 import { chmod, lstat, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { applyFsGroup } from '../../../src/volumes/fs-group.ts'
+import { swapForLink } from './swap-folder.ts'
 
 // Giving files away is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -77,13 +77,11 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
       await mkdir(`${volume}/spot`)
       await writeFile(`${volume}/spot/secret`, 'mine')
       await symlink(`${scratch}/host`, `${volume}/trap`)
-      const swapper = spawn(process.execPath, ['-e', swapperScript, volume], { stdio: 'inherit' })
-      const ended = new Promise((resolve) => swapper.once('close', resolve))
+      const stopSwapping = swapForLink(volume)
       try {
         for (let round = 0; round < 500; round += 1) await give()
       } finally {
-        swapper.kill('SIGKILL')
-        await ended
+        await stopSwapping()
       }
       expect(await hostState()).toEqual(asMade)
     },
@@ -94,13 +92,3 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
     await expect(give()).rejects.toThrow('its folders are nested more than 512 levels deep')
   })
 })
-
-const swapperScript = `
-const { renameSync } = require('node:fs')
-process.chdir(process.argv[1])
-for (;;) {
-  renameSync('spot', 'kept')
-  renameSync('trap', 'spot')
-  renameSync('spot', 'trap')
-  renameSync('kept', 'spot')
-}`

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, readdir, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { handlePath, makeInside, openInside } from '../../../src/volumes/open-inside.ts'
 import { readInside } from '../../../src/volumes/read-inside.ts'
+import { swapForLink } from './swap-folder.ts'
 
 let scratch = ''
 let volume = ''
@@ -75,8 +75,7 @@ describe('openInside', () => {
       await mkdir(`${volume}/spot`)
       await writeFile(`${volume}/spot/secret`, 'mine')
       await symlink(`${scratch}/outside`, `${volume}/trap`)
-      const swapper = spawn(process.execPath, ['-e', swapperScript, volume], { stdio: 'inherit' })
-      const ended = new Promise((resolve) => swapper.once('close', resolve))
+      const stopSwapping = swapForLink(volume)
       const outcomes = { inside: 0, refused: 0 }
       for (let round = 0; round < 5000; round += 1) {
         try {
@@ -90,23 +89,12 @@ describe('openInside', () => {
           outcomes.refused += 1
         }
       }
-      swapper.kill('SIGKILL')
-      await ended
+      await stopSwapping()
       expect(outcomes.inside).toBeGreaterThan(0)
       expect(outcomes.refused).toBeGreaterThan(0)
     },
   )
 })
-
-const swapperScript = `
-const { renameSync } = require('node:fs')
-process.chdir(process.argv[1])
-for (;;) {
-  renameSync('spot', 'kept')
-  renameSync('trap', 'spot')
-  renameSync('spot', 'trap')
-  renameSync('kept', 'spot')
-}`
 
 describe('makeInside', () => {
   it('makes what is missing, whatever the umask', async () => {

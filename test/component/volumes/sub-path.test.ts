@@ -1,0 +1,95 @@
+import { mkdir, mkdtemp, readFile, readdir, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
+import { bindSubPath } from '../../../src/volumes/sub-path.ts'
+import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
+import { swapForLink } from './swap-folder.ts'
+
+// mount(2) is root's.
+const rootOnly = process.getuid?.() !== 0
+const uid = '3f6a1c52-0000-4000-8000-000000000001'
+
+let scratch = ''
+let volume = ''
+
+beforeEach(async () => {
+  scratch = await realpath(await mkdtemp(join(tmpdir(), 'podd-sub-')))
+  volume = `${scratch}/volume`
+  await mkdir(`${volume}/spot`, { recursive: true })
+  await writeFile(`${volume}/spot/file`, 'mine')
+  await mkdir(`${scratch}/host`)
+  await writeFile(`${scratch}/host/file`, 'secret')
+})
+
+afterEach(async () => {
+  for (const mountPoint of mountsBelow(scratch, readMounts())) await unmount(mountPoint)
+  await rm(scratch, { recursive: true })
+})
+
+const bind = (subPath: string, index = 0): Promise<string> =>
+  bindSubPath({
+    rootDir: `${scratch}/root`,
+    uid,
+    container: 'app',
+    volume: 'v',
+    index,
+    volumePath: volume,
+    subPath,
+  })
+
+describe.skipIf(rootOnly)('bindSubPath', () => {
+  it('shows a folder or a file, makes a folder where nothing is, and goes with the pod', async () => {
+    expect(await readFile(`${await bind('spot')}/file`, 'utf8')).toBe('mine')
+    expect(await readFile(await bind('spot/file', 1), 'utf8')).toBe('mine')
+    const made = await bind('new/er', 2)
+    await writeFile(`${made}/here`, '')
+    expect(await readdir(`${volume}/new/er`)).toEqual(['here'])
+    await teardownVolumes(`${scratch}/root`, uid)
+    expect(mountsBelow(scratch, readMounts())).toEqual([])
+    expect(await readdir(`${volume}/new/er`)).toEqual(['here'])
+  })
+
+  it('stays bound, once, until something else is at the path', async () => {
+    const target = await bind('spot')
+    await bind('spot')
+    expect(mountsBelow(target, readMounts())).toEqual([target])
+    await rename(`${volume}/spot`, `${volume}/was`)
+    await mkdir(`${volume}/spot`)
+    await bind('spot')
+    expect(mountsBelow(target, readMounts())).toEqual([target])
+    expect(await readdir(target)).toEqual([])
+  })
+
+  it('refuses a path that leads out by now, and shows nothing new', async () => {
+    const target = await bind('spot')
+    await rename(`${volume}/spot`, `${volume}/was`)
+    await symlink(`${scratch}/host`, `${volume}/spot`)
+    await expect(bind('spot')).rejects.toThrow('leads out of its volume')
+    expect(await readFile(`${target}/file`, 'utf8')).toBe('mine')
+  })
+
+  it(
+    'never binds the host while the path is swapped for a link, again and again',
+    { timeout: 120_000 },
+    async () => {
+      await symlink(`${scratch}/host`, `${volume}/trap`)
+      const stopSwapping = swapForLink(volume)
+      const shown: string[] = []
+      let refused = 0
+      for (let round = 0; round < 300; round += 1) {
+        try {
+          const target = await bind('spot/file')
+          shown.push(await readFile(target, 'utf8'))
+          await unmount(target)
+        } catch {
+          refused += 1
+        }
+      }
+      await stopSwapping()
+      expect(new Set(shown)).toEqual(new Set(['mine']))
+      expect(refused).toBeGreaterThan(0)
+    },
+  )
+})

@@ -1,0 +1,27 @@
+import { spawn } from 'node:child_process'
+
+/**
+ * A process that swaps a folder's `spot` for its `trap` and back as fast as it can, as a container would that
+ * wants podd to follow a link; ends with the returned function.
+ */
+export function swapForLink(folder: string): () => Promise<void> {
+  const child = spawn(process.execPath, ['-e', script, folder], { stdio: 'inherit' })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  return () => {
+    child.kill('SIGKILL')
+    return ended
+  }
+}
+
+const script = `
+const { renameSync, rmSync } = require('node:fs')
+process.chdir(process.argv[1])
+for (;;) {
+  renameSync('spot', 'kept')
+  // podd may make a folder in the gap.
+  attempt(() => renameSync('trap', 'spot')) && renameSync('spot', 'trap')
+  while (!attempt(() => renameSync('kept', 'spot'))) rmSync('spot', { recursive: true, force: true })
+}
+function attempt(act) {
+  try { act(); return true } catch { return false }
+}`
