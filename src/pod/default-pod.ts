@@ -9,7 +9,8 @@ import type { VolumeSpec } from './schema/volume-schema.ts'
  * twice it changes nothing more. Source: pkg/apis/core/v1/defaults.go, 1.36.
  */
 export function defaultPod(pod: Pod): Pod {
-  const { spec } = pod
+  // `hostUsers: true` is the same as saying nothing.
+  const { hostUsers, ...spec } = pod.spec
   const containers = spec.containers.map((container) => defaultContainer(container, spec))
   const initContainers = spec.initContainers.map((container) => defaultContainer(container, spec))
   return {
@@ -17,6 +18,7 @@ export function defaultPod(pod: Pod): Pod {
     metadata: { ...pod.metadata, namespace: pod.metadata.namespace || 'default' },
     spec: {
       ...spec,
+      ...(hostUsers === false && { hostUsers }),
       volumes: spec.volumes.map((volume) => defaultVolume(volume)),
       containers,
       initContainers,

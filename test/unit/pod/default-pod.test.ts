@@ -20,6 +20,14 @@ describe('defaults', () => {
     expect(containerOf({ [`${c0}.image`]: image })?.imagePullPolicy).toBe(expected)
   })
 
+  it.each([
+    [true, undefined],
+    [false, false],
+    [undefined, undefined],
+  ])('take hostUsers: %j for %j', (given, expected) => {
+    expect(podFromManifest(withFields({ 'spec.hostUsers': given })).spec.hostUsers).toBe(expected)
+  })
+
   it('request what is limited, and leave what is requested', () => {
     const resources = { limits: { cpu: 1, memory: '1Gi' }, requests: { cpu: '0.25' } }
     expect(containerOf({ [`${c0}.resources`]: resources })?.resources).toEqual({
