@@ -3,8 +3,6 @@ import { systemClock } from '../src/base/clock.ts'
 import { benchImage } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
 
-const ticksPerSecond = 100
-
 function pod(name: string): object {
   return {
     apiVersion: 'v1',
@@ -22,11 +20,6 @@ function memoryMiB(pid: number, key: 'VmRSS' | 'VmHWM'): number {
   return Number(new RegExp(String.raw`^${key}:\s+(\d+) kB`, 'm').exec(status)?.[1]) / 1024
 }
 
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
-}
-
 /** podd's memory through a burst of 20 pods and its CPU over `idleSeconds` with them running. */
 export async function benchMemory(podd: PoddUnderTest, idleSeconds: number): Promise<void> {
   const { pid } = podd
@@ -40,9 +33,9 @@ export async function benchMemory(podd: PoddUnderTest, idleSeconds: number): Pro
   const tookMs = performance.now() - beganMs
   await systemClock.sleep(5000)
   const settledMiB = memoryMiB(pid, 'VmRSS')
-  const cpuBefore = cpuSeconds(pid)
+  const cpuBefore = podd.cpuSeconds()
   await systemClock.sleep(idleSeconds * 1000)
-  const cpu = cpuSeconds(pid) - cpuBefore
+  const cpu = podd.cpuSeconds() - cpuBefore
   console.log(`memory and idle cost: a burst of 20 pods, all Running after ${(tookMs / 1000).toFixed(1)} s`)
   console.log(
     `  RSS: ${emptyMiB.toFixed(0)} MiB before, peak ${memoryMiB(pid, 'VmHWM').toFixed(0)} MiB, settled ${settledMiB.toFixed(0)} MiB (under 95)`,

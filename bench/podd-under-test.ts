@@ -5,11 +5,15 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PodListObject } from '../src/api/objects.ts'
+import type { ProbeReportObject } from '../src/api/probe-reports.ts'
 import type { DaemonStatus } from '../src/api/routes.ts'
 import { systemClock } from '../src/base/clock.ts'
 
 const main = new URL('../dist/main.js', import.meta.url).pathname
 const makeImage = new URL('../packaging/busybox-image.ts', import.meta.url).pathname
+
+/** Linux' USER_HZ. */
+const ticksPerSecond = 100
 
 export const benchImage = 'localhost/podd-busybox:1'
 
@@ -25,6 +29,12 @@ export class PoddUnderTest {
   get pid(): number {
     if (this.#child?.pid === undefined) throw new Error('podd does not run')
     return this.#child.pid
+  }
+
+  /** What the daemon has used since it was started. */
+  cpuSeconds(): number {
+    const fields = readFileSync(`/proc/${this.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
   }
 
   get containerdEndpoint(): string {
@@ -60,6 +70,10 @@ export class PoddUnderTest {
 
   async pods(): Promise<PodListObject['items']> {
     return (await this.#get<PodListObject>('/api/v1/pods')).items
+  }
+
+  async probes(pod: string): Promise<readonly ProbeReportObject[]> {
+    return this.#get(`/podd/v1/namespaces/default/pods/${pod}/probes`)
   }
 
   async untilGone(): Promise<void> {

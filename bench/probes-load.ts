@@ -29,7 +29,7 @@ interface ExecLoad extends ExecPlace {
 }
 
 export interface Load {
-  /** Milliseconds by which each probe was late; for the bare loop none are known. */
+  /** Milliseconds by which each probe started late. */
   readonly latenessMs: readonly number[]
   readonly succeeded: () => number
   readonly failed: () => number
@@ -87,21 +87,26 @@ export function startProber(ports: Ports, rates: Rates, exec?: ExecLoad): Load {
   }
 }
 
-/** The same probes with the same clients, each on an interval of its own, and nothing around them. */
+/** The same probes with the same clients, each on a timer of its own, and nothing around them. */
 export function startBareLoop(ports: Ports, rates: Rates, exec?: ExecLoad): Load {
-  const timers: NodeJS.Timeout[] = []
+  const latenessMs: number[] = []
+  let stopped = false
   let succeeded = 0
   let failed = 0
   const every = (times: number, send: (index: number) => Promise<boolean>): void => {
     for (let i = 0; i < times; i += 1) {
-      const once = (): void => {
+      const once = (dueMs: number): void => {
+        if (stopped) return
+        const nowMs = performance.now()
+        latenessMs.push(nowMs - dueMs)
+        setTimeout(() => once(dueMs + 1_000), dueMs + 1_000 - nowMs)
         send(i).then(
           (good) => (good ? (succeeded += 1) : (failed += 1)),
           () => (failed += 1),
         )
       }
-      const first = setTimeout(() => timers.push(setInterval(once, 1_000)), Math.random() * 1_000)
-      timers.push(first)
+      const firstMs = performance.now() + Math.random() * 1_000
+      setTimeout(() => once(firstMs), firstMs - performance.now())
     }
   }
   every(rates.http, () => bareHttp(ports.http))
@@ -117,10 +122,12 @@ export function startBareLoop(ports: Ports, rates: Rates, exec?: ExecLoad): Load
     return reply?.exitCode === 0
   })
   return {
-    latenessMs: [],
+    latenessMs,
     succeeded: () => succeeded,
     failed: () => failed,
-    stop: () => timers.forEach((timer) => clearInterval(timer)),
+    stop: () => {
+      stopped = true
+    },
   }
 }
 

@@ -19,7 +19,7 @@ grpc.on('sessionError', () => undefined)
 
 function listen(server: Server): Promise<number> {
   return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', 4096, () => resolve((server.address() as AddressInfo).port))
+    server.listen(0, '0.0.0.0', 4096, () => resolve((server.address() as AddressInfo).port))
   })
 }
 

@@ -22,7 +22,9 @@ const sections: Readonly<Record<string, (podd: PoddUnderTest, client: CriClient)
   memory: (podd) => benchMemory(podd, Number(process.env['IDLE_SECONDS'] ?? 60)),
   probes: (podd, client) => {
     const { containerdEndpoint: endpoint, folder } = podd
-    return withExecPlace(client, { endpoint, folder, containers: 10 }, benchProbes)
+    return withExecPlace(client, { endpoint, folder, containers: 10 }, (place) =>
+      benchProbes({ podd, place }),
+    )
   },
 }
 
