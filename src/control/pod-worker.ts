@@ -302,7 +302,7 @@ export class PodWorker {
     if (plan.actions.length > 0) {
       this.#chargeRestarts(plan.actions)
       await this.#state.memory.save('required')
-      await this.#act(plan.actions, signal)
+      await this.#actUntil(overdueMs, plan.actions, signal)
       this.#settle()
       this.#loop.wake()
       return
@@ -389,6 +389,26 @@ export class PodWorker {
     if (this.#state.stage === 'stopped') return
     this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
     this.#setStage('stopped')
+  }
+
+  /** A pod's deadline ends it in the middle of what takes long, too. */
+  async #actUntil(
+    overdueMs: number | undefined,
+    actions: readonly PodAction[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock } = this.#deps
+    const timer =
+      overdueMs === undefined
+        ? undefined
+        : clock.startTimer(overdueMs - clock.wallMs(), () => {
+            if (clock.wallMs() >= overdueMs) this.#exceedDeadline()
+          })
+    try {
+      await this.#act(actions, signal)
+    } finally {
+      timer?.cancel()
+    }
   }
 
   async #act(actions: readonly PodAction[], signal: AbortSignal): Promise<void> {

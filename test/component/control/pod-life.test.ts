@@ -49,6 +49,26 @@ describe('a pod that starts', () => {
   })
 })
 
+describe('a pod whose deadline passes', () => {
+  it('ends although it waits for something that takes long', async () => {
+    rig.fake.fault('PullImage', { kind: 'delays', delayMs: 3_600_000 })
+    await rig.apply(
+      podManifest('web', {
+        activeDeadlineSeconds: 60,
+        containers: [
+          { name: 'main', image: 'app:1' },
+          { name: 'late', image: 'app:1', imagePullPolicy: 'Always' },
+        ],
+      }),
+    )
+    await rig.clock.advance(59_000)
+    expect(rig.running()).toEqual(['web/main'])
+    await rig.clock.advance(3000)
+    expect(rig.running()).toEqual([])
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
+  })
+})
+
 describe('a container of which only a log is left', () => {
   it('counts on from that log, and the next one from there', async () => {
     rig.logged.set('main', 4)
