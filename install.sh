@@ -287,14 +287,6 @@ wait_for_daemon() { # until it answers, and has its runtime
 
 # ------------------------------------------------------------------ the example
 
-import_example_image() { # as soon as containerd takes it
-  for _ in $(seq 60); do
-    podd images import "$opt/busybox-image.tar" && return
-    sleep 0.5
-  done
-  return 1
-}
-
 in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 place_hello() { # with the first free port from 8080 on
@@ -366,7 +358,7 @@ install_podd() {
   if [ -n "$first" ] && [ -n "$hello" ]; then
     if [ -f "$opt/busybox-image.tar" ]; then
       step 'Starting the example pod, /etc/pods/hello.yaml'
-      quietly import_example_image || fail "the example's image could not be imported"
+      quietly podd images import "$opt/busybox-image.tar" || fail "the example's image could not be imported"
       place_hello
     else
       say 'no static busybox is to be had here, so there is no example pod'

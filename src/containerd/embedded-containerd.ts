@@ -1,6 +1,5 @@
-import { connect } from 'node:net'
 import type { Clock } from '../base/clock.ts'
-import { errorMessage } from '../base/errors.ts'
+import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { HostProcess } from '../host/processes.ts'
 import { criAnswers, hasImage } from './containerd-client.ts'
@@ -21,9 +20,10 @@ import { removeTornCniResults } from './cni-results.ts'
 import { findPrograms } from './find-programs.ts'
 import type { ProgramOptions } from './find-programs.ts'
 import { ensureForwardRules } from './forward-rules.ts'
-import { importPinnedImage } from './import-image.ts'
+import { importImageFile, importPinnedImage } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
+import { canConnect, connectionEnd } from './unix-socket.ts'
 import { writeContainerdFiles } from './write-containerd-files.ts'
 import type { ContainerdFileOptions } from './write-containerd-files.ts'
 
@@ -66,6 +66,8 @@ const firstRetryMs = 1_000
 const longestRetryMs = 30_000
 /** One that lived this long starts again at once, without backoff. */
 const stableMs = 60_000
+/** How long an import waits for a containerd that is still starting. */
+const importPatienceMs = 30_000
 const logCheckMs = 10 * 60_000
 
 /**
@@ -176,6 +178,32 @@ export class EmbeddedContainerd {
     }
   }
 
+  /**
+   * Imports an archive into the image store, and gives the names it brought. podd answers before its
+   * containerd does: one that is still starting is waited for.
+   *
+   * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
+   */
+  async importImages(path: string): Promise<readonly string[]> {
+    const { importTarget } = await this.#whenRunning()
+    return importImageFile(importTarget, path)
+  }
+
+  async #whenRunning(): Promise<RunningContainerd> {
+    if (this.#state.kind === 'stopped') {
+      const changed = new AbortController()
+      const stop = this.onChange(() => changed.abort())
+      await this.#options.clock.sleep(importPatienceMs, changed.signal).catch(() => undefined)
+      stop()
+    }
+    const state = this.#state
+    if (state.kind === 'running') return state.running
+    const reason = state.kind === 'down' ? state.message : 'it is still starting'
+    throw new PoddError('RUNTIME_UNAVAILABLE', `containerd is not ready: ${reason}`, {
+      hint: 'Try again when it runs; `podd get pods` and `podd doctor` say what is wrong with it.',
+    })
+  }
+
   /** The containerd that runs and answers; one that can't be used is ended. */
   async #adopt(configChanged: boolean): Promise<HostProcess | undefined> {
     const found = findContainerd(this.places)
@@ -220,7 +248,9 @@ export class EmbeddedContainerd {
 
   /** grpc-js waits a second after a refused connection, so the socket is tried first. */
   async #answers(): Promise<boolean> {
-    return (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, this.#options.clock, 2_000))
+    return (
+      (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, this.#options.clock, 2_000))
+    )
   }
 
   async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
@@ -270,25 +300,4 @@ export class EmbeddedContainerd {
     this.#state = state
     for (const listener of this.#listeners) listener(state)
   }
-}
-
-function canConnect(socketPath: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(socketPath)
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
-}
-
-/** Holds a silent connection open and resolves when it ends, however it does. */
-function connectionEnd(socketPath: string, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const socket = connect({ path: socketPath, signal })
-    socket.on('error', () => undefined)
-    socket.once('close', () => resolve())
-    socket.resume()
-  })
 }

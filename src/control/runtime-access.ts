@@ -5,7 +5,6 @@ import type { PoddConfig } from '../config/options.ts'
 import { ContainerdEvents } from '../containerd/event-stream.ts'
 import { EmbeddedContainerd } from '../containerd/embedded-containerd.ts'
 import { findContainerd, findShims } from '../containerd/containerd-process.ts'
-import { importImageFile } from '../containerd/import-image.ts'
 import { containerdPlaces } from '../containerd/containerd-places.ts'
 import { NetworkRules } from '../containerd/network-rules.ts'
 import { CriClient } from '../cri/cri-client.ts'
@@ -234,13 +233,9 @@ export class RuntimeAccess {
 
   /** Imports an archive into the runtime's image store. */
   async importImages(path: string): Promise<readonly string[]> {
-    const state = this.#embedded?.state
-    if (state?.kind === 'running') return importImageFile(state.running.importTarget, path)
+    if (this.#embedded !== undefined) return this.#embedded.importImages(path)
     throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
-      hint:
-        this.#embedded === undefined
-          ? 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.'
-          : 'Wait until containerd runs.',
+      hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
     })
   }
 

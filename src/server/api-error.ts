@@ -1,5 +1,5 @@
 import type { StatusObject } from '../api/routes.ts'
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 
 const reasons = {
   400: 'BadRequest',
@@ -32,7 +32,7 @@ export function notFound(resource: string, name: string): ApiError {
 
 /** What the client is told of anything that was thrown while its request was handled. */
 export function toStatusObject(error: unknown): StatusObject {
-  const httpCode = error instanceof ApiError ? error.httpCode : 500
+  const httpCode = httpCodeOf(error)
   const base = {
     apiVersion: 'v1',
     kind: 'Status',
@@ -44,4 +44,10 @@ export function toStatusObject(error: unknown): StatusObject {
   if (!(error instanceof PoddError)) return base
   const cause = { reason: error.code, message: error.hint ?? '' }
   return { ...base, details: { causes: [cause] } }
+}
+
+/** A runtime that is not there is nobody's fault here, and may be there soon. */
+function httpCodeOf(error: unknown): HttpCode {
+  if (error instanceof ApiError) return error.httpCode
+  return errorCode(error) === 'RUNTIME_UNAVAILABLE' ? 503 : 500
 }

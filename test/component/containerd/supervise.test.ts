@@ -157,6 +157,36 @@ describe('supervise', () => {
   })
 })
 
+describe('importImages', () => {
+  it('waits for a containerd that is still starting, for a while', async () => {
+    const slept: number[] = []
+    const containerd = new EmbeddedContainerd(options({ clock: hastyClock(slept) }))
+    await expect(containerd.importImages('/x.tar')).rejects.toMatchObject({
+      code: 'RUNTIME_UNAVAILABLE',
+      message: 'containerd is not ready: it is still starting',
+      hint: expect.stringContaining('Try again') as string,
+    })
+    expect(slept).toEqual([30_000])
+  })
+
+  it('says at once why one that is down does not start', async () => {
+    const stop = new AbortController()
+    const containerd = new EmbeddedContainerd(options())
+    containerd.onChange(() => stop.abort())
+    const waiting = containerd.importImages('/x.tar')
+    const supervising = containerd.supervise(stop.signal)
+    const failure = {
+      code: 'RUNTIME_UNAVAILABLE',
+      message: expect.stringMatching(
+        /^containerd is not ready: containerd does not start: no space/u,
+      ) as string,
+    }
+    await expect(waiting).rejects.toMatchObject(failure)
+    await supervising
+    await expect(containerd.importImages('/x.tar')).rejects.toMatchObject(failure)
+  })
+})
+
 describe('removeEmbeddedContainerd', () => {
   it('is content where nothing ever ran', async () => {
     await removeEmbeddedContainerd({ ...options(), clock: systemClock })

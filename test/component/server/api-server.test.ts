@@ -113,6 +113,13 @@ describe('the API server', () => {
     })
   })
 
+  it('tells of a runtime that is not there as of what may pass', async () => {
+    rig.importImages = () => Promise.reject(new PoddError('RUNTIME_UNAVAILABLE', 'containerd is not ready'))
+    const answer = await rig.call('/podd/v1/images/import?path=/x.tar', 'POST')
+    expect(answer.code).toBe(503)
+    expect(JSON.parse(answer.text)).toMatchObject({ reason: 'ServiceUnavailable', code: 503 })
+  })
+
   it('refuses a body that nobody reads', async () => {
     const answer = await rig.call('/podd/v1/images/import?path=/x.tar', 'POST', {
       'content-length': '10000000',
