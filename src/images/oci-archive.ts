@@ -12,53 +12,55 @@ export interface OciImage {
   readonly command?: readonly string[]
   /** `NAME=value` each. */
   readonly environment?: readonly string[]
+  /** As `USER` in a Dockerfile: a name or a number. */
+  readonly user?: string
   /** Node's name of the processor; that of this host where nothing is said. */
   readonly arch?: string
 }
 
-interface Blob {
+interface Descriptor {
+  readonly mediaType: string
   readonly digest: string
-  readonly data: Buffer
+  readonly size: number
 }
+
+const manifestType = 'application/vnd.oci.image.manifest.v1+json'
 
 /** Node's architecture names to those of image configs, where they differ. */
 const imageArchitectures: Readonly<Record<string, string>> = { x64: 'amd64', ppc64: 'ppc64le', ia32: '386' }
 
 /**
- * An OCI image layout in a tar, as `ctr images import` and `docker load` take it.
+ * An OCI image layout of these images in a tar, as `ctr images import` and `docker load` take it.
  * Source: OCI image spec 1.0 (image-layout.md, manifest.md, config.md); containerd reads the full
  * name from the annotation `io.containerd.image.name`.
  */
-export function formatOciArchive(image: OciImage): Buffer {
-  const layerTar = formatTar(image.entries)
-  const layer = toBlob(gzipSync(layerTar))
-  const config = toBlob(json(formatConfig(image, sha256(layerTar))))
-  const manifest = toBlob(
-    json({
-      schemaVersion: 2,
-      mediaType: 'application/vnd.oci.image.manifest.v1+json',
-      config: describe('application/vnd.oci.image.config.v1+json', config),
-      layers: [describe('application/vnd.oci.image.layer.v1.tar+gzip', layer)],
-    }),
-  )
-  const index = {
-    schemaVersion: 2,
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    manifests: [
-      {
-        ...describe('application/vnd.oci.image.manifest.v1+json', manifest),
-        annotations: {
-          'io.containerd.image.name': image.name,
-          'org.opencontainers.image.ref.name': image.name,
-        },
-      },
-    ],
+export function formatOciArchive(...images: readonly OciImage[]): Buffer {
+  const blobs = new Map<string, Buffer>()
+  const add = (mediaType: string, data: Buffer): Descriptor => {
+    const digest = sha256(data)
+    blobs.set(digest, data)
+    return { mediaType, digest, size: data.length }
   }
+  const manifests = images.map((image) => {
+    const layerTar = formatTar(image.entries)
+    const manifest = {
+      schemaVersion: 2,
+      mediaType: manifestType,
+      config: add('application/vnd.oci.image.config.v1+json', json(formatConfig(image, sha256(layerTar)))),
+      layers: [add('application/vnd.oci.image.layer.v1.tar+gzip', gzipSync(layerTar))],
+    }
+    const annotations = {
+      'io.containerd.image.name': image.name,
+      'org.opencontainers.image.ref.name': image.name,
+    }
+    return Object.assign(add(manifestType, json(manifest)), { annotations })
+  })
+  const index = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json', manifests }
   return formatTar([
     file('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
     { kind: 'folder', path: 'blobs/', mode: 0o755 },
     { kind: 'folder', path: 'blobs/sha256/', mode: 0o755 },
-    ...[layer, config, manifest].map((blob) => file(`blobs/sha256/${blob.digest.slice(7)}`, blob.data)),
+    ...[...blobs].map(([digest, data]) => file(`blobs/sha256/${digest.slice(7)}`, data)),
     file('index.json', json(index)),
   ])
 }
@@ -72,18 +74,11 @@ function formatConfig(image: OciImage, diffId: string): object {
     config: {
       Entrypoint: image.entrypoint,
       ...(image.command === undefined ? {} : { Cmd: image.command }),
+      ...(image.user === undefined ? {} : { User: image.user }),
       Env: image.environment ?? ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
     },
     rootfs: { type: 'layers', diff_ids: [diffId] },
   }
-}
-
-function toBlob(data: Buffer): Blob {
-  return { digest: sha256(data), data }
-}
-
-function describe(mediaType: string, blob: Blob): object {
-  return { mediaType, digest: blob.digest, size: blob.data.length }
 }
 
 function file(path: string, data: Uint8Array): TarEntry {

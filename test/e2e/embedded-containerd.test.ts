@@ -1,13 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
@@ -24,13 +16,14 @@ import { importImageFile } from '../../src/containerd/import-image.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
+import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { buildSandboxImage, sandboxImageName } from '../../src/images/sandbox-image.ts'
 import { waitFor } from '../support/containerd-rig.ts'
 import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
 import { findLeftovers } from '../support/podd-leftovers.ts'
 import type { PoddPlaces } from '../support/podd-leftovers.ts'
-import { ociArchive, shellImage, shellImageName } from '../support/oci-image.ts'
+import { shellImage, shellImageName } from '../support/oci-image.ts'
 
 const choice = chooseContainerds()
 const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir: '', cniBinDir: '' }
@@ -163,11 +156,19 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
   })
 
   describe('importing archives', () => {
+    it('waits for a containerd that is starting', async () => {
+      const path = join(dir, 'shell.tar')
+      writeFileSync(path, formatOciArchive(shellImage()))
+      const importing = instance.containerd.importImages(path)
+      await instance.start()
+      expect(await importing).toEqual([shellImageName])
+    })
+
     it.each([
       ['none', 'missing.tar', undefined, 'no such file'],
       ['a folder', '.', undefined, 'is not a file'],
       ['one that is no tar', 'junk.tar', Buffer.alloc(4096, 'x'), 'junk.tar'],
-      ['one that is cut short', 'cut.tar', ociArchive([shellImage()]).subarray(0, 300_000), 'cut.tar'],
+      ['one that is cut short', 'cut.tar', formatOciArchive(shellImage()).subarray(0, 300_000), 'cut.tar'],
     ])('refuses %s', async (_, name, content, message) => {
       const { importTarget } = await instance.start()
       const path = join(dir, name)
@@ -264,7 +265,7 @@ class TestInstance {
 
   async #importShell(): Promise<void> {
     const path = join(this.#dir, 'shell.tar')
-    writeFileSync(path, ociArchive([shellImage()]))
+    writeFileSync(path, formatOciArchive(shellImage()))
     const target = { ...importTargetOf(this.containerd) }
     expect(await importImageFile(target, path)).toEqual([shellImageName])
     this.#imported = true

@@ -1,9 +1,10 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { ociArchive, shellImage } from '../support/oci-image.ts'
+import { shellImage } from '../support/oci-image.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 /** What one container finds out about itself, as `key=value` lines. */
@@ -290,10 +291,7 @@ describePodd('the user of an image', {}, (rig) => {
     const podd = rig()
     chmodSync(podd.shared, 0o777)
     const archive = join(podd.folder, 'users.tar')
-    writeFileSync(
-      archive,
-      ociArchive([shellImage(numbered, { User: '1001' }), shellImage(named, { User: 'nobody' })]),
-    )
+    writeFileSync(archive, formatOciArchive(shellImage(numbered, '1001'), shellImage(named, 'nobody')))
     await podd.cliOk('images', 'import', archive)
     const pod = (name: string, image: string, securityContext: Fields) =>
       shellPod(name, podd.shared, script(`${name}-facts`), { container: { image, securityContext } })

@@ -17,9 +17,10 @@ import {
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { OciImage } from '../../src/images/oci-archive.ts'
+import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
-import { ociArchive, pauseImage, pauseImageName, shellImage } from './oci-image.ts'
-import type { TestImage } from './oci-image.ts'
+import { pauseImage, pauseImageName, shellImage } from './oci-image.ts'
 
 /** What CNI does with the next sandboxes. */
 export type CniBehaviour = 'works' | 'fails' | 'hangs'
@@ -27,7 +28,7 @@ export type CniBehaviour = 'works' | 'fails' | 'hangs'
 export interface ContainerdRigOptions {
   readonly install: ContainerdInstall
   /** Beside the pause and shell images. */
-  readonly images?: readonly TestImage[]
+  readonly images?: readonly OciImage[]
   /** Has the last word on the config file. */
   readonly editConfig?: (toml: string) => string
 }
@@ -94,8 +95,8 @@ export class ContainerdRig {
     if (behaviour !== 'works') writeFileSync(join(this.dir, `cni-${behaviour}`), '')
   }
 
-  importImages(images: readonly TestImage[]): void {
-    this.ctr(['images', 'import', '-'], ociArchive(images))
+  importImages(images: readonly OciImage[]): void {
+    this.ctr(['images', 'import', '-'], formatOciArchive(...images))
   }
 
   /** Runs ctr in the namespace of CRI's containers. */

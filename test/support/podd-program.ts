@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { ociArchive, shellImage } from './oci-image.ts'
+import { formatOciArchive } from '../../src/images/oci-archive.ts'
+import { shellImage } from './oci-image.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -12,7 +13,7 @@ export const latestShell = 'localhost/podd-test/shell:latest'
 
 /** The archive of those images. */
 export function rigImages(): Buffer {
-  return ociArchive([shell, otherShell, latestShell].map((name) => shellImage(name)))
+  return formatOciArchive(...[shell, otherShell, latestShell].map((name) => shellImage(name)))
 }
 
 /**

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import { mkdtemp, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -98,6 +98,19 @@ describe('formatOciArchive', () => {
       config: { Entrypoint: ['/tool'], Cmd: ['-v'] },
       rootfs: { type: 'layers', diff_ids: [`sha256:${createHash('sha256').update(layer).digest('hex')}`] },
     })
+  })
+
+  it('holds several images, and what they share once', () => {
+    unpack(formatOciArchive(image, { ...image, name: 'localhost/tool:2', user: '1001' }))
+    const index = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { manifests: Descriptor[] }
+    expect(index.manifests.map(({ annotations }) => annotations['io.containerd.image.name'])).toEqual([
+      'localhost/tool:1',
+      'localhost/tool:2',
+    ])
+    const blobs = readdirSync(join(folder, 'blobs/sha256'))
+    expect(blobs).toHaveLength(5)
+    const texts = blobs.map((name) => readFileSync(join(folder, 'blobs/sha256', name), 'latin1'))
+    expect(texts.filter((text) => text.includes('"User":"1001"'))).toHaveLength(1)
   })
 
   it.each([
