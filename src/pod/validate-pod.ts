@@ -4,6 +4,7 @@ import type { Pod, PodSpec } from './schema/pod-schema.ts'
 import { podSecurityContextSchema } from './schema/pod-schema.ts'
 import { fieldOf, Issues } from './validation/issues.ts'
 import { dnsLabel } from './validation/name-rules.ts'
+import { validateAnnotations } from './validation/validate-annotations.ts'
 import { validateContainer } from './validation/validate-container.ts'
 import { validateMetadata } from './validation/validate-metadata.ts'
 import { validateNetwork } from './validation/validate-network.ts'
@@ -24,6 +25,7 @@ export function validatePod(pod: Pod): readonly FieldProblem[] {
   const issues = new Issues()
   const path = ['spec']
   validateMetadata(pod.metadata, ['metadata'], issues)
+  validateAnnotations(pod, ['metadata', 'annotations'], issues)
   validateSpec(pod.spec, path, issues)
   validateVolumes(pod.spec.volumes, [...path, 'volumes'], issues)
   for (const [index, volume] of pod.spec.volumes.entries()) {

@@ -138,7 +138,14 @@ export const objectMetaSchema = object('ObjectMeta', {
   name: required(string),
   namespace: defaulted(string, 'default'),
   labels: defaulted(map(string), {}),
-  annotations: defaulted(map(string), {}),
+  annotations: defaulted(
+    map(string),
+    {},
+    {
+      kind: 'supported',
+      note: 'those that ask for bandwidth (`kubernetes.io/ingress-bandwidth`), devices (`cdi.k8s.io/…`) or an AppArmor profile that no field names are refused',
+    },
+  ),
   generateName: refused(string, 'give the pod a name: its identity is its namespace and name'),
   uid: ignored(any, fromDump),
   resourceVersion: ignored(any, fromDump),

@@ -87,6 +87,15 @@ describe('validatePod takes', () => {
         [`${c0}.restartPolicyRules`]: [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }],
       },
     ],
+    [
+      'an annotation for AppArmor beside its field, as a dump has it',
+      {
+        'metadata.annotations': {
+          'container.apparmor.security.beta.kubernetes.io/main': 'runtime/default',
+        },
+        [`${c0}.securityContext.appArmorProfile`]: { type: 'RuntimeDefault' },
+      },
+    ],
     ['an ephemeral container', { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'main' }] }],
     ['grace 0', { 'spec.terminationGracePeriodSeconds': 0 }],
   ])('%s', (_what, fields) => {
@@ -452,6 +461,21 @@ describe('validatePod refuses', () => {
         `spec.${field}: Forbidden: may not be true when \`hostUsers\` is false`,
       ],
     ),
+    ...(
+      [
+        ['kubernetes.io/ingress-bandwidth', 'the network of pods has no limits of bandwidth'],
+        ['kubernetes.io/egress-bandwidth', 'the network of pods has no limits of bandwidth'],
+        ['cdi.k8s.io/gpu', 'podd hands out no devices; mount them by a hostPath'],
+        [
+          'container.apparmor.security.beta.kubernetes.io/main',
+          'deprecated in Kubernetes: set securityContext.appArmorProfile',
+        ],
+      ] as const
+    ).map(([key, reason]): [string, Record<string, Json>, string] => [
+      `the annotation ${key}`,
+      { 'metadata.annotations': { [key]: '1M' } },
+      `metadata.annotations[${key}]: not supported: ${reason}`,
+    ]),
     [
       'an emptyDir of huge pages',
       { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'HugePages-2Mi' } }] },

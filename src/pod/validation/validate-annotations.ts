@@ -1,0 +1,37 @@
+import type { FieldPath } from '../field-path.ts'
+import type { Pod } from '../schema/pod-schema.ts'
+import type { Issues } from './issues.ts'
+
+const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/'
+const seccompPrefixes = [
+  'seccomp.security.alpha.kubernetes.io/pod',
+  'container.seccomp.security.alpha.kubernetes.io/',
+]
+
+/**
+ * Annotations by which a pod asks for something that podd would not give it: they are no mere notes. A profile
+ * that a field asks for too, as the API server writes it into both, is taken.
+ */
+export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, issues: Issues): void {
+  for (const key of Object.keys(metadata.annotations)) {
+    const at = [...path, key]
+    if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
+      issues.refused(at, 'the network of pods has no limits of bandwidth')
+    } else if (key.startsWith('cdi.k8s.io/')) {
+      issues.refused(at, 'podd hands out no devices; mount them by a hostPath')
+    } else if (key.startsWith(appArmorPrefix)) {
+      if (!hasAppArmor(spec, key.slice(appArmorPrefix.length))) {
+        issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')
+      }
+    } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
+      issues.warn(at, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
+    }
+  }
+}
+
+function hasAppArmor(spec: Pod['spec'], container: string): boolean {
+  const found = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers].find(
+    ({ name }) => name === container,
+  )
+  return [spec, found].some((owner) => owner?.securityContext?.appArmorProfile !== undefined)
+}
