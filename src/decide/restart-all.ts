@@ -39,7 +39,8 @@ export function computeRestartAll(facts: Facts): RestartAll | undefined {
     source === undefined
       ? (facts.restartAll ?? new Set<ContainerId>())
       : new Set(seen.flatMap(({ view }) => viewedId(view) ?? []))
-  const toStop = facts.observed.containers
+  const toStop = seen
+    .flatMap(({ spec }) => facts.observed.containers.filter(({ name }) => name === spec.name))
     .filter(({ id, state }) => ids.has(id) && isAlive(state))
     .map((container) => {
       const message = `Container ${container.name} is stopped for a restart of all containers`
