@@ -102,7 +102,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   }
   const client = runtime.client.runtime
   const objects = new ObjectStore()
-  const capacity = { cpu: String(hostInfo.cpus), memory: String(hostInfo.memoryBytes) }
+  const admission = admissionRules(config, hostInfo)
+  const capacity = admission.limits.allocatable ?? {}
   const pods = new PodSystem({
     host: {
       calls: client,
@@ -172,7 +173,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     sources: options.sources,
     runtimeName: () => runtime.name,
     maxPods: config.maxPods,
-    admission: admissionRules(config, hostInfo),
+    admission,
     syncFrequencyMs: config.syncFrequencyMs,
     podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
     maxContainerRestartPeriodMs: config.maxContainerRestartPeriodMs,

@@ -124,7 +124,7 @@ export interface PodHost {
   /** SELinux is on. */
   readonly selinux: boolean
   readonly resources: ResourceFacts
-  /** What the host has, for references to limits that aren't set. */
+  /** What the host gives pods, for references to limits that aren't set. */
   readonly capacity: ResourceList
   /** What pods refer to. */
   readonly objects: ObjectReader

@@ -1,3 +1,4 @@
+import { isPositive } from '../pod/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../pod/quantity.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { ContainerView, PodView, ResourceList } from './spec-view.ts'
@@ -73,8 +74,8 @@ function mapLines(map: Readonly<Record<string, string>>): string {
 
 /**
  * The value of a `resourceFieldRef` in units of its divisor, rounded up; undefined where there is no such
- * resource. A limit that isn't set is what the host has (`pkg/api/v1/resource/helpers.go`,
- * ExtractContainerResourceValue, 1.36).
+ * resource. A limit that isn't set, or is 0, is what the host gives pods
+ * (`pkg/api/v1/resource/helpers.go`, ExtractContainerResourceValue and MergeContainerResourceLimits, 1.36).
  * @param divisor a quantity; `0` and none at all mean 1
  */
 export function resourceFieldValue(
@@ -87,7 +88,8 @@ export function resourceFieldValue(
     name === 'cpu' || name === 'memory' || name === 'ephemeral-storage' || name.startsWith('hugepages-')
   if (!known || (kind !== 'limits' && kind !== 'requests')) return undefined
   const { limits, requests } = container.resources
-  const quantity = kind === 'limits' ? (limits[name] ?? capacity[name] ?? '0') : (requests[name] ?? '0')
+  const limit = isPositive(limits[name]) ? limits[name] : capacity[name]
+  const quantity = (kind === 'limits' ? limit : requests[name]) ?? '0'
   const valueOf = name === 'cpu' ? quantityMilliValue : quantityValue
   const divisor = valueOf(reference.divisor ?? '1')
   return String(Math.ceil(valueOf(quantity) / (divisor === 0 ? valueOf('1') : divisor)))

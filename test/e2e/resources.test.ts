@@ -58,6 +58,18 @@ describePodd('resources', { config }, (rig) => {
     await podd.untilGone('limits')
   })
 
+  it.concurrent('tells a container without limits what the host gives pods', async () => {
+    const podd = rig()
+    const resourceFieldRef = { resource: 'limits.cpu', divisor: '1m' }
+    const env = [{ name: 'MILLIS', valueFrom: { resourceFieldRef } }]
+    podd.drop('unbound', shellPod('unbound', podd.shared, 'say millis $MILLIS; stay', { container: { env } }))
+    const [said] = await podd.untilLine('unbound', / millis /u)
+    // Without what is kept for the system and for podd.
+    expect(said?.split(' ').at(-1)).toBe(String(cpus().length * 1000 - 200))
+    podd.removeManifest('unbound')
+    await podd.untilGone('unbound')
+  })
+
   it.concurrent('binds containers without limits of their own by those of the pod', async () => {
     const podd = rig()
     const spec = { resources: { limits: { cpu: '1', memory: '64Mi' } } }

@@ -39,7 +39,7 @@ describe('resourceFieldValue', () => {
       { name: 'app', image: 'i', ...resources({ cpu: '250m', memory: '32Mi' }, { memory: '64Mi' }) },
     ],
   })
-  const capacity = { cpu: '4', memory: '8Gi' }
+  const capacity = { cpu: '4', memory: '8Gi', 'hugepages-2Mi': '4Mi' }
 
   it.each([
     ['requests.cpu', undefined, '1'],
@@ -51,10 +51,16 @@ describe('resourceFieldValue', () => {
     ['limits.memory', '1M', '68'],
     ['requests.memory', '1Gi', '1'],
     ['requests.ephemeral-storage', undefined, '0'],
+    ['limits.hugepages-2Mi', undefined, '4194304'],
     ['limits.gpu', undefined, undefined],
     ['cpu', undefined, undefined],
   ])('of %s by %s is %j', (resource, divisor, expected) => {
     const reference = divisor === undefined ? { resource } : { resource, divisor }
     expect(resourceFieldValue(reference, appOf(pod), capacity)).toBe(expected)
+  })
+
+  it('takes a limit of 0 for none', () => {
+    const free = testPod({ containers: [{ name: 'app', image: 'i', ...resources({}, { cpu: '0' }) }] })
+    expect(resourceFieldValue({ resource: 'limits.cpu' }, appOf(free), capacity)).toBe('4')
   })
 })
