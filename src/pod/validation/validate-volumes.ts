@@ -1,5 +1,6 @@
 import { cleanPath } from '../clean-path.ts'
 import type { FieldPath } from '../field-path.ts'
+import { compareQuantities } from '../quantity.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { dnsLabel, dnsSubdomain } from './name-rules.ts'
@@ -46,6 +47,11 @@ function validateSource(
       issues.refused(at, 'podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget')
     } else if (!['', 'Memory'].includes(emptyDir.medium)) {
       issues.unsupported(at, emptyDir.medium, ['', 'Memory'])
+    }
+    const { sizeLimit } = emptyDir
+    if (sizeLimit !== undefined && compareQuantities(sizeLimit, '0') < 0) {
+      const detail = 'SizeLimit field must be a valid resource quantity'
+      issues.forbidden([...path, 'emptyDir', 'sizeLimit'], detail)
     }
   }
 }

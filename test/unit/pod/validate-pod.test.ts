@@ -482,6 +482,11 @@ describe('validatePod refuses', () => {
       'spec.volumes[0].emptyDir.medium: not supported: podd mounts no huge pages; hugepages-<size> limits work with mmap and shmget',
     ],
     [
+      'an emptyDir of less than nothing',
+      { 'spec.volumes': [{ name: 'v', emptyDir: { sizeLimit: '-1Mi' } }] },
+      'spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity',
+    ],
+    [
       'an emptyDir of an unknown medium',
       { 'spec.volumes': [{ name: 'v', emptyDir: { medium: 'Disk' } }] },
       'spec.volumes[0].emptyDir.medium: Unsupported value: "Disk": supported values: "", "Memory"',
