@@ -27,7 +27,7 @@ export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
     async run({ pod, handler, containerId, podIp, ports, timeoutMs, signal }) {
       const { exec, httpGet, sleep } = handler
       if (exec !== undefined) {
-        const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
+        const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
         const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal })
         if (reply.exitCode === 0) return
         const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
@@ -48,7 +48,7 @@ export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
         return
       }
       if (sleep !== undefined) {
-        await clock.sleep(Math.min(sleep.seconds * 1000, timeoutMs), signal)
+        await clock.sleep(Math.min(sleep.seconds * 1000, timeoutMs ?? Infinity), signal)
         return
       }
       throw new HookError('the hook names nothing to do')

@@ -101,7 +101,8 @@ export interface HookRunner {
     readonly containerId: ContainerId
     readonly podIp: string | undefined
     readonly ports: ContainerSpec['ports']
-    readonly timeoutMs: number
+    /** Undefined: only the signal ends it. */
+    readonly timeoutMs: number | undefined
     readonly signal: AbortSignal
   }): Promise<void>
 }

@@ -402,7 +402,9 @@ export class PodWorker {
       overdueMs === undefined
         ? undefined
         : clock.startTimer(overdueMs - clock.wallMs(), () => {
-            if (clock.wallMs() >= overdueMs) this.#exceedDeadline()
+            // It may be another one by now.
+            const { activeDeadlineMs } = this.#state
+            if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
           })
     try {
       await this.#act(actions, signal)

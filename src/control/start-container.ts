@@ -25,8 +25,6 @@ type StartAction = Extract<PodAction, { kind: 'start-container' }>
 const retryMs = 10_000
 /** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
 const showErrorMs = 1000
-/** A postStart hook has no limit of its own in Kubernetes; the kubelet's exec has the runtime request timeout. */
-const postStartTimeoutMs = 120_000
 
 /**
  * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
@@ -247,7 +245,8 @@ async function runPostStart(
       containerId: id,
       podIp: sandbox.ips[0],
       ports: spec.ports,
-      timeoutMs: postStartTimeoutMs,
+      // It takes as long as it takes, as in Kubernetes.
+      timeoutMs: undefined,
       signal: ctx.signal,
     })
   } catch (error) {

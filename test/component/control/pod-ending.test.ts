@@ -94,6 +94,22 @@ describe('the grace of a pod that ends', () => {
   })
 })
 
+describe('a postStart hook', () => {
+  it('takes as long as it takes, and is given up when the pod ends', async () => {
+    hookTakes(3_600_000)
+    const lifecycle = { postStart: { exec: { command: ['hello'] } } }
+    const containers = [{ name: 'main', image: 'app:1', lifecycle }]
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(1_800_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(0)
+    expect(rig.reasons('web')).not.toContain('FailedPostStartHook')
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
 describe('a preStop hook', () => {
   const failing = {
     livenessProbe: { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 },
