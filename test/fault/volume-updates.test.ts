@@ -6,11 +6,13 @@ import { expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { writeVolumeFiles } from '../../src/volumes/atomic-writer.ts'
 
-it('a reader never sees half of an update, through 10,000 of them', async () => {
+it('a reader never sees half of an update, through 10,000 of them', { timeout: 600_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'podd-writer-'))
   const write = async (round: number): Promise<void> => {
     const data = Buffer.from(`${round}\n`)
-    const files = new Map(['a', 'b'].map((path) => [path, { data, mode: 0o644 }]))
+    // A file that comes and goes is there in every other state.
+    const names = round % 2 === 0 ? ['a', 'b', 'in/c'] : ['a', 'b']
+    const files = new Map(names.map((path) => [path, { data, mode: 0o644 }]))
     await writeVolumeFiles(folder, files, { nowMs: systemClock.wallMs() })
   }
   await write(0)
@@ -18,9 +20,12 @@ it('a reader never sees half of an update, through 10,000 of them', async () => 
   const chunks: Buffer[] = []
   reader.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   const ended = new Promise((resolve) => reader.once('close', resolve))
-  for (let round = 1; round <= 10_000; round += 1) await write(round)
-  reader.stdin.end()
-  await ended
+  try {
+    for (let round = 1; round <= 10_000; round += 1) await write(round)
+  } finally {
+    reader.stdin.end()
+    await ended
+  }
   const report = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { seen: number; bad: string[] }
   await rm(folder, { recursive: true })
   expect(report.bad).toEqual([])
@@ -46,6 +51,9 @@ function look() {
       continue
     }
     if (a !== b || !/^\\d+\\n$/.test(a)) bad.push('together: ' + a + b)
+    let c
+    try { c = read(state + '/in/c') } catch { c = undefined }
+    if (c !== (Number(a) % 2 === 0 ? a : undefined) && readlinkSync(folder + '/..data') === state) bad.push('coming and going: ' + a + c)
     try {
       const alone = read('a')
       if (!/^\\d+\\n$/.test(alone) || Number(alone) < Number(a)) bad.push('alone: ' + alone)
