@@ -1,6 +1,8 @@
+import { watch } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { FSWatcher } from 'chokidar'
 import { errorCode } from '../base/errors.ts'
+import { findLinks } from './find-links.ts'
 
 /** What a watch saw. It is a hint: what the folder holds is read from the folder. */
 export type FolderHint =
@@ -30,39 +32,66 @@ export type WatchFolder = (path: string, handlers: FolderWatchHandlers) => Folde
 /**
  * Watches by inotify, through chokidar: the folder, the targets of symlinks in it, and, while it is
  * missing, what lies above it. Its raw events are used, as they come before its own look at the file.
+ * inotify stays with the folder that a path led to: where symlinks lead there, what they stand in is
+ * watched too, and the watch begins anew when one of them is swapped.
  */
 export const watchFolder: WatchFolder = (path, handlers) => {
   const folder = resolve(path)
-  let watcher = open()
   let isClosed = false
   const closing: Promise<void>[] = []
+  let links: readonly { close(): void }[] = []
+  let watcher = open()
 
   function open(): FSWatcher {
+    links = watchLinks()
     const opened = new FSWatcher({ depth: 0, atomic: false, ignoreInitial: true, usePolling: false })
     opened.on('raw', (event, name, details) => {
       handlers.onHint(toHint(folder, event, name, details))
     })
     opened.on('addDir', (added) => {
       // A watch that waited for its folder sees the folder come but not what it holds.
-      if (resolve(added) !== folder || isClosed) return
-      closing.push(opened.close())
-      watcher = open()
-      handlers.onHint({ kind: 'folder' })
+      if (resolve(added) === folder && watcher === opened) openAgain()
     })
     opened.on('unlinkDir', () => handlers.onHint({ kind: 'folder' }))
     opened.on('ready', () => handlers.onHint({ kind: 'folder' }))
-    opened.on('error', (error) => {
-      // What is wrong with one path is seen when the folder is read.
-      if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
-      else handlers.onHint({ kind: 'folder' })
-    })
+    opened.on('error', onError)
     opened.add(folder)
     return opened
+  }
+
+  function openAgain(): void {
+    if (isClosed) return
+    for (const link of links) link.close()
+    closing.push(watcher.close())
+    watcher = open()
+    handlers.onHint({ kind: 'folder' })
+  }
+
+  function watchLinks(): readonly { close(): void }[] {
+    return findLinks(folder).flatMap((link) => {
+      try {
+        const linkWatcher = watch(dirname(link), (_event, name) => {
+          if (name === basename(link)) openAgain()
+        })
+        linkWatcher.on('error', onError)
+        return [linkWatcher]
+      } catch (error) {
+        onError(error)
+        return []
+      }
+    })
+  }
+
+  function onError(error: unknown): void {
+    // What is wrong with one path is seen when the folder is read.
+    if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
+    else handlers.onHint({ kind: 'folder' })
   }
 
   return {
     async close() {
       isClosed = true
+      for (const link of links) link.close()
       await Promise.all([...closing, watcher.close()])
     },
   }

@@ -1,0 +1,37 @@
+import { readlinkSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+/** Linux gives up on a path after so many symlinks (path_resolution(7)). */
+const maxLinks = 40
+
+/** The symlinks that an absolute path leads through, each by its own path; as far as the path exists. */
+export function findLinks(path: string): readonly string[] {
+  const links: string[] = []
+  const rest = splitPath(path)
+  let at = '/'
+  for (let name = rest.shift(); name !== undefined && links.length < maxLinks; name = rest.shift()) {
+    const next = join(at, name)
+    const target = readLink(next)
+    if (target === undefined) {
+      at = next
+      continue
+    }
+    links.push(next)
+    rest.unshift(...splitPath(resolve(at, target)))
+    at = '/'
+  }
+  return links
+}
+
+function splitPath(path: string): string[] {
+  return path.split('/').filter((name) => name !== '')
+}
+
+/** Undefined for what is no symlink, or is not there. */
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return undefined
+  }
+}
