@@ -34,7 +34,7 @@ export async function getOnce(
   try {
     return await follow(dispatcher, get, signal)
   } catch (error) {
-    return { kind: 'failed', message: describeFailure(error, signal) }
+    return { kind: 'failed', ...describeFailure(error, signal) }
   }
 }
 
@@ -128,6 +128,36 @@ function first(headers: ResponseHeaders, name: string): string | undefined {
   return typeof value === 'string' ? value : value?.[0]
 }
 
+const authorityHint = `make this host trust its authority (update-ca-certificates, or SSL_CERT_FILE in podd's environment), and restart podd`
+const untrusted = `nobody whom this host trusts vouches for the server's certificate`
+
+interface Failure {
+  readonly message: string
+  readonly hint?: string
+}
+
+/** What may be wrong with TLS, by the codes of OpenSSL (X509_STORE_CTX_get_error(3)) and Node. */
+const tlsFailures: Readonly<Record<string, Failure>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: { message: untrusted, hint: authorityHint },
+  SELF_SIGNED_CERT_IN_CHAIN: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_GET_ISSUER_CERT: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: { message: untrusted, hint: authorityHint },
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: { message: untrusted, hint: authorityHint },
+  CERT_HAS_EXPIRED: {
+    message: "the server's certificate has expired",
+    hint: 'renew it; or is the clock of this host wrong?',
+  },
+  CERT_NOT_YET_VALID: {
+    message: "the server's certificate is not valid yet",
+    hint: 'is the clock of this host wrong?',
+  },
+  ERR_TLS_CERT_ALTNAME_INVALID: {
+    message: "the server's certificate is for another name",
+    hint: 'write the URL with a name that the certificate bears',
+  },
+  ERR_SSL_WRONG_VERSION_NUMBER: { message: 'the server does not speak TLS', hint: 'is it http:// there?' },
+}
+
 const failures: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the server refuses connections',
   ECONNRESET: 'the server broke the connection off',
@@ -140,8 +170,9 @@ const failures: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the server does not answer',
 }
 
-function describeFailure(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return errorMessage(signal.reason)
-  const code = errorCode(error)
-  return failures[code ?? ''] ?? `the request failed: ${errorMessage(error)}`
+function describeFailure(error: unknown, signal: AbortSignal): Failure {
+  if (signal.aborted) return { message: errorMessage(signal.reason) }
+  const code = errorCode(error) ?? ''
+  const message = failures[code] ?? `the request failed: ${errorMessage(error)}`
+  return tlsFailures[code] ?? { message }
 }

@@ -13,6 +13,7 @@ import { getOnce } from './http-get.ts'
 import { LastGoodSaver } from './last-good-saver.ts'
 import { mergeLastGood } from './merge-last-good.ts'
 import type { Source } from './source.ts'
+import { loadTrustedAuthorities } from './trusted-authorities.ts'
 
 const timeoutMs = 10_000
 /** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
@@ -43,7 +44,11 @@ export function createHttpSource(options: HttpSourceOptions): Source {
       if (signal.aborted) return
       const { Agent } = await import('undici')
       // No connection outlives its request: a period is longer than servers keep one open.
-      const dispatcher = new Agent({ pipelining: 0 })
+      const isSecure = new URL(options.url).protocol === 'https:'
+      const dispatcher = new Agent({
+        pipelining: 0,
+        ...(isSecure && { connect: { secureContext: await loadTrustedAuthorities() } }),
+      })
       const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
         loop.publish()
       })

@@ -1,8 +1,11 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
@@ -11,6 +14,8 @@ import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import type { HttpSourceOptions } from '../../../src/sources/http.ts'
 import { createHttpSource, showUrl } from '../../../src/sources/http.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
+import { makeBadCertificate } from '../probes/bad-certificate.ts'
+import { serveHttps } from '../probes/bad-servers.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
 
 /** Waits a hundredth of what it is asked to. */
@@ -18,6 +23,12 @@ const hastyClock: Clock = {
   ...systemClock,
   startTimer: (delayMs, fire) => systemClock.startTimer(delayMs / 100, fire),
   sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal),
+}
+
+/** Asks as soon again, but gives answers the time that they have. */
+const patientClock: Clock = {
+  ...hastyClock,
+  startTimer: (delayMs, fire) => systemClock.startTimer(delayMs, fire),
 }
 
 let scratch = ''
@@ -66,7 +77,7 @@ function start(url: string, options: Partial<HttpSourceOptions> = {}): SourceRun
       url,
       headers: {},
       periodMs: 2_000,
-      clock: hastyClock,
+      clock: patientClock,
       logger: silentLogger,
       lastGood: createLastGoodStore(join(scratch, 'state')),
       decode: createDecodeSource(systemClock),
@@ -134,6 +145,36 @@ describe('a URL', () => {
     })
     expect(run.snapshots).toHaveLength(1)
     expect(run.last()?.problems).toEqual([])
+  })
+
+  it.each<[string, RequestListener]>([
+    [
+      'names what it sends otherwise each time',
+      (_request, response) => {
+        response.writeHead(200, { etag: `"${requests.length}"` })
+        response.end(podYaml('a'))
+      },
+    ],
+    [
+      'gives what is unchanged another name',
+      (request, response) => {
+        const isKnown = request.headers['if-none-match'] !== undefined
+        response.writeHead(isKnown ? 304 : 200, { etag: `"${requests.length}"` })
+        response.end(isKnown ? undefined : podYaml('a'))
+      },
+    ],
+  ])('is followed where the server %s', async (_what, listener) => {
+    answer = listener
+    const run = start(await serve())
+    await run.until(is('a=busybox:1.36'))
+    await untilRequests(4)
+    expect(run.snapshots).toHaveLength(1)
+    expect(run.last()?.problems).toEqual([])
+    answer = (_request, response) => {
+      response.writeHead(200, { etag: '"new"' })
+      response.end(podYaml('a', 'i:2'))
+    }
+    await run.until(is('a=i:2'))
   })
 
   it('may carry credentials, which are sent and never shown', async () => {
@@ -211,15 +252,67 @@ describe('a server that misbehaves leaves the pods as they were', () => {
     ['a redirect to nowhere', text('', 302, { location: 'ftp://host/' }), 'leads to no web address'],
   ])('%s', async (_what, misbehave, message) => {
     answer = text(podYaml('a'))
-    const run = start(await serve())
+    // Those who let podd wait are waited for a hundredth of the time; the others have all of it, on a slow host too.
+    const clock = message.startsWith('no full answer') ? hastyClock : patientClock
+    const run = start(await serve(), { clock })
     await run.until(is('a=busybox:1.36'))
     answer = misbehave
-    await run.until(({ problems }) => problems.length > 0 && problems[0]!.includes(message), 1500)
+    await run.until(({ problems }) => problems.length > 0 && problems[0]!.includes(message))
     expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
     answer = text(podYaml('a', 'i:2'))
     await run.until(is('a=i:2'))
     expect(run.last()?.problems).toEqual([])
   })
+})
+
+describe('TLS', () => {
+  it('is refused with a certificate that is not good, and nothing is asked for', async () => {
+    const asked: string[] = []
+    const listener: RequestListener = (request, response) => {
+      asked.push(request.url ?? '')
+      response.end(podYaml('a'))
+    }
+    const { port, close } = await serveHttps(listener, makeBadCertificate())
+    const run = start(`https://127.0.0.1:${port}/?token=secret`)
+    await run.until(fails("the server's certificate has expired"))
+    expect(run.last()).toMatchObject({
+      ready: false,
+      pods: [],
+      problems: [{ hint: expect.stringContaining('clock') as string }],
+    })
+    expect(asked).toEqual([])
+    await close()
+  })
+
+  it('is refused where the server speaks none', async () => {
+    const { port } = new URL(await serve())
+    const run = start(`https://127.0.0.1:${port}/`)
+    await run.until(fails('the server does not speak TLS'))
+    expect(run.last()).toMatchObject({ ready: false, pods: [] })
+  })
+
+  // The authorities are read once for each process.
+  it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
+    'trusts whom this host trusts',
+    { timeout: 60_000 },
+    async () => {
+      const [key, cert] = [join(scratch, 'key.pem'), join(scratch, 'cert.pem')]
+      const request =
+        'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=podd -days 2'
+      const names = ['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert]
+      expect(spawnSync('openssl', [...request.split(' '), ...names]).status).toBe(0)
+      const certificate = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') }
+      const { port, close } = await serveHttps(text(podYaml('a')), certificate)
+      const ask = async (env: Readonly<Record<string, string>>): Promise<string> => {
+        const script = join(import.meta.dirname, 'ask-once.ts')
+        const args = [script, `https://127.0.0.1:${port}/`, join(scratch, 'state')]
+        return (await promisify(execFile)(process.execPath, args, { env })).stdout
+      }
+      expect(await ask({})).toBe("nobody whom this host trusts vouches for the server's certificate\n")
+      expect(await ask({ SSL_CERT_FILE: cert })).toBe('a=busybox:1.36\n')
+      await close()
+    },
+  )
 })
 
 describe('redirects', () => {
@@ -285,7 +378,7 @@ describe('at the start', () => {
     await first.until(is('a=busybox:1.36'))
     await first.stop()
     answer = () => undefined
-    const second = start(url)
+    const second = start(url, { clock: hastyClock })
     await second.until(is('a=busybox:1.36'))
     expect(summarize(second.last()!).problems[0]).toContain('the server has not answered yet')
   })
