@@ -20,6 +20,8 @@ const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
 /** The first snapshot waits this long for files that look half-written. */
 const firstSnapshotMs = 1_000
+/** While more files are on their way, snapshots come no closer than this: each costs as much as there are files. */
+const snapshotGapMs = 100
 /** How long a folder that was away, or was replaced, has to be filled again before missing files count. */
 const refillMs = 5_000
 
@@ -102,6 +104,7 @@ class DirectoryLoop {
     signal.addEventListener('abort', onAbort, { once: true })
     const watch = this.#startWatch()
     let published: string | undefined
+    let publishedAtMs = startedMs
     try {
       while (!signal.aborted) {
         await this.#look()
@@ -111,18 +114,19 @@ class DirectoryLoop {
         this.#isComplete ||=
           readSinceMs !== undefined &&
           (!this.#files.isSettling() || clock.monotonicMs() - readSinceMs >= firstSnapshotMs)
-        const mayPublish =
-          !isFirst || !this.#files.isSettling() || clock.monotonicMs() - startedMs >= firstSnapshotMs
-        if (mayPublish) {
+        const fromMs = isFirst ? startedMs + firstSnapshotMs : publishedAtMs + snapshotGapMs
+        const holdMs = this.#files.isSettling() ? fromMs - clock.monotonicMs() : 0
+        if (holdMs <= 0) {
           const problems = this.#problems()
           const state = JSON.stringify([problems, this.#isReady()])
           if (this.#files.takeChange() || state !== published) {
             published = state
+            publishedAtMs = clock.monotonicMs()
             onSnapshot(this.#snapshot(problems))
             if (this.#isComplete) this.#saver.save(this.#files.documents())
           }
         }
-        await this.#waitForWork(signal)
+        await this.#waitForWork(holdMs, signal)
       }
     } finally {
       signal.removeEventListener('abort', onAbort)
@@ -220,15 +224,16 @@ class DirectoryLoop {
     return this.#options.unhealthyRescanMs ?? defaultUnhealthyRescanMs
   }
 
-  /** Until something happens, or something that was put off is due. */
-  async #waitForWork(signal: AbortSignal): Promise<void> {
+  /** Until something happens, or something that was put off is due: a snapshot in `holdMs`, say, if that is above 0. */
+  async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     const isHealthy = this.#folderProblem === undefined && this.#watchProblem === undefined
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs
-    const timer = clock.startTimer(Math.min(dueInMs, rescanInMs), () => {
-      if (dueInMs >= rescanInMs) this.#isListingDue = true
+    const waitMs = Math.min(dueInMs, rescanInMs, holdMs > 0 ? holdMs : Infinity)
+    const timer = clock.startTimer(waitMs, () => {
+      if (waitMs >= rescanInMs) this.#isListingDue = true
       this.#wake.wake()
     })
     await this.#wake.wait()

@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import {
   appendFile,
+  chmod,
   mkdir,
   open,
   readFile,
@@ -9,6 +11,7 @@ import {
   stat,
   symlink,
   unlink,
+  utimes,
   writeFile,
 } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -290,6 +293,54 @@ describe('bad documents', () => {
     ])
   })
 
+  it('are what cannot be read, which holds up nothing', async () => {
+    execFileSync('mkfifo', [join(pods, 'fifo.yaml')])
+    await symlink('nowhere', join(pods, 'link.yaml'))
+    await write('ok.yaml', podYaml('ok'))
+    await write('private.yaml', podYaml('private'))
+    const run = start()
+    await run.until(is('ok=busybox:1.36', 'private=busybox:1.36'))
+    expect(summarize(run.last()!).problems).toEqual([
+      'is not a regular file',
+      'is a symlink to a file that is missing',
+    ])
+    await unlink(join(pods, 'ok.yaml'))
+    execFileSync('mkfifo', [join(pods, 'ok.yaml')])
+    await run.until(({ problems }) => problems.length === 3)
+    expect(summarize(run.last()!).pods).toEqual(['ok=busybox:1.36', 'private=busybox:1.36'])
+  })
+
+  // Root may read everything.
+  it.skipIf(process.getuid?.() === 0)('are what podd may not read, whose pods are kept', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await drop('a.yaml', podYaml('a', 'i:2'))
+    await chmod(join(pods, 'a.yaml'), 0o000)
+    await run.until(({ problems }) => problems.includes('cannot be read: EACCES'))
+    expect(summarize(run.last()!).pods).toHaveLength(1)
+    await chmod(join(pods, 'a.yaml'), 0o644)
+    await run.until(({ problems }) => problems.length === 0)
+    expect(summarize(run.last()!).pods).toEqual(['a=i:2'])
+  })
+
+  it.each([
+    ['a file of long ago', -10 * 365 * 86_400],
+    ['a file from the future', 10 * 365 * 86_400],
+  ])('are not %s, whatever the clock says', async (_what, ageSeconds) => {
+    const run = start()
+    await run.until(is())
+    const whenSeconds = systemClock.wallMs() / 1000 + ageSeconds
+    await writeFile(join(scratch, 'dropped'), podYaml('a'))
+    await utimes(join(scratch, 'dropped'), whenSeconds, whenSeconds)
+    await rename(join(scratch, 'dropped'), join(pods, 'a.yaml'))
+    await run.until(is('a=busybox:1.36'))
+    await write('a.yaml', podYaml('a', 'i:2'))
+    await utimes(join(pods, 'a.yaml'), whenSeconds, whenSeconds)
+    await run.until(is('a=i:2'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
   it('decodes large ones in a worker, while small ones go first', async () => {
     const run = start()
     await run.until(is())
@@ -332,6 +383,37 @@ describe('the folder itself', () => {
     await write('a.yaml', podYaml('a', 'i:2'))
     await run.until(is('a=i:2'))
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
+  })
+
+  it('may be a symlink, which is followed as soon as it leads elsewhere', async () => {
+    const link = join(scratch, 'current')
+    await mkdir(join(scratch, 'next'))
+    await write('a.yaml', podYaml('a'))
+    await writeFile(join(scratch, 'next', 'a.yaml'), podYaml('a', 'i:2'))
+    await writeFile(join(scratch, 'next', 'b.yaml'), podYaml('b'))
+    await symlink('pods', link)
+    const run = start({ path: link })
+    await run.until(is('a=busybox:1.36'))
+    await symlink('next', join(scratch, 'swapped'))
+    await rename(join(scratch, 'swapped'), link)
+    await run.until(is('a=i:2', 'b=busybox:1.36'))
+    await writeFile(join(scratch, 'next', 'c.yaml'), podYaml('c'))
+    await run.until(is('a=i:2', 'b=busybox:1.36', 'c=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
+  it('may hold thousands of files', { timeout: 60_000 }, async () => {
+    const count = 2000
+    const names = Array.from({ length: count }, (_, index) => `p${index}`)
+    await Promise.all(names.map((name) => write(`${name}.yaml`, podYaml(name))))
+    const run = start()
+    await run.until(({ pods: given }) => given.length === count, 50_000)
+    expect(run.last()?.problems).toEqual([])
+    // A snapshot for each file would take quadratic time.
+    expect(run.snapshots.length).toBeLessThan(count / 4)
+    await write('p7.yaml', podYaml('p7', 'i:2'))
+    await run.until(({ pods: given }) => given.includes('p7=i:2'), 10_000)
+    expect(run.last()?.pods).toHaveLength(count)
   })
 
   it('may be a single file, whatever its name', async () => {
