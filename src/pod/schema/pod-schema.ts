@@ -125,7 +125,7 @@ export const podSpecSchema = object('PodSpec', {
   os: optional(object('PodOS', { name: required(oneOf('linux', 'windows')) })),
   hostUsers: optional(bool, {
     kind: 'supported',
-    note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so',
+    note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so; volumes in memory need Linux 6.3',
   }),
   schedulingGates: refused(list(any), 'nothing on this host would ever lift the gate'),
   resourceClaims: refused(list(any), 'dynamic resource allocation needs a control plane'),
