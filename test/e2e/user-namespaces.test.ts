@@ -17,7 +17,7 @@ function canMapUsers({ install, env }: PoddRig): boolean {
 
 describePodd('users of a pod’s own', {}, (rig) => {
   const told = `say $(tr -s ' ' </proc/self/uid_map) as $(id -u)
-    touch /e/mine /p/mine; say $(stat -c %u /e/mine /p/mine) $(stat -L -c %u /c/key) $(grep -c ' /proc/kcore ' /proc/mounts); say up; stay`
+    touch /e/mine /p/mine; say $(stat -c %u /e/mine /p/mine) $(stat -L -c %u /c/key /s/key) $(grep -c ' /proc/kcore ' /proc/mounts); say up; stay`
   const pod = (name: string): object =>
     shellPod(name, rig().shared, told, {
       spec: { hostUsers: false },
@@ -28,11 +28,13 @@ describePodd('users of a pod’s own', {}, (rig) => {
       volumes: [
         { name: 'e', emptyDir: {} },
         { name: 'c', configMap: { name: 'settings' } },
+        { name: 's', secret: { secretName: 'access', defaultMode: 0o400 } },
       ],
       mounts: [
         { name: 'e', mountPath: '/e' },
         { name: 'e', mountPath: '/p', subPath: 'part' },
         { name: 'c', mountPath: '/c' },
+        { name: 's', mountPath: '/s' },
       ],
     })
   const settings = {
@@ -42,12 +44,19 @@ describePodd('users of a pod’s own', {}, (rig) => {
     data: { key: 'x' },
   }
 
+  const access = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'access' },
+    stringData: { key: 'hunter2' },
+  }
+
   it('are nobody’s on the host where the runtime can, and refused by name where it can’t', async () => {
     const podd = rig()
     // As podd's own folders: others may go through.
     chmodSync(podd.folder, 0o711)
     chmodSync(podd.shared, 0o777)
-    podd.drop('settings', settings)
+    podd.drop('settings', settings, access)
     for (const name of ['one', 'two']) podd.drop(name, pod(name))
     const can = canMapUsers(podd)
     const outcome = await podd.until('an outcome', async () => {
@@ -60,7 +69,7 @@ describePodd('users of a pod’s own', {}, (rig) => {
     )
     const seen = ['one', 'two'].map((name) => wordsOf(podd.lines(name)))
     const firstIds = seen.map(([map = '']) => Number(map.split(' ')[1]))
-    const wanted = can ? firstIds.map((id) => [`0 ${id} 65536 as 0`, '0 0 0 0', 'up']) : [[], []]
+    const wanted = can ? firstIds.map((id) => [`0 ${id} 65536 as 0`, '0 0 0 0 0', 'up']) : [[], []]
     expect(seen).toEqual(wanted)
     expect(new Set(firstIds).size).toBe(can ? 2 : 1)
     const users = can ? await usersOnHost(podd) : []
