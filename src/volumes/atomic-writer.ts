@@ -81,6 +81,12 @@ function checkPaths(files: VolumeFiles): void {
     if (path.startsWith('..') || names.some((name) => name === '' || name === '.' || name === '..')) {
       throw new VolumeError('VOLUME_SETUP', `invalid path ${JSON.stringify(path)}`)
     }
+    // Keys that nobody chose a path for may collide with paths that somebody did.
+    const file = parentsOf(path).find((parent) => files.has(parent))
+    if (file !== undefined) {
+      const [below, above] = [path, file].map((name) => JSON.stringify(name))
+      throw new VolumeError('VOLUME_SETUP', `a file stands at ${above}, where ${below} needs a folder`)
+    }
   }
 }
 

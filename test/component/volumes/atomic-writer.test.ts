@@ -91,6 +91,13 @@ describe('the files of a volume', () => {
     expect(await readdir(folder)).toEqual([])
   })
 
+  it('never stand where others need a folder', async () => {
+    await expect(write({ a: '1', 'a/b/c': '2' })).rejects.toThrow(
+      'a file stands at "a", where "a/b/c" needs a folder',
+    )
+    expect(await readdir(folder)).toEqual([])
+  })
+
   it('are mended where a podd was killed while it wrote', async () => {
     await write({ a: '1' })
     execFileSync('sh', [
