@@ -55,6 +55,8 @@ export interface PodContext {
   appliedPod(): Pod
   /** A container has its new resources. */
   noteResized(resize: ContainerResize): void
+  /** Containers that were started and whose postStart hook isn't done. */
+  readonly postStarts: Set<ContainerId>
   /** Set by create-sandbox, or from what is observed. */
   sandbox: SandboxInUse | undefined
 }

@@ -33,7 +33,7 @@ export class PodDisplay {
   publish(): void {
     if (this.#hidden) return
     const { clock, host, probes, runtimeName } = this.#deps
-    const { memory, pod, observed, waiting, resize } = this.#state
+    const { memory, pod, observed, waiting, resize, postStarts } = this.#state
     const { status, conditions, podIps } = deriveStatus({
       pod,
       record: memory.record,
@@ -44,6 +44,7 @@ export class PodDisplay {
       runtimeName: runtimeName(),
       hostIps: host.hostIps(),
       resize,
+      postStarts,
       nowMs: clock.wallMs(),
     })
     if (conditions !== memory.record.conditions) memory.change({ conditions })

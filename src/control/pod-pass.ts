@@ -74,6 +74,7 @@ export function makePodContext(
     appliedPod: () => state.appliedPod,
     noteResized: ({ container: { id, name }, to }) =>
       memory.changeContainer(name, { resized: { containerId: id, resources: to } }),
+    postStarts: state.postStarts,
     sandbox: undefined,
   }
 }

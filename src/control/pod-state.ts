@@ -5,7 +5,7 @@ import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { Hold } from '../decide/pod-facts.ts'
 import { growsRequests, podAsApplied, selectResizes } from '../decide/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../decide/resize.ts'
-import type { PodRef } from '../pod/ids.ts'
+import type { ContainerId, PodRef } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import { withClasses } from '../pod/pod-classes.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -42,6 +42,8 @@ export class PodState {
   readonly holds = new Map<string, Hold>()
   /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
   readonly fresh: Set<string>
+  /** Containers whose postStart hook is under way. */
+  readonly postStarts = new Set<ContainerId>()
   pod: Pod
   stage: PodStage
   admission: Admission | undefined

@@ -45,6 +45,22 @@ export async function startContainer(
   const made = await createContainer(ctx, sandbox, action, image)
   if (made === undefined) return
   const { id } = made
+  if (spec.lifecycle?.postStart !== undefined) ctx.postStarts.add(id)
+  try {
+    await bringUp(ctx, sandbox, action, made)
+  } finally {
+    ctx.postStarts.delete(id)
+  }
+}
+
+/** StartContainer, log link, postStart. */
+async function bringUp(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec }: StartAction,
+  made: MadeContainer,
+): Promise<void> {
+  const { id } = made
   // Nothing starts once the pod is to end.
   ctx.signal.throwIfAborted()
   try {

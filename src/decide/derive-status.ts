@@ -22,7 +22,8 @@ export interface DerivedStatus {
  * A pod's status from its record and what the runtime says: never stored as a truth of its own
  * (`pkg/kubelet/kubelet_pods.go` generateAPIPodStatus, `status/generate.go`, Kubernetes 1.36).
  */
-export function deriveStatus(facts: StatusFacts): DerivedStatus {
+export function deriveStatus(given: StatusFacts): DerivedStatus {
+  const facts = withoutPostStarts(given)
   const { pod, record, observed } = facts
   const phase = record.failed === undefined ? derivePhase(facts) : 'Failed'
   const initStatuses = pod.spec.initContainers.map((spec) => deriveContainerStatus(facts, spec, 'init'))
@@ -65,6 +66,18 @@ function knownIps({ pod, observed, record }: StatusFacts): PodRecord['podIps'] {
   const isReady = observed.sandboxes.some((sandbox) => sandbox.ready)
   if (pod.spec.hostNetwork || (fresh.length === 0 && !isReady)) return record.podIps
   return sameData(record.podIps ?? [], fresh) ? record.podIps : fresh
+}
+
+/** What runs and whose postStart isn't done counts as made and not started yet. */
+function withoutPostStarts(facts: StatusFacts): StatusFacts {
+  const { observed, postStarts } = facts
+  if (postStarts === undefined || postStarts.size === 0) return facts
+  const containers = observed.containers.map((container) =>
+    container.state === 'running' && postStarts.has(container.id)
+      ? { ...container, state: 'created' as const }
+      : container,
+  )
+  return { ...facts, observed: { ...observed, containers } }
 }
 
 function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<PodStatus> {

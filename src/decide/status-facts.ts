@@ -1,3 +1,4 @@
+import type { ContainerId } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
@@ -20,5 +21,7 @@ export interface StatusFacts {
   readonly hostIps: readonly string[]
   /** Where the change of its containers' resources stands, if there is one. */
   readonly resize?: ResizeState | undefined
+  /** Containers whose postStart hook is under way: until it is done they aren't shown as running. */
+  readonly postStarts?: ReadonlySet<ContainerId>
   readonly nowMs: number
 }

@@ -95,6 +95,37 @@ describe('the grace of a pod that ends', () => {
 })
 
 describe('a postStart hook', () => {
+  it('has its container wait until it is done, in its first life and in later ones', async () => {
+    const lifecycle = { postStart: { exec: { command: ['hello'] } } }
+    const containers = [
+      { name: 'side', image: 'app:1' },
+      { name: 'main', image: 'app:1', lifecycle },
+    ]
+    hookTakes(10_000)
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web/main', 'web/side'])
+    expect(rig.container('web')).toMatchObject({ ready: false, started: false })
+    expect(rig.container('web').state.running).toBeUndefined()
+    expect(rig.pod('web').status.phase).toBe('Pending')
+    await rig.clock.advance(6000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    expect(rig.pod('web').status.phase).toBe('Running')
+
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    // News of another container is shown meanwhile.
+    rig.fake.exitContainer('side', 1)
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web', 'side').state.running).toBeUndefined()
+    expect(rig.container('web')).toMatchObject({ ready: false, started: false, restartCount: 1 })
+    expect(rig.container('web').state.running).toBeUndefined()
+    expect(rig.condition('web', 'Ready')).toBe('False')
+    await rig.clock.advance(6000)
+    expect(rig.container('web').ready).toBe(true)
+  })
+
   it('takes as long as it takes, and is given up when the pod ends', async () => {
     hookTakes(3_600_000)
     const lifecycle = { postStart: { exec: { command: ['hello'] } } }
