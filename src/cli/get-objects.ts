@@ -1,4 +1,6 @@
 import type { ClaimObject, ConfigObject, LocalObjectList } from '../api/local-objects.ts'
+import { nearestName } from '../pod/nearest-name.ts'
+import { ServerError } from './client.ts'
 import { listPath, readNamespace } from './namespace.ts'
 import { readOutputFormat } from './output-format.ts'
 import type { Column, Listing, VerbContext, VerbResult } from './verb.ts'
@@ -89,6 +91,13 @@ async function getObjects<Object extends Item>(
   const namespace = withNamespace ? undefined : readNamespace(args)
   const path = `${listPath(resource, namespace)}${args.has('show-values') ? '?values=true' : ''}`
   const { items, kind } = await client.get<LocalObjectList<Object>>(path, signal)
+  const missing = names.filter((name) => !items.some(({ metadata }) => metadata.name === name))
+  const [first] = missing
+  if (first !== undefined && names.length === 1) {
+    const known = items.map(({ metadata }) => metadata.name)
+    const near = nearestName(first, known)
+    throw notFound(resource, first, near === undefined ? undefined : `Did you mean ${near}?`)
+  }
   const wanted = names.length === 0 ? items : items.filter(({ metadata }) => names.includes(metadata.name))
   const listing: Listing = {
     columns: withNamespace ? [{ title: 'NAMESPACE' }, ...columns] : columns,
@@ -96,10 +105,14 @@ async function getObjects<Object extends Item>(
     objects: wanted,
     listKind: names.length === 1 && wanted.length === 1 ? undefined : kind,
   }
-  const missing = names.filter((name) => !wanted.some(({ metadata }) => metadata.name === name))
   const nothing = names.length === 0 && wanted.length === 0 ? [`No ${resource} found`] : []
-  const notes = [...nothing, ...missing.map((name) => `${resource} ${JSON.stringify(name)} not found`)]
-  return { kind: 'listing', listing, format, notes }
+  const notes = [...nothing, ...missing.map((name) => `podd: ${notFound(resource, name).message}`)]
+  return { kind: 'listing', listing, format, notes, exitCode: missing.length === 0 ? 0 : 1 }
+}
+
+/** As the API says it of a single object; these come as lists only. */
+function notFound(resource: string, name: string, hint?: string): ServerError {
+  return new ServerError('NotFound', `${resource} ${JSON.stringify(name)} not found`, hint)
 }
 
 /** As quantities are written: `1.5Mi`. */

@@ -1,9 +1,11 @@
 import type { PodListObject, PodObject } from '../api/objects.ts'
 import type { DaemonStatus, WatchEvent } from '../api/routes.ts'
+import { ServerError } from './client.ts'
 import { formatProblem } from '../pod/format-problem.ts'
 import { listPath, podPath, readNamespace } from './namespace.ts'
 import { readOutputFormat } from './output-format.ts'
 import { listPods } from './pod-listing.ts'
+import { UsageError } from './usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from './verb.ts'
 
 /** Pods, all or by name, once or with each change. */
@@ -18,18 +20,39 @@ export async function getPods(context: VerbContext, names: readonly string[]): P
     const path = `${listPath('pods', namespace)}?watch=true`
     return { kind: 'watch', listings: watchPods(context, path, names, listing), format }
   }
-  const [pods, status] = await Promise.all([
+  if (names.length > 0 && namespace === undefined)
+    throw new UsageError(
+      'a pod cannot be asked for by its name in all namespaces',
+      'Name its namespace: -n NAMESPACE',
+    )
+  const [found, status] = await Promise.all([
     names.length === 0 || namespace === undefined
       ? client.get<PodListObject>(listPath('pods', namespace), signal).then(({ items }) => items)
-      : Promise.all(names.map((name) => client.get<PodObject>(podPath(namespace, name), signal))),
+      : Promise.all(names.map((name) => getPod(context, podPath(namespace, name), names.length > 1))),
     client.get<DaemonStatus>('/podd/v1/status', signal),
   ])
-  const wanted = names.length === 0 ? pods : pods.filter(({ metadata }) => names.includes(metadata.name))
-  const notes = daemonNotes(status)
+  const wanted = found.flatMap((pod) => (pod instanceof ServerError ? [] : [pod]))
+  const missing = found.flatMap((pod) => (pod instanceof ServerError ? [`podd: ${pod.message}`] : []))
+  const notes = [...missing, ...daemonNotes(status)]
+  if (missing.length > 0) return { kind: 'listing', listing: listing(wanted), format, notes, exitCode: 1 }
   if (wanted.length > 0 || format === 'json' || format === 'yaml')
     return { kind: 'listing', listing: listing(wanted), format, notes }
   const nothing = namespace === undefined ? 'No pods found' : `No pods found in namespace ${namespace}`
   return { kind: 'listing', listing: listing([]), format, notes: [nothing, ...notes] }
+}
+
+/** One of several that is missing doesn't keep the others from being shown. */
+async function getPod(
+  { client, signal }: VerbContext,
+  path: string,
+  isOneOfMany: boolean,
+): Promise<PodObject | ServerError> {
+  try {
+    return await client.get<PodObject>(path, signal)
+  } catch (error) {
+    if (isOneOfMany && error instanceof ServerError && error.reason === 'NotFound') return error
+    throw error
+  }
 }
 
 async function* watchPods(

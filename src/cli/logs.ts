@@ -37,8 +37,8 @@ container, until the container has ended for good or Ctrl-C.`,
   ],
   async run({ args, client, signal, notify }) {
     const [first, second, extra] = args.positionals
-    if (first === undefined || extra !== undefined)
-      throw new UsageError('logs of which pod?', 'podd logs POD')
+    if (first === undefined) throw new UsageError('logs of which pod?', 'podd logs POD')
+    if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
     const name = first.replace(/^pods?\//u, '')
     const query = readQuery(args)
     const path = podPath(readNamespace(args), name)

@@ -96,7 +96,10 @@ function findFlag(written: string, specs: readonly FlagSpec[]): FlagSpec {
   if (found !== undefined) return found
   const known = specs.map((spec) => spec.name)
   const near = isLong ? nearestName(name, known) : known.find((candidate) => candidate === name)
-  throw new UsageError(`unknown flag ${written}`, near === undefined ? undefined : `Did you mean --${near}?`)
+  throw new UsageError(
+    `unknown flag ${written}`,
+    near === undefined ? 'With --help the verb lists its flags.' : `Did you mean --${near}?`,
+  )
 }
 
 function checkSwitch(spec: FlagSpec, text: string): string {

@@ -27,7 +27,7 @@ export async function printResult(result: VerbResult, { output, notify }: Printe
     case 'listing':
       await output.write(await formatListing(result.listing, result.format, new Table()))
       for (const note of result.notes) notify(note)
-      return 0
+      return result.exitCode ?? 0
     case 'watch':
       await printWatch(result.listings, result.format, output)
       return 0

@@ -71,6 +71,8 @@ export type VerbResult =
       readonly format: OutputFormat
       /** For standard error, after the listing. */
       readonly notes: readonly string[]
+      /** 0 where nothing is said. */
+      readonly exitCode?: number
     }
   /** Listings of which each adds to the ones before: one header, then rows as they come. */
   | { readonly kind: 'watch'; readonly listings: AsyncIterable<Listing>; readonly format: OutputFormat }

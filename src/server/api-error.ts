@@ -26,8 +26,8 @@ export class ApiError extends PoddError {
 }
 
 /** `pods "web" not found`, as Kubernetes says it. */
-export function notFound(resource: string, name: string): ApiError {
-  return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`)
+export function notFound(resource: string, name: string, hint?: string): ApiError {
+  return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`, hint)
 }
 
 /** What the client is told of anything that was thrown while its request was handled. */

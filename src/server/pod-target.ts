@@ -1,4 +1,5 @@
 import type { PodObject } from '../api/objects.ts'
+import { nearestName } from '../pod/nearest-name.ts'
 import { ApiError, notFound } from './api-error.ts'
 import type { PodReader } from './readers.ts'
 
@@ -11,8 +12,26 @@ export function findRunningPod(pods: PodReader, namespace: string, name: string)
     .listPods()
     .filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name)
   const found = namesakes.findLast(({ status }) => status.phase !== 'Pending') ?? namesakes.at(-1)
-  if (found === undefined) throw notFound('pods', name)
+  if (found === undefined) throw podNotFound(pods, namespace, name)
   return found
+}
+
+/** Says also where there is one of that name, or which one may have been meant. */
+export function podNotFound(pods: PodReader, namespace: string, name: string): ApiError {
+  const all = pods.listPods().map(({ metadata }) => metadata)
+  const elsewhere = all.find((metadata) => metadata.name === name && metadata.namespace !== namespace)
+  if (elsewhere !== undefined) {
+    return notFound(
+      'pods',
+      name,
+      `There is one in namespace ${elsewhere.namespace}: -n ${elsewhere.namespace}`,
+    )
+  }
+  const near = nearestName(
+    name,
+    all.filter((metadata) => metadata.namespace === namespace).map((metadata) => metadata.name),
+  )
+  return notFound('pods', name, near === undefined ? undefined : `Did you mean ${near}?`)
 }
 
 /** The runtime's id of a container that runs. Throws ApiError that says why it doesn't. */

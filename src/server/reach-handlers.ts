@@ -1,8 +1,8 @@
 import type { PodMetrics, PodMetricsList } from '../api/pod-metrics.ts'
 import type { RestartReply } from '../api/routes.ts'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { ApiError, notFound } from './api-error.ts'
-import { findRunningPod } from './pod-target.ts'
+import { ApiError } from './api-error.ts'
+import { findRunningPod, podNotFound } from './pod-target.ts'
 import type { ApiReaders } from './readers.ts'
 import { listPodMetrics } from './top-pods.ts'
 
@@ -38,7 +38,7 @@ export async function readPodMetrics({
     .listPods()
     .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
     .filter(({ metadata }) => name === undefined || metadata.name === name)
-  if (name !== undefined && pods.length === 0) throw notFound('pods', name)
+  if (name !== undefined && pods.length === 0) throw podNotFound(readers.pods, namespace ?? '', name)
   const list = listPodMetrics(pods, await readers.reach.usage(signal))
   if (name === undefined) return list
   const found = list.items.at(-1)

@@ -2,9 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { execProtocol } from '../api/exec-frames.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import { forwardProtocol } from '../api/routes.ts'
-import { ApiError, notFound } from './api-error.ts'
+import { ApiError } from './api-error.ts'
 import { objectRoutes } from './object-handlers.ts'
 import type { LogRequest, PodLogs } from './pod-logs.ts'
+import { podNotFound } from './pod-target.ts'
 import { booleanParam, countParam, timeParam } from './query.ts'
 import { readPodMetrics, restartPod } from './reach-handlers.ts'
 import type { ApiReaders } from './readers.ts'
@@ -156,7 +157,8 @@ function sendEvents(call: Call, namespace: string | undefined): void | Promise<v
 /** Of two pods under one name, of which one replaces the other, the new one. */
 function findPod(call: Call): PodObject {
   const found = namesakes(call).at(-1)
-  if (found === undefined) throw notFound('pods', call.names[1] ?? '')
+  const [namespace = '', name = ''] = call.names
+  if (found === undefined) throw podNotFound(call.readers.pods, namespace, name)
   return found
 }
 

@@ -118,6 +118,34 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
 `)
   })
 
+  it('shows those that are there of several, and fails for the others', async () => {
+    expect(await podd('get pods web gone -o name')).toEqual({
+      exitCode: 1,
+      stdout: 'pod/web\n',
+      stderr: 'podd: Error from server (NotFound): pods "gone" not found\n',
+    })
+  })
+
+  it.each([
+    ['get pod wbe', 'Did you mean web?'],
+    ['describe pod wbe', 'Did you mean web?'],
+    ['logs till', 'There is one in namespace shop: -n shop'],
+  ])('`podd %s` says which one may have been meant', async (line, hint) => {
+    const name = line.split(' ').at(-1) ?? ''
+    expect(await podd(line)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `podd: Error from server (NotFound): pods "${name}" not found\n${hint}\n`,
+    })
+  })
+
+  it.each(['configmap', 'secrets', 'pvc'])('fails for a %s that is not there', async (resource) => {
+    const one = await podd(`get ${resource} gone`)
+    expect(one).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(one.stderr).toMatch(/^podd: Error from server \(NotFound\): [a-z]+s "gone" not found\n$/u)
+    expect((await podd(`get ${resource} gone lost`)).exitCode).toBe(1)
+  })
+
   it('says so where there are none', async () => {
     expect(await podd('get pods -n empty')).toEqual({
       exitCode: 0,
@@ -191,6 +219,10 @@ describe('wrong usage', () => {
     ['validate', 'podd: validate which files?'],
     ['run --max-pods many', 'podd: --max-pods must be a whole number'],
     ['run now', 'podd: run takes no argument "now"'],
+    ['logs web main more', 'podd: logs takes no argument "more"'],
+    ['get pods --sort-by name', 'podd: unknown flag --sort-by\nWith --help the verb lists its flags.'],
+    ['get pods web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
+    ['apply -f web.yaml', 'podd: podd has no verb "apply"\nPods come from manifests'],
     ['version 2', 'podd: version takes no argument "2"'],
     ['', 'podd runs Kubernetes Pods'],
   ])('exits 2 for `podd %s`', async (line, message) => {

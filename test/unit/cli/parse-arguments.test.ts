@@ -40,8 +40,8 @@ describe('parseArguments', () => {
 
   it.each([
     ['--folow', 'unknown flag --folow', 'Did you mean --follow?'],
-    ['--zzz', 'unknown flag --zzz', undefined],
-    ['-x', 'unknown flag -x', undefined],
+    ['--zzz', 'unknown flag --zzz', 'With --help the verb lists its flags.'],
+    ['-x', 'unknown flag -x', 'With --help the verb lists its flags.'],
     ['--tail', '--tail needs a value', undefined],
     ['-n', '-n needs a value', undefined],
     ['--follow=maybe', '--follow takes no value but true or false', undefined],
