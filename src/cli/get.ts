@@ -28,8 +28,8 @@ const resources: Readonly<Record<string, Getter>> = {
 
 export const getVerb: Verb = {
   usage: 'get pods|events|configmaps|secrets|pvc [NAME...] [-o wide|json|yaml|name] [-w] [-n NAMESPACE | -A]',
-  help: `Lists pods, events or what pods refer to as kubectl does. Of ConfigMaps and Secrets only keys and lengths are shown. Manifests that podd could not take, and what is wrong with
-its runtime, follow on standard error.`,
+  help: `Lists pods, events or what pods refer to as kubectl does. Of ConfigMaps and Secrets only keys and lengths are
+shown. Manifests that podd could not take, and what is wrong with its runtime, follow on standard error.`,
   flags: [
     outputFlag,
     showValuesFlag,

@@ -1,10 +1,13 @@
 import { readFile, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { word } from '../config/option-type.ts'
-import { decodeDocuments } from '../pod/decode-documents.ts'
+import { decodeDocuments, unreadable } from '../pod/decode-documents.ts'
 import type { Problem, SourceDocument } from '../pod/document.ts'
 import { documentKey, isPodDocument } from '../pod/document.ts'
 import { formatProblem } from '../pod/format-problem.ts'
+import { isManifestName } from '../sources/manifest-name.ts'
+import { lookAtFile } from '../sources/read-manifest-file.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb, VerbContext } from './verb.ts'
 
@@ -30,11 +33,11 @@ and .json files, - for standard input.`,
   async run(context) {
     const { positionals } = context.args
     if (positionals.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
-    const paths = (await Promise.all(positionals.map((path) => expand(path)))).flat()
+    const files = (await Promise.all(positionals.map((path) => expand(path)))).flat()
     const documents: SourceDocument[] = []
     const problems: Problem[] = []
-    for (const path of paths) {
-      const decoded = await decodeFile(context, path)
+    for (const file of files) {
+      const decoded = await decodeFile(context, file)
       documents.push(...decoded.documents)
       problems.push(...decoded.problems)
     }
@@ -49,7 +52,7 @@ and .json files, - for standard input.`,
       counted(errors, 'error'),
       ...(warnings === 0 ? [] : [counted(warnings, 'warning')]),
     ].join(', ')
-    context.notify(`${summary} in ${counted(paths.length, 'file')}`)
+    context.notify(`${summary} in ${counted(files.length, 'file')}`)
     return {
       kind: 'text',
       text: problems.map((problem) => `${formatLine(problem)}\n`).join(''),
@@ -68,34 +71,43 @@ function formatLine(problem: Problem): string {
   return formatProblem({ ...rest, message: `warning: ${field === undefined ? '' : `${field}: `}${message}` })
 }
 
+interface NamedFile {
+  readonly path: string
+  /** It was found in a directory, and not named by the caller, who may well give a pipe. */
+  readonly isListed: boolean
+}
+
 /** The files that a path stands for: those that the directory source reads, where it is a directory. */
-async function expand(path: string): Promise<readonly string[]> {
-  if (path === '-') return [path]
+async function expand(path: string): Promise<readonly NamedFile[]> {
+  const named = [{ path, isListed: false }]
+  if (path === '-') return named
   try {
-    if (!(await stat(path)).isDirectory()) return [path]
-    const names = (await readdir(path)).filter((name) => /^[^.].*\.(?:ya?ml|json)$/u.test(name))
-    return names.sort().map((name) => (path.endsWith('/') ? path + name : `${path}/${name}`))
+    if (!(await stat(path)).isDirectory()) return named
+    const names = (await readdir(path)).filter((name) => isManifestName(name))
+    return names.sort().map((name) => ({ path: join(path, name), isListed: true }))
   } catch (error) {
-    throw unreadable(path, error)
+    throw cannotRead(path, error)
   }
 }
 
 async function decodeFile(
   { args, readStdin }: VerbContext,
-  path: string,
+  { path, isListed }: NamedFile,
 ): ReturnType<typeof decodeDocuments> {
   const wanted = fieldValidation.fromText(args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
+  const look = isListed ? await lookAtFile(path) : undefined
+  if (look?.kind === 'unreadable') return unreadable({ path }, look.reason)
   const text =
     path === '-'
       ? await readStdin()
       : await readFile(path).catch((error: unknown) => {
-          throw unreadable(path, error)
+          throw cannotRead(path, error)
         })
   return decodeDocuments(text, { path: path === '-' ? '<stdin>' : path, fieldValidation: wanted.value })
 }
 
-function unreadable(path: string, cause: unknown): PoddError {
+function cannotRead(path: string, cause: unknown): PoddError {
   return new PoddError('UNREADABLE', `cannot read ${path}: ${errorMessage(cause)}`, { cause })
 }
 

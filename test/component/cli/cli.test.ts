@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
@@ -549,6 +550,23 @@ describe('podd validate', () => {
       `good.yaml:1:1: metadata.name: pod default/good stands in ${directory}/again.yml:1:1 already`,
     )
     expect(stderr).toBe('2 valid pods, 2 errors in 3 files\n')
+  })
+
+  it('says of a directory what cannot be read in it, and does not wait for it', async () => {
+    const odd = join(directory, 'odd')
+    await mkdir(join(odd, 'folder.yaml'), { recursive: true })
+    execFileSync('mkfifo', [join(odd, 'pipe.yaml')])
+    await symlink('nowhere', join(odd, 'link.json'))
+    await writeFile(join(odd, '#draft.yaml'), 'nonsense')
+    await writeFile(join(odd, 'ok.yaml'), 'apiVersion: v1\nkind: PodList\nitems: []\n')
+    expect(await callCli(['validate', odd])).toEqual({
+      exitCode: 1,
+      stdout: `${odd}/folder.yaml: is a directory: folders inside the manifest directory are not read
+${odd}/link.json: is a symlink to a file that is missing
+${odd}/pipe.yaml: is not a regular file
+`,
+      stderr: '0 valid pods, 3 errors in 4 files\n',
+    })
   })
 
   it('reads standard input', async () => {
