@@ -3,12 +3,14 @@ import type { PodRecord } from '../pod/pod-record.ts'
 import type { PodState } from './pod-state.ts'
 import type { ProbedContainer, ProbedPod } from './prober-worker.ts'
 
-/** What the prober is to know of a pod: its running containers. */
+/** What the prober is to know of a pod: its running containers, each once its postStart hook is done. */
 export function probedPod(state: Readonly<PodState>, hostIps: readonly string[]): ProbedPod {
-  const { observed, pod, ref, record } = state
+  const { observed, pod, ref, record, postStarts } = state
   const specs = [...pod.spec.initContainers, ...pod.spec.containers]
   const containers = specs.flatMap((spec): ProbedContainer[] => {
-    const running = observed.containers.find(({ name, state }) => name === spec.name && state === 'running')
+    const running = observed.containers.find(
+      ({ id, name, state }) => name === spec.name && state === 'running' && !postStarts.has(id),
+    )
     if (running === undefined) return []
     const startedAtMs = running.startedAtMs ?? running.createdAtMs
     const adopted = wasFound(record, { name: spec.name, id: running.id, startedAtMs })

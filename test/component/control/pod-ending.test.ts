@@ -126,6 +126,34 @@ describe('a postStart hook', () => {
     expect(rig.container('web').ready).toBe(true)
   })
 
+  it('is done before any probe begins', async () => {
+    const lifecycle = { postStart: { exec: { command: ['hello'] } } }
+    const livenessProbe = { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 }
+    const containers = [
+      { name: 'side', image: 'app:1' },
+      { name: 'main', image: 'app:1', lifecycle, livenessProbe },
+    ]
+    const probedAtMs: number[] = []
+    rig.probe = () => {
+      probedAtMs.push(rig.clock.monotonicMs())
+      return { result: 'success', output: '' }
+    }
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(5000)
+    expect(probedAtMs).not.toEqual([])
+    hookTakes(20_000)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(100)
+    probedAtMs.splice(0)
+    // News of another container has the pod looked at meanwhile.
+    rig.fake.exitContainer('side', 1)
+    await rig.clock.advance(15_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(probedAtMs).toEqual([])
+    await rig.clock.advance(10_000)
+    expect(probedAtMs).not.toEqual([])
+  })
+
   it('takes as long as it takes, and is given up when the pod ends', async () => {
     hookTakes(3_600_000)
     const lifecycle = { postStart: { exec: { command: ['hello'] } } }
