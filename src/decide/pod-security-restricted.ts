@@ -1,5 +1,5 @@
 import type { PodSpec } from '../pod/schema/pod-schema.ts'
-import { capabilityName, podContainers } from './pod-security-rules.ts'
+import { capabilityName, podContainers, procMounts } from './pod-security-rules.ts'
 import type { Violation } from './pod-security-rules.ts'
 
 /** What volumes a pod of the level restricted may have. */
@@ -14,14 +14,17 @@ const volumeKinds: ReadonlySet<string> = new Set([
   'secret',
 ])
 
-/** The rules that the level restricted has beyond those of baseline. */
+/**
+ * The rules that the level restricted has beyond those of baseline. Root among users of the pod's own is nobody on
+ * the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
+ */
 export function restrictedRules(spec: PodSpec): readonly Violation[] {
+  const ownUsers = spec.hostUsers === false
   return [
     ...privilegeEscalation(spec),
     ...unrestrictedCapabilities(spec),
     ...volumes(spec),
-    ...nonRoot(spec),
-    ...rootUsers(spec),
+    ...(ownUsers ? procMounts(spec) : [...nonRoot(spec), ...rootUsers(spec)]),
     ...seccomp(spec),
   ]
 }

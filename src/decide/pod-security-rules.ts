@@ -57,7 +57,8 @@ export function podSecurityRules(spec: PodSpec, exceptions: Exceptions): readonl
     ...hostPorts(spec, exceptions),
     ...hostProbes(spec),
     ...privileged(spec),
-    ...procMounts(spec),
+    // With users of its own a pod harms nobody by it (since 1.35).
+    ...(spec.hostUsers === false ? [] : procMounts(spec)),
     ...confinement(spec),
     ...seLinux(spec),
     ...sysctls(spec),
@@ -151,7 +152,7 @@ function privileged(spec: PodSpec): readonly Violation[] {
     }))
 }
 
-function procMounts(spec: PodSpec): readonly Violation[] {
+export function procMounts(spec: PodSpec): readonly Violation[] {
   return podContainers(spec)
     .filter(({ securityContext }) => (securityContext?.procMount ?? 'Default') !== 'Default')
     .map(({ name }) => ({

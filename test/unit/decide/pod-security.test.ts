@@ -136,6 +136,18 @@ describe('podSecurityProblem', () => {
     expect(problemOf('baseline', pod)).toBeUndefined()
   })
 
+  it.each<['baseline' | 'restricted', JsonObject, string | undefined]>([
+    ['baseline', { procMount: 'Unmasked' }, undefined],
+    ['restricted', { ...tame, procMount: 'Unmasked' }, 'procMount'],
+    ['restricted', { ...tame, runAsNonRoot: false, runAsUser: 0 }, undefined],
+    ['baseline', { privileged: true }, 'privileged'],
+  ])('at %s takes of a pod with users of its own %j: %s', (level, context, rule) => {
+    const problem = problemOf(level, { spec: { hostUsers: false }, container: security(context) })
+    expect(problem === undefined ? undefined : problem.includes(`: ${rule} (`)).toBe(
+      rule === undefined ? undefined : true,
+    )
+  })
+
   it('lets in what keeps a level', () => {
     expect(problemOf('baseline', {})).toBeUndefined()
     expect(problemOf('restricted', { container: security(tame) })).toBeUndefined()
