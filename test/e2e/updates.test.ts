@@ -218,6 +218,7 @@ describePodd('updates', {}, (rig) => {
     const pod = (name: string) => shellPod(name, podd.shared, 'say start; stay', { container: { ports } })
     podd.drop('holder', pod('holder'))
     await podd.untilReady('holder')
+    await podd.untilLine('holder', / start$/u)
     podd.drop('heir', pod('heir'))
     const waiting = await podd.untilPod('heir', 'its reason', ({ status }) => status.reason !== undefined)
     expect(waiting.status).toMatchObject({ phase: 'Pending', reason: 'Blocked' })
@@ -225,8 +226,8 @@ describePodd('updates', {}, (rig) => {
     expect(podd.lines('heir')).toEqual([])
     podd.removeManifest('holder')
     await podd.untilReady('heir')
-    const freedAt = saidAt(podd.lines('holder'), 'end')
-    expect(saidAt(podd.lines('heir'), 'start')).toBeGreaterThanOrEqual(freedAt)
+    const freedAt = saidAt(await podd.untilLine('holder', / end$/u), 'end')
+    expect(saidAt(await podd.untilLine('heir', / start$/u), 'start')).toBeGreaterThanOrEqual(freedAt)
   })
 
   it.concurrent('hands a host port over when the pod that holds it is replaced', async () => {
