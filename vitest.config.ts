@@ -1,18 +1,25 @@
 import { defineConfig } from 'vitest/config'
+import { slowness } from './test/support/slowness.ts'
 
 /**
  * Projects, from fast to slow. `npm run check` runs unit and component; `test/run.sh` runs all but soak.
  * contract, e2e and fault use real containerd and need root.
  */
 /** A host that is busy with other things can make a timing miss its bound once; what fails twice has failed. The report names what was retried. */
-const slow = { testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false, retry: 1 }
+const slow = {
+  testTimeout: 120_000 * slowness,
+  hookTimeout: 120_000 * slowness,
+  fileParallelism: false,
+  retry: 1,
+}
+const quick = { testTimeout: 10_000 * slowness, hookTimeout: 10_000 * slowness }
 
 export default defineConfig({
   test: {
     pool: 'forks',
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
-      { test: { name: 'component', include: ['test/component/**/*.test.ts'] } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
+      { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
       { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], ...slow } },
       { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], ...slow } },
       { test: { name: 'fault', include: ['test/fault/**/*.test.ts'], ...slow } },

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { commands } from '../support/contract-target.ts'
+import { slowness } from '../support/slowness.ts'
 import type { Contract, ContractPod } from './contract.ts'
 
 /** Containers: made, started, looked at, reached into, changed, stopped and removed. */
@@ -165,7 +166,7 @@ export function containerCases(contract: Contract): void {
     const startedMs = performance.now()
     const exec = contract.client.runtime.execSync({ containerId, cmd: commands.lingers, timeout: 1 })
     await expect(exec).rejects.toMatchObject({ code: 'RUNTIME_TIMEOUT', method: 'ExecSync' })
-    expect(performance.now() - startedMs).toBeLessThan(2500)
+    expect(performance.now() - startedMs).toBeLessThan(2500 * slowness)
   })
 
   contract.holds('ExecSync is bounded although a grandchild holds its output', async () => {
@@ -177,7 +178,7 @@ export function containerCases(contract: Contract): void {
       { deadlineMs: 1200 },
     )
     await expect(exec).rejects.toMatchObject({ code: 'RUNTIME_TIMEOUT' })
-    expect(performance.now() - startedMs).toBeLessThan(2500)
+    expect(performance.now() - startedMs).toBeLessThan(2500 * slowness)
   })
 
   contract.holds('ExecSync needs a running container', async () => {

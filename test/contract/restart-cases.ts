@@ -7,6 +7,7 @@ import { pickRuntimeEvents } from '../../src/cri/pick-runtime-events.ts'
 import type { EventsCandidate } from '../../src/cri/pick-runtime-events.ts'
 import type { RuntimeEvent } from '../../src/pod/runtime-event.ts'
 import { commands } from '../support/contract-target.ts'
+import { slowness } from '../support/slowness.ts'
 import type { Contract } from './contract.ts'
 
 /** The events of a runtime, and a runtime that goes away and comes back. */
@@ -84,7 +85,7 @@ export function restartCases(contract: Contract): void {
     await contract.target.restart()
     const backMs = performance.now()
     expect((await list).containers.map(({ state }) => state)).toEqual(['CONTAINER_RUNNING'])
-    expect(performance.now() - backMs).toBeLessThan(2000)
+    expect(performance.now() - backMs).toBeLessThan(2000 * slowness)
     await runtime.stopContainer({ containerId, timeout: 0 })
     expect((await pod.containerStatus(containerId)).exitCode).toBe(137)
   })

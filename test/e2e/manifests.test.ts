@@ -6,6 +6,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { slowness } from '../support/slowness.ts'
 
 const manifests = new URL('../../manifests/', import.meta.url).pathname
 
@@ -61,7 +62,7 @@ describePodd('the example manifests', {}, (rig) => {
     const askedMs = performance.now()
     await end(podd, 'hello')
     // It ends on SIGTERM, before its grace is over.
-    expect(performance.now() - askedMs).toBeLessThan(4000)
+    expect(performance.now() - askedMs).toBeLessThan(4000 * slowness)
   })
 
   it('shared-folder', async () => {

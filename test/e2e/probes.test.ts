@@ -5,6 +5,7 @@ import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const exists = (path: string) => ({ exec: { command: ['test', '-e', path] } })
 const always = { periodSeconds: 1, failureThreshold: 1 }
@@ -110,7 +111,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
         (pod) => conditionOf(pod, 'Ready') === (ready ? 'True' : 'False'),
       )
       // Within one period, and what a busy machine takes for a probe.
-      expect(performance.now() - switchedMs).toBeLessThan(3500)
+      expect(performance.now() - switchedMs).toBeLessThan(3500 * slowness)
     }
     await podd.untilEvent(name, 'Unhealthy', /^Readiness probe failed/u)
     const pod = await podd.findPod(name)
@@ -141,7 +142,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
         await server.say(`orders ${state}`)
         const saidMs = performance.now()
         await ready(wanted)
-        expect(performance.now() - saidMs).toBeLessThan(3500)
+        expect(performance.now() - saidMs).toBeLessThan(3500 * slowness)
       }
       await podd.untilEvent('grpc', 'Unhealthy', /service unhealthy \(responded with "NOT_SERVING"\)/u)
     } finally {

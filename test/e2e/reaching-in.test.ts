@@ -12,6 +12,7 @@ import { poddProgram } from '../support/podd-program.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { CliResult, PoddRig } from '../support/podd-rig.ts'
 import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** A call with its standard input, and what a shell would tell of its end. */
 function run(podd: PoddRig, args: readonly string[], input = ''): Promise<CliResult> {
@@ -307,7 +308,7 @@ describePodd('reaching into pods', {}, (rig) => {
     const beganMs = performance.now()
     await podd.cliOk('restart', 'crasher')
     await podd.untilReady('crasher')
-    expect(performance.now() - beganMs).toBeLessThan(5000)
+    expect(performance.now() - beganMs).toBeLessThan(5000 * slowness)
   })
 
   it('restarts a container whatever its policy, but no pod that has finished', async () => {

@@ -6,6 +6,7 @@ import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '300s' } }
 
@@ -235,7 +236,7 @@ describePodd('podd is restarted', { config }, (rig) => {
       const stoppedMs = performance.now()
       await podd.stopDaemon(signal)
       // It doesn't wait for what ends: the next podd goes on with that.
-      expect(performance.now() - stoppedMs).toBeLessThan(5000)
+      expect(performance.now() - stoppedMs).toBeLessThan(5000 * slowness)
       await podd.startDaemon()
       await podd.untilGone(name)
       const lines = podd.lines(name)

@@ -21,6 +21,7 @@ import type { OciImage } from '../../src/images/oci-archive.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { pauseImage, pauseImageName, shellImage } from './oci-image.ts'
+import { slowness } from './slowness.ts'
 
 /** What CNI does with the next sandboxes. */
 export type CniBehaviour = 'works' | 'fails' | 'hangs'
@@ -254,9 +255,10 @@ function accepts(path: string): Promise<boolean> {
 
 /** Polls until `holds`; 10 s at most. */
 export async function waitFor(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const untilMs = Date.now() + 10_000
+  const patienceMs = 30_000 * slowness
+  const untilMs = Date.now() + patienceMs
   while (!(await holds())) {
-    if (Date.now() > untilMs) throw new Error(`waited 10 s in vain for ${what}`)
+    if (Date.now() > untilMs) throw new Error(`waited ${patienceMs / 1000} s in vain for ${what}`)
     await sleep(20)
   }
 }

@@ -25,6 +25,7 @@ import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
 import type { PoddPlaces } from './podd-leftovers.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
+import { slowness } from './slowness.ts'
 
 export interface PoddRigOptions {
   /** Fields of the config file, beside what the rig itself sets by flags. */
@@ -44,8 +45,8 @@ const rigsDir = '/tmp'
 const folderPrefix = 'podd-e2e-'
 
 /** Far longer than anything takes here: other work may load the machine. */
-const patienceMs = 60_000
-const pollMs = 15
+const patienceMs = 60_000 * slowness
+const pollMs = 15 * slowness
 
 /**
  * A podd as users have it, with a containerd, folders, a cgroup and a network of its own: started as a
