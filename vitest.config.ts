@@ -18,7 +18,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
+      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], isolate: false, ...quick } },
       { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
       { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], ...slow } },
       { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], ...slow } },

@@ -134,10 +134,10 @@ skip_suites() { # REASON : counts the tests of the slow suites as skipped
   echo "skipped: $1"
 }
 
-run_suites() { # NAME : the slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
+run_suites() { # NAME [FLAGS...] : the slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
   local report=suites-${1//[^0-9a-z.]/-}.json status=0 start=$SECONDS
   say "contract, e2e and fault tests on $1"
-  timeout --kill-after=20 5400 vitest run "${slow_projects[@]}" --reporter=default \
+  timeout --kill-after=20 5400 vitest run "${slow_projects[@]}" "${@:2}" --reporter=default \
     --reporter=json --outputFile.json="$results/$report" || status=$?
   echo "$status $report contract, e2e and fault tests on $1" >>"$results/runs"
   echo "$((SECONDS - start)) s"
@@ -154,9 +154,12 @@ test/lib/leftovers.sh >"$results/before"
 wait "$fetch_pid"
 fetch_status=$?
 fetch_pid=
+# What no containerd has a part in runs once.
+once=(--exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
+  --exclude test/e2e/install.test.ts --exclude test/e2e/sources.test.ts)
 # Beside each other: most of what these tests do is waiting. The second one's words are shown after the first's.
 if [ $fetch_status = 0 ]; then
-  PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "containerd $(cat "$results/fetched")" \
+  PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "containerd $(cat "$results/fetched")" "${once[@]}" \
     >"$results/second.log" 2>&1 &
   second_pid=$!
 fi

@@ -23,10 +23,14 @@ export LC_ALL=C
   for link in /sys/class/net/*; do
     printf 'link %s\n' "${link##*/}"
   done
-  # CNI-HOSTPORT-… are the portmap plugin's own, one set for all networks of a host.
+  # CNI-HOSTPORT-… are the portmap plugin's own, one set for all networks of a host. A chain that holds nothing
+  # and that nothing leads to is what the bridge plugin makes and drops within one call, killed in between.
   for save in iptables-save ip6tables-save; do
-    command -v $save >/dev/null && $save 2>/dev/null |
-      sed -n "/CNI-HOSTPORT-/d; s/^:\(CNI-[^ ]*\|[^ ]*podd[^ ]*\) .*/$save chain \1/p"
+    command -v $save >/dev/null && $save 2>/dev/null | awk -v save=$save '
+      /CNI-HOSTPORT-/ { next }
+      /^:(CNI-|[^ ]*podd)/ { chains[substr($1, 2)] = 1 }
+      /^-A/ { for (field = 2; field <= NF; field++) used[$field] = 1 }
+      END { for (chain in chains) if (chain in used) print save, "chain", chain }'
   done
   find /sys/fs/cgroup -type d \( -name '*podd*' -o -name 'kubepods*' -o -name 'cri-containerd*' \) \
     -prune -printf 'cgroup %p\n' 2>/dev/null

@@ -46,7 +46,8 @@ const folderPrefix = 'podd-e2e-'
 
 /** Far longer than anything takes here: other work may load the machine. */
 const patienceMs = 60_000 * slowness
-const pollMs = 15 * slowness
+/** Quick at first: much of what is waited for is there at once, and asking again and again takes the time of who works. */
+const pollMs = { first: 15 * slowness, later: 60 * slowness, firstForMs: 500 }
 
 /**
  * A podd as users have it, with a containerd, folders, a cgroup and a network of its own: started as a
@@ -326,7 +327,8 @@ export class PoddRig {
     look: () => Promise<T> | T,
     timeoutMs = patienceMs,
   ): Promise<Exclude<T, false | undefined | null>> {
-    const giveUpAtMs = performance.now() + timeoutMs
+    const beganMs = performance.now()
+    const giveUpAtMs = beganMs + timeoutMs
     for (;;) {
       const found = await Promise.resolve()
         .then(look)
@@ -334,7 +336,8 @@ export class PoddRig {
       if (found) return found as Exclude<T, false | undefined | null>
       if (performance.now() > giveUpAtMs)
         throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
-      await sleep(pollMs)
+      const isEarly = performance.now() - beganMs < pollMs.firstForMs
+      await sleep(isEarly ? pollMs.first : pollMs.later)
     }
   }
 
