@@ -1482,6 +1482,22 @@ export type ReopenContainerLogResponse = Readonly<Record<string, never>>
 
 export type ReopenContainerLogResponseInput = Readonly<Record<string, never>>
 
+export interface CheckpointContainerRequest {
+  readonly containerId: string
+  readonly location: string
+  readonly timeout: number
+}
+
+export interface CheckpointContainerRequestInput {
+  readonly containerId?: string | undefined
+  readonly location?: string | undefined
+  readonly timeout?: number | undefined
+}
+
+export type CheckpointContainerResponse = Readonly<Record<string, never>>
+
+export type CheckpointContainerResponseInput = Readonly<Record<string, never>>
+
 export type GetEventsRequest = Readonly<Record<string, never>>
 
 export type GetEventsRequestInput = Readonly<Record<string, never>>

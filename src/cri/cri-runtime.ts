@@ -32,6 +32,7 @@ export interface RuntimeService {
     cri.UpdateContainerResourcesResponse
   >
   readonly reopenContainerLog: Rpc<cri.ReopenContainerLogRequestInput, cri.ReopenContainerLogResponse>
+  readonly checkpointContainer: Rpc<cri.CheckpointContainerRequestInput, cri.CheckpointContainerResponse>
   readonly execSync: Rpc<cri.ExecSyncRequestInput, cri.ExecSyncResponse>
   readonly exec: Rpc<cri.ExecRequestInput, cri.ExecResponse>
   readonly attach: Rpc<cri.AttachRequestInput, cri.AttachResponse>

@@ -60,6 +60,12 @@ export function createRuntimeService(rpc: BindRpc): RuntimeService {
     updateContainerResources: rpc('UpdateContainerResources', change),
     reopenContainerLog: rpc('ReopenContainerLog', change),
 
+    // As long as the caller grants it, and never less than usual.
+    checkpointContainer: rpc('CheckpointContainer', {
+      kind: 'change',
+      deadlineMs: ({ timeout = 0 }) => Math.max(timeout * 1000, callDeadlineMs),
+    }),
+
     // No timeout is no deadline, as in the kubelet: the caller's signal ends it.
     execSync: rpc('ExecSync', {
       kind: 'work',

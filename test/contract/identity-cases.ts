@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { CriClient } from '../../src/cri/cri-client.ts'
 import { shellImageName } from '../support/oci-image.ts'
@@ -52,6 +55,19 @@ export function identityCases(contract: Contract): void {
       await expect(call(contract.client)).rejects.toMatchObject({ code: 'RUNTIME_UNSUPPORTED', method })
     })
   }
+
+  contract.holds(
+    'CheckpointContainer is missing before 2.0, and makes nothing of what is not there',
+    async () => {
+      const location = join(tmpdir(), 'podd-never-written.tar')
+      const reply = contract.client.runtime.checkpointContainer({ containerId: absent, location })
+      const error: unknown = await reply.then(() => undefined).catch((reason: unknown) => reason)
+      expect(error).toMatchObject({ method: 'CheckpointContainer' })
+      // From 2.0 on it looks for CRIU first, which most hosts lack: what it says then depends on the host.
+      if (!contract.isFrom('2.0')) expect(error).toMatchObject({ code: 'RUNTIME_UNSUPPORTED' })
+      expect(existsSync(location)).toBe(false)
+    },
+  )
 
   const notFound: readonly [string, Call][] = [
     ['PodSandboxStatus', ({ runtime }) => runtime.podSandboxStatus({ podSandboxId: absent })],

@@ -329,6 +329,10 @@ export function fakeHandlers(
         )
         .map(sandboxStats),
     }),
+    CheckpointContainer: ({ containerId }: cri.CheckpointContainerRequest) => {
+      world.getContainer(containerId)
+      throw failed('CRIU binary not found or too old')
+    },
     ListMetricDescriptors: () => ({ descriptors: [] }),
     ListPodSandboxMetrics: () => ({ podMetrics: [] }),
     UpdatePodSandboxResources: ({ podSandboxId }: cri.UpdatePodSandboxResourcesRequest) => {

@@ -62,8 +62,8 @@ const versions: Record<ContainerdRelease, string> = { '1.6': '1.6.20', '1.7': '1
 
 const neverServed = ['ListMetricDescriptors', 'ListPodSandboxMetrics', 'UpdatePodSandboxResources']
 const unsupported: Record<ContainerdRelease, readonly string[]> = {
-  '1.6': [...neverServed, 'RuntimeConfig', 'GetContainerEvents'],
-  '1.7': [...neverServed, 'RuntimeConfig'],
+  '1.6': [...neverServed, 'CheckpointContainer', 'RuntimeConfig', 'GetContainerEvents'],
+  '1.7': [...neverServed, 'CheckpointContainer', 'RuntimeConfig'],
   '2.1': neverServed,
 }
 
