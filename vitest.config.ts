@@ -6,10 +6,13 @@ import { slowness } from './test/support/slowness.ts'
  * contract, e2e and fault use real containerd and need root.
  */
 /** A host that is busy with other things can make a timing miss its bound once; what fails twice has failed. The report names what was retried. */
+/** How many files of the slow suites run beside each other: `PODD_TEST_WORKERS`, else one, so that timings are what they are. */
+const workers = Number(process.env['PODD_TEST_WORKERS'] ?? 1)
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
-  fileParallelism: false,
+  fileParallelism: workers > 1,
+  maxWorkers: workers,
   retry: 1,
 }
 const quick = { testTimeout: 10_000 * slowness, hookTimeout: 10_000 * slowness }

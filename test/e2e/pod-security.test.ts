@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -26,12 +27,15 @@ function simplePod(name: string, spec: object = {}, container: object = {}): obj
 
 const list = (...items: object[]): object => ({ apiVersion: 'v1', kind: 'PodList', items })
 
+/** A folder of the host's that pods of the URL may have. */
+const given = `/tmp/podd-e2e-given-${process.pid}`
+
 const config = {
   staticPodURL: `http://127.0.0.1:${port}/pods`,
   httpCheckFrequency: '200ms',
   podSecurity: {
     url: {
-      allowedHostPaths: ['/tmp/podd-e2e-given'],
+      allowedHostPaths: [given],
       allowedHostPorts: ['28080-28089'],
       allowedCapabilities: ['NET_ADMIN'],
     },
@@ -44,7 +48,10 @@ describePodd('policy of a URL', { config }, (rig) => {
     const listening = server
     await new Promise<void>((resolve) => listening.listen(port, '127.0.0.1', resolve))
   })
-  afterAll(() => server?.close())
+  afterAll(() => {
+    server?.close()
+    rmSync(given, { recursive: true, force: true })
+  })
 
   it('holds pods of the URL to baseline, names rule and setting, and leaves the directory alone', async () => {
     const podd = rig()
@@ -55,9 +62,7 @@ describePodd('policy of a URL', { config }, (rig) => {
       simplePod(
         'url-given',
         {
-          volumes: [
-            { name: 'given', hostPath: { path: '/tmp/podd-e2e-given/own', type: 'DirectoryOrCreate' } },
-          ],
+          volumes: [{ name: 'given', hostPath: { path: `${given}/own`, type: 'DirectoryOrCreate' } }],
         },
         {
           securityContext: { capabilities: { add: ['NET_ADMIN'] } },
