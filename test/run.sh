@@ -17,12 +17,12 @@ export DEBIAN_FRONTEND=noninteractive
 results=$(mktemp -d)
 cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
-second_pid=
+declare -A lanes=()
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
   # Interrupted in the middle: the tests behind it end with it, and clear up.
-  [ -z "$second_pid" ] || pkill -TERM -P "$second_pid" 2>/dev/null
+  for pid in "${!lanes[@]}"; do pkill -TERM -P "$pid" 2>/dev/null; done
   rm -rf "$results"
 }
 trap clean_up EXIT
@@ -122,11 +122,12 @@ PODD_TEST_RESULTS=$results test/check.sh
 
 # ------------------------------------------------------------------ on real containerd
 
-slow_projects=(--project contract --project e2e --project fault)
+main_projects=(--project contract --project e2e)
+all_projects=("${main_projects[@]}" --project fault)
 
 skip_suites() { # REASON : counts the tests of the slow suites as skipped
   local count
-  count=$(vitest list --json "${slow_projects[@]}" 2>/dev/null | node -e '
+  count=$(vitest list --json "${all_projects[@]}" 2>/dev/null | node -e '
     let text = ""
     process.stdin.on("data", (data) => (text += data)).on("end", () => console.log(JSON.parse(text).length))
   ' 2>/dev/null)
@@ -134,17 +135,18 @@ skip_suites() { # REASON : counts the tests of the slow suites as skipped
   echo "skipped: $1"
 }
 
-run_suites() { # NAME [FLAGS...] : the slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
-  local report=suites-${1//[^0-9a-z.]/-}.json status=0 start=$SECONDS
-  say "contract, e2e and fault tests on $1"
-  timeout --kill-after=20 5400 vitest run "${slow_projects[@]}" "${@:2}" --reporter=default \
+run_suites() { # NAME FLAGS... : slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
+  local name=$1 report=suites-${1//[^0-9a-z.]/-}.json status=0 start=$SECONDS
+  shift
+  say "$name"
+  timeout --kill-after=20 5400 vitest run "$@" --reporter=default \
     --reporter=json --outputFile.json="$results/$report" || status=$?
-  echo "$status $report contract, e2e and fault tests on $1" >>"$results/runs"
+  echo "$status $report $name" >>"$results/runs"
   echo "$((SECONDS - start)) s"
 }
 
 if ! is_root; then
-  run_suites 'no containerd: it needs root'
+  run_suites 'contract, e2e and fault tests on no containerd: it needs root' "${all_projects[@]}"
   finish
 fi
 [ -n "$host_ready" ] || finish
@@ -154,24 +156,35 @@ test/lib/leftovers.sh >"$results/before"
 wait "$fetch_pid"
 fetch_status=$?
 fetch_pid=
-# What no containerd has a part in runs once.
-once=(--exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
-  --exclude test/e2e/install.test.ts --exclude test/e2e/sources.test.ts)
-# Beside each other: most of what these tests do is waiting. The second one's words are shown after the first's.
+host="containerd $(containerd --version | awk '{ print $3 }')"
+second="containerd $(cat "$results/fetched")"
+on_second() { PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "$@"; }
+
+# Beside each other, for most of what these tests do is waiting: a lane for each containerd, and one for what
+# breaks in the middle. What the lanes beside the first one say is shown after it.
+lane_second() { on_second "contract and e2e tests on $second" "${main_projects[@]}"; }
+lane_faults() {
+  run_suites "fault tests on $host" --project fault
+  # What no containerd has a part in runs once.
+  [ $fetch_status != 0 ] || on_second "fault tests on $second" --project fault \
+    --exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
+}
+start_lane() { # FUNCTION : in the background, its words kept
+  "$1" >"$results/$1.log" 2>&1 &
+  lanes[$!]=$1
+}
 if [ $fetch_status = 0 ]; then
-  PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "containerd $(cat "$results/fetched")" "${once[@]}" \
-    >"$results/second.log" 2>&1 &
-  second_pid=$!
-fi
-host_version=$(containerd --version | awk '{ print $3 }')
-run_suites "containerd $host_version"
-if [ $fetch_status = 0 ]; then
-  wait "$second_pid"
-  second_pid=
-  cat "$results/second.log"
+  start_lane lane_second
 else
   skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
 fi
+start_lane lane_faults
+run_suites "contract and e2e tests on $host" "${main_projects[@]}"
+for pid in "${!lanes[@]}"; do
+  wait "$pid"
+  cat "$results/${lanes[$pid]}.log"
+  unset "lanes[$pid]"
+done
 
 # ------------------------------------------------------------------ nothing left behind
 
