@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { readCgroup } from '../support/read-cgroup.ts'
+import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
 /** Starts podd again with another cgroup root. */
@@ -21,7 +21,7 @@ describePodd('another cgroup root', {}, (rig) => {
     const old = podd.cgroupRoot
     const other = `${old}-other`
     const folder = (root: string, uid: string): string =>
-      readCgroup.folder(`${root}/kubepods/besteffort/pod${uid}`)
+      readCgroup.folder(podCgroup(root, 'besteffort', uid))
     podd.drop('stays', shellPod('stays', podd.shared, 'say start; stay'))
     const { metadata } = await podd.untilReady('stays')
     expect(existsSync(folder(old, metadata.uid))).toBe(true)

@@ -5,7 +5,7 @@ import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { readCgroup } from '../support/read-cgroup.ts'
+import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 describePodd('the life of a pod', {}, (rig) => {
@@ -23,7 +23,7 @@ describePodd('the life of a pod', {}, (rig) => {
     const named = (folder: string, prefix: string) =>
       readdirSync(folder).filter((name) => name.startsWith(prefix))
     const links = () => named(podd.linksDir, 'hello_')
-    const cgroup = readCgroup.folder(`${podd.cgroupRoot}/kubepods/besteffort/pod${uid}`)
+    const cgroup = readCgroup.folder(podCgroup(podd.cgroupRoot, 'besteffort', uid))
     const namespaces = networkNamespaces(podd)
     expect(namespaces).toHaveLength(1)
     const traces = () => ({
@@ -182,7 +182,7 @@ describePodd('the life of a pod', {}, (rig) => {
     podd.drop('limits', shellPod('limits', podd.shared, 'stay', { container: { resources } }))
     const pod = await podd.untilReady('limits')
     expect(pod.status.qosClass).toBe('Burstable')
-    const parent = `${podd.cgroupRoot}/kubepods/burstable/pod${pod.metadata.uid}`
+    const parent = podCgroup(podd.cgroupRoot, 'burstable', pod.metadata.uid)
     const id = (containerOf(pod, 'main').containerID ?? '').replace('containerd://', '')
     for (const path of [parent, `${parent}/${id}`]) {
       expect(readCgroup.memoryLimitBytes(path)).toBe(32 * 1024 * 1024)

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { readCgroup } from '../support/read-cgroup.ts'
+import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer } from '../support/shell-pods.ts'
 
 const mib = 1024 * 1024
@@ -26,8 +26,8 @@ while :; do
 done`
 
 function podFolder(podd: PoddRig, pod: PodObject): string {
-  const qos = pod.status.qosClass === 'Guaranteed' ? '' : `/${pod.status.qosClass.toLowerCase()}`
-  return `${podd.cgroupRoot}/kubepods${qos}/pod${pod.metadata.uid}`
+  const qos = pod.status.qosClass === 'Guaranteed' ? '' : pod.status.qosClass.toLowerCase()
+  return podCgroup(podd.cgroupRoot, qos, pod.metadata.uid)
 }
 
 function idOf(pod: PodObject, name: string): string {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { readCgroup } from '../support/read-cgroup.ts'
+import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 const mib = 2 ** 20
@@ -24,8 +24,8 @@ const priorityClass = (name: string, value: number) => ({
 })
 
 /** The cgroup of a pod, below the mount point of its hierarchy. */
-function cgroupOf(podd: PoddRig, uid: string, qos: '' | 'burstable/' | 'besteffort/'): string {
-  return `${podd.cgroupRoot}/kubepods/${qos}pod${uid}`
+function cgroupOf(podd: PoddRig, uid: string, qos: '' | 'burstable' | 'besteffort'): string {
+  return podCgroup(podd.cgroupRoot, qos, uid)
 }
 
 /** What a container reads of its own cgroup, whichever version the host has. */
@@ -83,7 +83,7 @@ describePodd('resources', { config }, (rig) => {
     await podd.untilLine('level', new RegExp(` free ${64 * mib}$`, 'u'))
     await podd.untilLine('level', new RegExp(` bound ${32 * mib}$`, 'u'))
     const { metadata, status } = await podd.untilReady('level')
-    const qos = status.qosClass === 'Guaranteed' ? '' : 'burstable/'
+    const qos = status.qosClass === 'Guaranteed' ? '' : 'burstable'
     const pod = cgroupOf(podd, metadata.uid, qos)
     expect(readCgroup.memoryLimitBytes(pod)).toBe(64 * mib)
     expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 20_000, periodUs: 20_000 })

@@ -43,3 +43,17 @@ export const readCgroup = {
     return Math.round(2 + ((weight - 1) * 262_142) / 9999)
   },
 }
+
+/**
+ * The cgroup of a pod below the mount point, whichever driver made it (of cgroupfs where there is none yet).
+ * `qos` is `burstable`, `besteffort`, or empty.
+ */
+export function podCgroup(root: string, qos: string, uid: string): string {
+  const names = ['kubepods', ...(qos === '' ? [] : [qos]), `pod${uid}`]
+  const plain = join(root, ...names)
+  // A slice's name has the names of those above it, between dashes: those within become underscores.
+  const parts = [root.slice(1), ...names].map((name) => name.replaceAll('-', '_'))
+  const slices = parts.map((_, index) => `${parts.slice(0, index + 1).join('-')}.slice`)
+  const ofSystemd = join('/', ...slices)
+  return existsSync(readCgroup.folder(ofSystemd)) ? ofSystemd : plain
+}
