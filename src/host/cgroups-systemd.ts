@@ -158,6 +158,10 @@ export class SystemdPodCgroups implements PodCgroups {
     return [
       this.#sharesProperty(cpuShares),
       { name: 'CPUQuotaPerSecUSec', type: 't', value: quotaPerSecondUs(cpuQuotaUs, cpuPeriodUs) },
+      // Known from systemd 242 on: older ones are asked only for what they can't do by themselves.
+      ...(cpuQuotaUs === undefined || cpuPeriodUs === systemdPeriodUs
+        ? []
+        : [{ name: 'CPUQuotaPeriodUSec', type: 't', value: BigInt(cpuPeriodUs) } as const]),
       { name: memory, type: 't', value: numberOr(memoryLimitBytes) },
       { name: 'TasksMax', type: 't', value: numberOr(pidsLimit) },
     ]
@@ -175,6 +179,9 @@ export class SystemdPodCgroups implements PodCgroups {
     }
   }
 }
+
+/** Over which systemd spreads a quota unless told otherwise. */
+const systemdPeriodUs = 100_000
 
 /** Rounded up to what systemd takes, 1 % of a CPU, as runc does. */
 function quotaPerSecondUs(quotaUs: number | undefined, periodUs: number): bigint {

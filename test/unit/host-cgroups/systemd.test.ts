@@ -253,6 +253,11 @@ describe('the systemd driver', () => {
 
   it.each([
     [2, limited, 'CPUWeight=39 CPUQuotaPerSecUSec=340000 MemoryMax=1048576 TasksMax=100'],
+    [
+      2,
+      { ...limited, cpuQuotaUs: 10_000, cpuPeriodUs: 20_000 },
+      'CPUWeight=39 CPUQuotaPerSecUSec=500000 CPUQuotaPeriodUSec=20000 MemoryMax=1048576 TasksMax=100',
+    ],
     [1, limited, 'CPUShares=1024 CPUQuotaPerSecUSec=340000 MemoryLimit=1048576 TasksMax=100'],
     [
       2,
