@@ -1,22 +1,19 @@
 import { defineConfig } from 'vitest/config'
 import { slowness } from './test/support/slowness.ts'
 
-/**
- * Projects, from fast to slow. `npm run check` runs unit and component; `test/run.sh` runs all but soak.
- * contract, e2e and fault use real containerd and need root.
- */
 /** A host that is busy with other things can make a timing miss its bound once; what fails twice has failed. The report names what was retried. */
-/** How many files of the slow suites run beside each other: `PODD_TEST_WORKERS`, else one, so that timings are what they are. */
-const workers = Number(process.env['PODD_TEST_WORKERS'] ?? 1)
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
-  fileParallelism: workers > 1,
-  maxWorkers: workers,
+  fileParallelism: false,
   retry: 1,
 }
 const quick = { testTimeout: 10_000 * slowness, hookTimeout: 10_000 * slowness }
 
+/**
+ * Projects, from fast to slow. `npm run check` runs unit and component; `test/run.sh` runs all but soak.
+ * contract, e2e and fault use real containerd and need root.
+ */
 export default defineConfig({
   test: {
     pool: 'forks',

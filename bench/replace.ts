@@ -1,5 +1,5 @@
 import type { CriClient } from '../src/cri/cri-client.ts'
-import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import { BarePod } from './bare-pod.ts'
 import { FirstWrite } from './first-write.ts'
 import { benchImage, median, percentile } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
@@ -30,63 +30,28 @@ function manifest(outFolder: string, generation: number): object {
   }
 }
 
-/** One pod made by the bare calls. */
-interface BarePod {
-  readonly podSandboxId: string
-  readonly containerId: string
-}
-
-async function makeBare(
-  { runtime }: CriClient,
-  facts: { readonly uid: string; readonly outFolder: string; readonly folder: string },
-): Promise<BarePod> {
-  const config: PodSandboxConfigInput = {
-    metadata: { name: 'bare-replace', uid: facts.uid, namespace: 'bench', attempt: 0 },
-    hostname: 'bare',
-    logDirectory: `${facts.folder}/bare-logs`,
-    linux: {
-      cgroupParent: `/podd-bench-${process.pid}/bare`,
-      securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
-    },
-  }
-  const { podSandboxId } = await runtime.runPodSandbox({ config })
-  const { containerId } = await runtime.createContainer({
-    podSandboxId,
-    sandboxConfig: config,
-    config: {
-      metadata: { name: 'main', attempt: 0 },
-      image: { image: benchImage },
-      command,
-      logPath: 'main.log',
-      mounts: [{ containerPath: '/out', hostPath: facts.outFolder }],
-      linux: {},
-    },
-  })
-  await runtime.startContainer({ containerId })
-  return { podSandboxId, containerId }
-}
-
-async function stopBare({ runtime }: CriClient, { containerId, podSandboxId }: BarePod): Promise<void> {
-  await runtime.stopContainer({ containerId, timeout: graceSeconds })
-  await runtime.stopPodSandbox({ podSandboxId })
-}
-
 /** StopContainer, StopPodSandbox, RunPodSandbox, CreateContainer, StartContainer, to the new first write. */
 async function bareReplace(client: CriClient, first: FirstWrite, facts: { index: number; folder: string }) {
-  const pod = (turn: string): Promise<BarePod> =>
-    makeBare(client, {
-      uid: `r${facts.index}${turn}`,
-      outFolder: first.folder,
+  const start = async (turn: string): Promise<BarePod> => {
+    const uid = `r${facts.index}${turn}`
+    const pod = await BarePod.run(client, {
+      name: 'bare-replace',
+      uid,
       folder: facts.folder,
+      command,
+      outFolder: first.folder,
     })
-  const old = await pod('a')
+    await pod.startContainer()
+    return pod
+  }
+  const old = await start('a')
   await first.next()
   const beganMs = performance.now()
-  await stopBare(client, old)
-  const successor = await pod('b')
+  await old.stop(graceSeconds)
+  const successor = await start('b')
   const tookMs = (await first.next()) - beganMs
-  await stopBare(client, successor)
-  for (const { podSandboxId } of [old, successor]) await client.runtime.removePodSandbox({ podSandboxId })
+  await successor.stop(graceSeconds)
+  for (const pod of [old, successor]) await pod.remove()
   return tookMs
 }
 

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import type { CriClient } from '../src/cri/cri-client.ts'
-import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import { BarePod } from './bare-pod.ts'
 import { FirstWrite } from './first-write.ts'
 import { benchImage, median, percentile } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
@@ -36,35 +36,18 @@ function manifest(outFolder: string): object {
 
 /** CreateContainer and StartContainer in a sandbox that runs, to the container's first write. */
 async function bareRestart(client: CriClient, first: FirstWrite, folder: string): Promise<number> {
-  const { runtime } = client
-  const config: PodSandboxConfigInput = {
-    metadata: { name: 'bare-restart', uid: 'bare-restart', namespace: 'bench', attempt: 0 },
-    hostname: 'bare',
-    logDirectory: `${folder}/bare-logs`,
-    linux: {
-      cgroupParent: `/podd-bench-${process.pid}/bare`,
-      securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
-    },
-  }
-  const { podSandboxId } = await runtime.runPodSandbox({ config })
-  const beganMs = performance.now()
-  const { containerId } = await runtime.createContainer({
-    podSandboxId,
-    sandboxConfig: config,
-    config: {
-      metadata: { name: 'main', attempt: 0 },
-      image: { image: benchImage },
-      command: staying,
-      logPath: 'main.log',
-      mounts: [{ containerPath: '/out', hostPath: first.folder }],
-      linux: {},
-    },
+  const pod = await BarePod.run(client, {
+    name: 'bare-restart',
+    uid: 'bare-restart',
+    folder,
+    command: staying,
+    outFolder: first.folder,
   })
-  await runtime.startContainer({ containerId })
+  const beganMs = performance.now()
+  await pod.startContainer()
   const tookMs = (await first.next()) - beganMs
-  await runtime.stopContainer({ containerId, timeout: 0 })
-  await runtime.stopPodSandbox({ podSandboxId })
-  await runtime.removePodSandbox({ podSandboxId })
+  await pod.stop(0)
+  await pod.remove()
   return tookMs
 }
 

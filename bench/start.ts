@@ -1,5 +1,5 @@
 import type { CriClient } from '../src/cri/cri-client.ts'
-import type { PodSandboxConfigInput } from '../src/cri-types/cri-v1.ts'
+import { BarePod } from './bare-pod.ts'
 import { FirstWrite } from './first-write.ts'
 import { benchImage, median, percentile } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
@@ -28,35 +28,19 @@ async function bareStart(
   first: FirstWrite,
   facts: { uid: string; folder: string },
 ): Promise<number> {
-  const { runtime } = client
-  const config: PodSandboxConfigInput = {
-    metadata: { name: `bare-${facts.uid}`, uid: facts.uid, namespace: 'bench', attempt: 0 },
-    hostname: 'bare',
-    logDirectory: `${facts.folder}/bare-logs`,
-    linux: {
-      cgroupParent: `/podd-bench-${process.pid}/bare`,
-      securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
-    },
-  }
+  const { uid, folder } = facts
   const beganMs = performance.now()
-  const { podSandboxId } = await runtime.runPodSandbox({ config })
-  const { containerId } = await runtime.createContainer({
-    podSandboxId,
-    sandboxConfig: config,
-    config: {
-      metadata: { name: 'main', attempt: 0 },
-      image: { image: benchImage },
-      command,
-      logPath: 'main.log',
-      mounts: [{ containerPath: '/out', hostPath: first.folder }],
-      linux: {},
-    },
+  const pod = await BarePod.run(client, {
+    name: `bare-${uid}`,
+    uid,
+    folder,
+    command,
+    outFolder: first.folder,
   })
-  await runtime.startContainer({ containerId })
+  await pod.startContainer()
   const tookMs = (await first.next()) - beganMs
-  await runtime.stopContainer({ containerId, timeout: 0 })
-  await runtime.stopPodSandbox({ podSandboxId })
-  await runtime.removePodSandbox({ podSandboxId })
+  await pod.stop(0)
+  await pod.remove()
   return tookMs
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts'
-import { errorMessage } from './errors.ts'
+import { errorCode, errorMessage } from './errors.ts'
 
 export interface KeepOpenOptions {
   readonly clock: Clock
@@ -37,4 +37,28 @@ export async function keepOpen(options: KeepOpenOptions): Promise<void> {
     await clock.sleep(delayMs, signal).catch(() => undefined)
     delayMs = Math.min(delayMs * 2, longestDelayMs)
   }
+}
+
+/**
+ * Opens something for a moment, to know whether it can be: false where it ends unopened, or its error has
+ * the code `refusal`. Rejects with any other error that comes before it was open.
+ */
+export async function canOpen(
+  open: (opened: () => void, signal: AbortSignal) => Promise<void>,
+  { refusal, signal }: { readonly refusal: string; readonly signal: AbortSignal | undefined },
+): Promise<boolean> {
+  const enough = new AbortController()
+  const until = signal === undefined ? enough.signal : AbortSignal.any([signal, enough.signal])
+  let isOpen = false
+  const opened = (): void => {
+    isOpen = true
+    enough.abort()
+  }
+  try {
+    await open(opened, until)
+  } catch (error) {
+    if (errorCode(error) === refusal) return false
+    if (!isOpen) throw error
+  }
+  return isOpen
 }

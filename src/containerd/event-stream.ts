@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
-import { errorCode, PoddError } from '../base/errors.ts'
+import { PoddError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
-import { keepOpen } from '../base/keep-open.ts'
+import { canOpen, keepOpen } from '../base/keep-open.ts'
 import { newUuid } from '../base/random.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../pod/runtime-event.ts'
 
@@ -94,21 +94,11 @@ export class ContainerdEvents implements RuntimeEvents {
   }
 
   /** Whether the runtime is one that has this stream. Rejects where it can't be asked. */
-  async isServed(signal?: AbortSignal): Promise<boolean> {
-    const enough = new AbortController()
-    const until = signal === undefined ? enough.signal : AbortSignal.any([signal, enough.signal])
-    let served = false
-    const opened = (): void => {
-      served = true
-      enough.abort()
-    }
-    try {
-      await this.#open(() => {}, opened, until)
-    } catch (error) {
-      if (errorCode(error) === 'RUNTIME_UNSUPPORTED') return false
-      if (!served) throw error
-    }
-    return served
+  isServed(signal?: AbortSignal): Promise<boolean> {
+    return canOpen((opened, until) => this.#open(() => {}, opened, until), {
+      refusal: 'RUNTIME_UNSUPPORTED',
+      signal,
+    })
   }
 
   run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../base/clock.ts'
+import type { Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import { sameData } from '../base/json.ts'
@@ -10,7 +10,6 @@ import type { PodAction, Waiting } from '../decide/pod-action.ts'
 import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../decide/pod-ending.ts'
 import type { EndRequest } from '../decide/pod-ending.ts'
 import { sandboxHold } from '../decide/pod-facts.ts'
-import type { ProbeVerdicts } from '../decide/pod-facts.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
 import { selectOpenRestarts } from '../decide/restart-request.ts'
 import type { PodRef, PodUid } from '../pod/ids.ts'
@@ -35,8 +34,6 @@ import { VolumeRefresh } from './volume-refresh.ts'
 
 export interface PodWorkerDeps extends PodPassDeps, PodDisplayDeps {
   readonly host: PodHost
-  readonly clock: Clock
-  readonly probes: ProbeVerdicts
   readonly records: PodMemoryDeps['records']
   readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
   /** The facts behind the probes: called whenever what is to be probed may have changed. */

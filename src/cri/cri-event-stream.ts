@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts'
-import { keepOpen } from '../base/keep-open.ts'
+import { canOpen, keepOpen } from '../base/keep-open.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { RuntimeEvent, RuntimeEvents } from '../pod/runtime-event.ts'
 import type { CriClient } from './cri-client.ts'
-import { CriError, isCriError } from './cri-error.ts'
+import { CriError } from './cri-error.ts'
 
 const kinds = {
   CONTAINER_CREATED_EVENT: 'created',
@@ -29,21 +29,11 @@ export class CriEvents implements RuntimeEvents {
   }
 
   /** Whether the runtime has this stream. Rejects where it can't be asked. */
-  async isServed(signal?: AbortSignal): Promise<boolean> {
-    const enough = new AbortController()
-    const until = signal === undefined ? enough.signal : AbortSignal.any([signal, enough.signal])
-    let served = false
-    const opened = (): void => {
-      served = true
-      enough.abort()
-    }
-    try {
-      await this.#open(() => {}, opened, until)
-    } catch (error) {
-      if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return false
-      if (!served) throw error
-    }
-    return served
+  isServed(signal?: AbortSignal): Promise<boolean> {
+    return canOpen((opened, until) => this.#open(() => {}, opened, until), {
+      refusal: 'RUNTIME_UNSUPPORTED',
+      signal,
+    })
   }
 
   run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void> {

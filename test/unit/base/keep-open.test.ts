@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest'
-import { keepOpen } from '../../../src/base/keep-open.ts'
+import { describe, expect, it } from 'vitest'
+import { PoddError } from '../../../src/base/errors.ts'
+import { canOpen, keepOpen } from '../../../src/base/keep-open.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** Keeps something open that behaves as told, attempt by attempt, and notes when what happened. */
@@ -61,4 +62,37 @@ it('ends when told, at once also while it waits, and says nothing of that', asyn
   await ended
   expect(log).toEqual(['0 try', '0 lost: no socket', '50 try'])
   expect(clock.pendingTimers).toBe(0)
+})
+
+describe('canOpen', () => {
+  const ask = (open: (opened: () => void, signal: AbortSignal) => Promise<void>, signal?: AbortSignal) =>
+    canOpen(open, { refusal: 'NO_SUCH_THING', signal })
+  const untilAborted = (signal: AbortSignal): Promise<void> =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('let go'))))
+
+  it('says yes once it is open, and lets go of it', async () => {
+    let given: AbortSignal | undefined
+    const open = async (opened: () => void, signal: AbortSignal): Promise<void> => {
+      given = signal
+      setTimeout(opened)
+      await untilAborted(signal)
+    }
+    expect(await ask(open)).toBe(true)
+    expect(given?.aborted).toBe(true)
+  })
+
+  it.each([
+    ['ends unopened', () => Promise.resolve()],
+    ['is refused', () => Promise.reject(new PoddError('NO_SUCH_THING', 'never heard of'))],
+  ])('says no where it %s', async (_, open) => {
+    expect(await ask(open)).toBe(false)
+  })
+
+  it('rejects where it cannot be known', async () => {
+    await expect(ask(() => Promise.reject(new Error('no socket')))).rejects.toThrow('no socket')
+    const stop = new AbortController()
+    const asked = ask((_, signal) => untilAborted(signal), stop.signal)
+    stop.abort()
+    await expect(asked).rejects.toThrow('let go')
+  })
 })
