@@ -1,12 +1,10 @@
 import { defineConfig } from 'vitest/config'
 import { slowness } from './test/support/slowness.ts'
 
-/** A host that is busy with other things can make a timing miss its bound once; what fails twice has failed. The report names what was retried. */
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
-  fileParallelism: false,
-  retry: 1,
+  maxWorkers: Number(process.env['PODD_TEST_WORKERS'] ?? 1) || 1,
 }
 const quick = { testTimeout: 10_000 * slowness, hookTimeout: 10_000 * slowness }
 

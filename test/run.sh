@@ -142,7 +142,23 @@ run_suites() { # NAME FLAGS... : slow suites, on the containerd that PODD_TEST_C
   timeout --kill-after=20 5400 vitest run "$@" --reporter=default \
     --reporter=json --outputFile.json="$results/$report" || status=$?
   echo "$status $report $name" >>"$results/runs"
+  echo "${PODD_TEST_CONTAINERD:-}" >"$results/$report.containerd"
   echo "$((SECONDS - start)) s"
+}
+
+# A host that is busy can make a timing miss its bound. Test files that failed run once more when nothing else
+# does, each with a fresh podd; what fails twice has failed. Where much has failed, the machine is not to blame.
+second_try() {
+  local status report name files
+  while read -r status report name <&3; do
+    [ "$status" != 0 ] && [ -e "$results/$report.containerd" ] || continue
+    mapfile -t files < <(node test/lib/failed-files.ts "$results/$report")
+    [ ${#files[@]} -gt 0 ] && [ ${#files[@]} -le 4 ] || continue
+    say "once more, of the $name"
+    PODD_TEST_CONTAINERD=$(cat "$results/$report.containerd") timeout --kill-after=20 1800 \
+      vitest run "${all_projects[@]}" "${files[@]}" --reporter=default \
+      --reporter=json --outputFile.json="$results/second-$report"
+  done 3<"$results/runs"
 }
 
 if ! is_root; then
@@ -185,6 +201,8 @@ for pid in "${!lanes[@]}"; do
   cat "$results/${lanes[$pid]}.log"
   unset "lanes[$pid]"
 done
+
+second_try
 
 # ------------------------------------------------------------------ nothing left behind
 

@@ -49,9 +49,10 @@ export function createHttpSource(options: HttpSourceOptions): Source {
         pipelining: 0,
         ...(isSecure && { connect: { secureContext: await loadTrustedAuthorities() } }),
       })
-      const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
-        loop.publish()
-      })
+      const { clock, logger, lastGood: store } = options
+      const location = copyKey(options.url)
+      const onProblem = (): void => loop.publish()
+      const saver = new LastGoodSaver({ store, source: 'http', location, clock, logger, onProblem })
       const loop = new HttpLoop(options, dispatcher, saver, onSnapshot)
       try {
         await loop.run(signal)

@@ -3,6 +3,8 @@
  *
  * DIR/runs has a line for each vitest run: its exit status, its JSON report, its name. DIR/checks has a line
  * for each check apart from vitest: `passed NAME`, `failed NAME` or `skipped COUNT NAME`; a name may say why.
+ * Where test files that had failed were run once more, by themselves, `second-REPORT` beside a report tells how
+ * that went: what passed then has passed, and is named.
  * The last line printed is `N passed, N failed, N skipped`. Exit status 1 if anything failed; a vitest run
  * that crashed, ran no test, or failed without a failed test counts as one failure.
  */
@@ -31,6 +33,7 @@ const folder = process.argv[2] ?? '.'
 const total: Tally = { passed: 0, failed: 0, skipped: 0 }
 const failures: string[] = []
 const skips: string[] = []
+const secondTries: string[] = []
 
 function linesOf(file: string): string[] {
   const path = join(folder, file)
@@ -45,10 +48,36 @@ function readReport(path: string): VitestReport | undefined {
   }
 }
 
-function addRun(name: string, status: number, report: VitestReport | undefined): Tally {
+type TestFile = VitestReport['testResults'][number]
+
+/** What came of a file in the end: its second try counts where that had no failure at all. */
+function lastTry(name: string, file: TestFile, second: VitestReport | undefined): TestFile {
+  const again = second?.testResults.find((other) => other.name === file.name)
+  if (file.status !== 'failed' || again?.status !== 'passed') return file
+  const failed = file.assertionResults.filter(({ status }) => status === 'failed')
+  if (failed.length === 0) secondTries.push(`${name}: ${file.name}: ${firstLine(file.message)}`)
+  for (const { fullName } of failed) secondTries.push(`${name}: ${fullName}`)
+  return again
+}
+
+function firstLine(text: string): string {
+  return text.split('\n')[0] ?? ''
+}
+
+interface Run {
+  readonly name: string
+  readonly status: number
+  readonly report: VitestReport | undefined
+  readonly second: VitestReport | undefined
+}
+
+function addRun({ name, status, report, second }: Run): Tally {
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 }
   const names: string[] = []
-  for (const file of report?.testResults ?? []) {
+  const first = report?.testResults ?? []
+  const files = first.map((file) => lastTry(name, file, second))
+  const isMended = files.some((file, at) => file !== first[at])
+  for (const file of files) {
     for (const { fullName, status } of file.assertionResults) {
       if (status === 'passed') tally.passed++
       else if (status === 'failed') {
@@ -61,13 +90,13 @@ function addRun(name: string, status: number, report: VitestReport | undefined):
     }
     if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
       tally.failed++
-      failures.push(`${name}: ${file.name}: ${file.message.split('\n')[0] ?? ''}`)
+      failures.push(`${name}: ${file.name}: ${firstLine(file.message)}`)
     }
   }
   if (names.length > fewSkips) skips.push(`${name} (${names.length} tests)`)
   else skips.push(...names)
   const ran = tally.passed + tally.failed + tally.skipped
-  if (tally.failed === 0 && (report === undefined || ran === 0 || status !== 0)) {
+  if (tally.failed === 0 && (report === undefined || ran === 0 || (status !== 0 && !isMended))) {
     tally.failed++
     failures.push(`${name}: ${ran === 0 ? 'ran no test' : 'failed outside of its tests'} (status ${status})`)
   }
@@ -86,7 +115,12 @@ function tallyLine({ passed, failed, skipped }: Tally): string {
 
 for (const line of linesOf('runs')) {
   const [status = '1', report = '', ...name] = line.split(' ')
-  const tally = addRun(name.join(' '), Number(status), readReport(report))
+  const tally = addRun({
+    name: name.join(' '),
+    status: Number(status),
+    report: readReport(report),
+    second: readReport(`second-${report}`),
+  })
   addToTotal(tally)
   console.log(`${name.join(' ')}: ${tallyLine(tally)}`)
 }
@@ -104,6 +138,7 @@ for (const line of linesOf('checks')) {
   }
 }
 
+for (const name of secondTries) console.log(`passed on the second try only: ${name}`)
 for (const skip of skips) console.log(`skipped: ${skip}`)
 for (const failure of failures) console.log(`failed: ${failure}`)
 console.log(tallyLine(total))

@@ -1,0 +1,113 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+
+const program = new URL('../lib/summary.ts', import.meta.url).pathname
+const folders: string[] = []
+afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive: true })))
+
+function summarize(files: Readonly<Record<string, string | object>>) {
+  const folder = mkdtempSync(join(tmpdir(), 'podd-summary-'))
+  folders.push(folder)
+  for (const [name, content] of Object.entries(files))
+    writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
+  const { status, stdout } = spawnSync(process.execPath, [program, folder], { encoding: 'utf8' })
+  return { status, lines: stdout.trimEnd().split('\n') }
+}
+
+/** A report of one test file: its tests and how they ended. */
+function report(tests: Readonly<Record<string, string>>, file = 'passed') {
+  const assertionResults = Object.entries(tests).map(([fullName, status]) => ({ fullName, status }))
+  const isBad = file === 'failed' || Object.values(tests).includes('failed')
+  return {
+    testResults: [
+      {
+        name: 'a.test.ts',
+        status: isBad ? 'failed' : 'passed',
+        message: isBad ? 'why\nmore' : '',
+        assertionResults,
+      },
+    ],
+  }
+}
+
+describe('the summary of a test run', () => {
+  it('adds up runs and checks, and names what failed and was skipped', () => {
+    const { status, lines } = summarize({
+      runs: '0 one.json first\n1 two.json second run\n',
+      checks: 'passed types\nfailed lint\nskipped 3 suites: no root\n',
+      'one.json': report({ a: 'passed', b: 'skipped' }),
+      'two.json': report({ c: 'passed', d: 'failed' }),
+    })
+    expect(lines).toEqual([
+      'first: 1 passed, 0 failed, 1 skipped',
+      'second run: 1 passed, 1 failed, 0 skipped',
+      'skipped: first: b',
+      'skipped: suites: no root (3 tests)',
+      'failed: second run: d',
+      'failed: lint',
+      '3 passed, 2 failed, 4 skipped',
+    ])
+    expect(status).toBe(1)
+  })
+
+  it.each<[string, Parameters<typeof summarize>[0], string]>([
+    ['has no report', { runs: '1 gone.json lost\n' }, 'failed: lost: ran no test (status 1)'],
+    [
+      'ran no test',
+      { runs: '0 r.json empty\n', 'r.json': report({}) },
+      'failed: empty: ran no test (status 0)',
+    ],
+    [
+      'failed outside of its tests',
+      { runs: '1 r.json odd\n', 'r.json': report({ a: 'passed' }) },
+      'failed: odd: failed outside of its tests (status 1)',
+    ],
+    [
+      'has a file that failed without a failed test',
+      { runs: '1 r.json hooks\n', 'r.json': report({ a: 'passed' }, 'failed') },
+      'failed: hooks: a.test.ts: why',
+    ],
+    [
+      'failed twice',
+      {
+        runs: '1 r.json twice\n',
+        'r.json': report({ a: 'failed' }),
+        'second-r.json': report({ a: 'failed' }),
+      },
+      'failed: twice: a',
+    ],
+    [
+      'failed elsewhere on its second try',
+      {
+        runs: '1 r.json twice\n',
+        'r.json': report({ a: 'failed', b: 'passed' }),
+        'second-r.json': report({ a: 'passed', b: 'failed' }),
+      },
+      'failed: twice: a',
+    ],
+  ])('counts a run as failed that %s', (_, files, line) => {
+    const { status, lines } = summarize(files)
+    expect(lines).toContain(line)
+    expect(status).toBe(1)
+  })
+
+  it.each<[string, object]>([
+    ['a', report({ a: 'failed', b: 'passed' })],
+    ['a.test.ts: why', report({ a: 'passed', b: 'passed' }, 'failed')],
+  ])('names what passed on its second try only (%s)', (name, first) => {
+    const { status, lines } = summarize({
+      runs: '1 r.json run\n',
+      'r.json': first,
+      'second-r.json': report({ a: 'passed', b: 'passed' }),
+    })
+    expect(lines).toEqual([
+      'run: 2 passed, 0 failed, 0 skipped',
+      `passed on the second try only: run: ${name}`,
+      '2 passed, 0 failed, 0 skipped',
+    ])
+    expect(status).toBe(0)
+  })
+})
