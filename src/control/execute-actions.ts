@@ -1,4 +1,5 @@
 import type { PodAction } from '../decide/pod-action.ts'
+import { parseImageName } from '../pod/image-name.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
@@ -61,6 +62,7 @@ const executors: Executors = {
  * at the same time. Throws what a call threw; the pod's worker reads back what came of it.
  */
 export async function executeActions(ctx: PodContext, actions: readonly PodAction[]): Promise<void> {
+  if (actions[0]?.kind === 'create-sandbox') foreseeImages(ctx, actions)
   for (let index = 0; index < actions.length;) {
     ctx.manifestSignal.throwIfAborted()
     const end = actions.findIndex((action, at) => at >= index && action.kind !== 'stop-container')
@@ -73,6 +75,19 @@ export async function executeActions(ctx: PodContext, actions: readonly PodActio
     const action = actions[index]
     if (action === undefined || (await execute(ctx, action)) === 'stop') return
     index += 1
+  }
+}
+
+/** Asks for the images of the containers to be started while their sandbox is made. */
+function foreseeImages(ctx: PodContext, actions: readonly PodAction[]): void {
+  for (const action of actions) {
+    if (action.kind !== 'start-container') continue
+    const { image } = action.spec
+    if (ctx.foreseen.has(image) || parseImageName(image) === undefined) continue
+    const found = ctx.images.find({ pod: ctx.ref, container: action.spec })
+    // Who needs it hears of a failure.
+    found.catch(() => undefined)
+    ctx.foreseen.set(image, found)
   }
 }
 

@@ -48,6 +48,8 @@ export interface ImagePullerOptions {
 export interface ImageRequest {
   readonly pod: PodRef
   readonly container: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
+  /** It was looked for beforehand; what wasn't there is looked for again. */
+  readonly found?: Promise<PresentImage | undefined> | undefined
   /** It was pulled a moment ago: `Always` need not ask the registry again. */
   readonly fresh?: boolean
   readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
@@ -98,8 +100,7 @@ export class ImagePuller {
   async ensure(request: ImageRequest): Promise<PresentImage> {
     const { container } = request
     if (parseImageName(container.image) === undefined) throw this.#refuseName(request)
-    const spec: cri.ImageSpecInput = { image: container.image, userSpecifiedImage: container.image }
-    const present = await this.#find(request, spec)
+    const present = (await request.found) ?? (await this.find(request))
     if (present !== undefined && (container.imagePullPolicy !== 'Always' || request.fresh === true)) {
       this.#event(
         request,
@@ -114,7 +115,7 @@ export class ImagePuller {
       this.#event(request, 'Warning', 'ErrImageNeverPull', message)
       throw new ImageError('ErrImageNeverPull', message, this.#options.clock.wallMs() + initialBackoffMs)
     }
-    return this.#pull(request, spec)
+    return this.#pull(request)
   }
 
   #refuseName(request: ImageRequest): ImageError {
@@ -130,9 +131,10 @@ export class ImagePuller {
     for (const key of this.#backoffs.keys()) if (key.startsWith(`${uid} `)) this.#backoffs.delete(key)
   }
 
-  async #find(request: ImageRequest, spec: cri.ImageSpecInput): Promise<PresentImage | undefined> {
+  /** The image if it is at hand, by any name. Throws ImageError, with an event. */
+  async find(request: Pick<ImageRequest, 'pod' | 'container'>): Promise<PresentImage | undefined> {
     try {
-      const { image } = await this.#options.images.imageStatus({ image: spec })
+      const { image } = await this.#options.images.imageStatus({ image: specOf(request) })
       return image === null ? undefined : { ref: image.id, image }
     } catch (error) {
       const message = `Failed to inspect image "${request.container.image}": ${errorMessage(error)}`
@@ -146,7 +148,7 @@ export class ImagePuller {
     }
   }
 
-  async #pull(request: ImageRequest, spec: cri.ImageSpecInput): Promise<PresentImage> {
+  async #pull(request: ImageRequest): Promise<PresentImage> {
     const { clock } = this.#options
     const { container, pod } = request
     const key = `${pod.uid} ${container.image}`
@@ -160,8 +162,8 @@ export class ImagePuller {
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
     try {
-      await this.#pullShared(request, spec)
-      const present = await this.#find(request, spec)
+      await this.#pullShared(request)
+      const present = await this.find(request)
       if (present === undefined)
         throw new PoddError('IMAGE_VANISHED', 'the image was pulled and is not there')
       this.#backoffs.delete(key)
@@ -192,10 +194,10 @@ export class ImagePuller {
   }
 
   /** Pods that want the same image at the same moment wait for one pull. */
-  async #pullShared(request: ImageRequest, spec: cri.ImageSpecInput): Promise<void> {
+  async #pullShared(request: ImageRequest): Promise<void> {
     const { clock } = this.#options
     const { image } = request.container
-    const pull = this.#underWay.get(image) ?? this.#beginPull(request, spec)
+    const pull = this.#underWay.get(image) ?? this.#beginPull(request)
     pull.waiting += 1
     try {
       await untilAborted(pull.work, request.signal)
@@ -205,7 +207,7 @@ export class ImagePuller {
     }
   }
 
-  #beginPull(request: ImageRequest, spec: cri.ImageSpecInput): Pull {
+  #beginPull(request: ImageRequest): Pull {
     const { image } = request.container
     const cancel = new AbortController()
     const work = this.#turn.run(async () => {
@@ -213,7 +215,7 @@ export class ImagePuller {
       await this.#takeToken()
       return this.#options.images.pullImage(
         {
-          image: spec,
+          image: specOf(request),
           ...(request.sandboxConfig === undefined ? {} : { sandboxConfig: request.sandboxConfig }),
         },
         { signal: cancel.signal },
@@ -245,7 +247,12 @@ export class ImagePuller {
     if (this.#tokens < 0) await clock.sleep((-this.#tokens / pullQps) * 1000)
   }
 
-  #event(request: ImageRequest, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  #event(
+    request: Pick<ImageRequest, 'pod' | 'container'>,
+    type: 'Normal' | 'Warning',
+    reason: string,
+    message: string,
+  ): void {
     this.#options.events.record({
       pod: request.pod,
       container: request.container.name,
@@ -254,6 +261,10 @@ export class ImagePuller {
       message,
     })
   }
+}
+
+function specOf({ container: { image } }: Pick<ImageRequest, 'container'>): cri.ImageSpecInput {
+  return { image, userSpecifiedImage: image }
 }
 
 /** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */

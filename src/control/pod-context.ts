@@ -8,7 +8,7 @@ import type { ContainerId, PodRef, SandboxId } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
-import type { ImagePuller } from './image-puller.ts'
+import type { ImagePuller, PresentImage } from './image-puller.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** The sandbox that containers are started in. */
@@ -57,6 +57,8 @@ export interface PodContext {
   noteResized(resize: ContainerResize): void
   /** Containers that were started and whose postStart hook isn't done. */
   readonly postStarts: Set<ContainerId>
+  /** Images that are about to be needed, looked for beforehand. */
+  readonly foreseen: Map<string, Promise<PresentImage | undefined>>
   /** Set by create-sandbox, or from what is observed. */
   sandbox: SandboxInUse | undefined
 }

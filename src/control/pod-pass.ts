@@ -75,6 +75,7 @@ export function makePodContext(
     noteResized: ({ container: { id, name }, to }) =>
       memory.changeContainer(name, { resized: { containerId: id, resources: to } }),
     postStarts: state.postStarts,
+    foreseen: new Map(),
     sandbox: undefined,
   }
 }

@@ -91,10 +91,14 @@ export async function fetchImage(
   sandbox: SandboxInUse | undefined,
   spec: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>,
 ): Promise<PresentImage | undefined> {
+  const found = ctx.foreseen.get(spec.image)
+  // It holds for one start only.
+  ctx.foreseen.delete(spec.image)
   try {
     return await ctx.images.ensure({
       pod: ctx.ref,
       container: spec,
+      found,
       fresh: ctx.takeFresh(spec.image),
       sandboxConfig: sandbox?.config,
       signal: ctx.manifestSignal,

@@ -1,5 +1,5 @@
 /** Quiet time after which a file that is written in place counts as written. */
-export const settleMs = 10
+export const settleMs = 5
 /** The same for one that looks half-written. */
 export const suspiciousMs = 400
 

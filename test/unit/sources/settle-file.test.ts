@@ -11,8 +11,8 @@ describe('computeSettleWait', () => {
     ['a renamed file is whole at once', { ...written, isWrittenInPlace: false }, 0],
     ['whatever it holds', { ...written, isWrittenInPlace: false, content: { ...fine, hasErrors: true } }, 0],
     ['but an empty one isn’t believed', { ...written, sizeBytes: 0, isWrittenInPlace: false }, 400],
-    ['a written file waits to be quiet', written, 10],
-    ['as long as it isn’t', { ...written, quietMs: 4 }, 6],
+    ['a written file waits to be quiet', written, 5],
+    ['as long as it isn’t', { ...written, quietMs: 4 }, 1],
     ['and no longer', { ...written, quietMs: 10, content: fine }, 0],
     ['errors look half-written', { ...written, quietMs: 10, content: { ...fine, hasErrors: true } }, 390],
     [
