@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# npm run check: types, lint with the floors, format, dead code, unit and component tests, in about a minute.
+# npm run check: types, lint with the floors, format, dead code, unit and component tests, in about half a minute.
 # Needs no root and no containerd, and only `npm ci` before it.
 #
 # PODD_TEST_RESULTS=DIR keeps what the steps said, for test/lib/summary.ts: DIR/checks, DIR/runs, and the logs.
