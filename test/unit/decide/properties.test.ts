@@ -114,7 +114,11 @@ describe('a pod to which anything may happen', () => {
       fc.property(somePast, (model) => {
         model.happen({ kind: 'restart-asked' })
         settle(model)
-        expect([...(model.facts().restartRequested ?? [])]).toEqual([])
+        const facts = model.facts()
+        // An init container that dies with its sandbox meanwhile, or can't be told about, may end the pod.
+        const { spec } = model.pod
+        const mayFail = spec.initContainers.some((c) => (c.restartPolicy ?? spec.restartPolicy) === 'Never')
+        if (!mayFail || !hasFinished(facts)) expect([...(facts.restartRequested ?? [])]).toEqual([])
       }),
       runs,
     )
