@@ -7,6 +7,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 PATH=$PWD/node_modules/.bin:$PATH
 export NO_COLOR=1
+# A gain in speed for which knip asks for 6 GiB of address space, which a small machine refuses.
+export KNIP_DISABLE_RAW_TRANSFER=1
 
 results=${PODD_TEST_RESULTS:-}
 if [ -z "$results" ]; then
