@@ -36,11 +36,14 @@ async function startRegistry(
   return { child, address }
 }
 
-function push(podd: PoddRig, address: string, name: string): void {
+async function push(podd: PoddRig, address: string, name: string): Promise<void> {
   const target = `${address}/${name}`
   podd.ctr('images', 'tag', shell, target)
   podd.ctr('images', 'push', '--plain-http', target)
   podd.ctr('images', 'rm', target)
+  // CRI hears of it a moment later.
+  const repository = target.replace(/:1$/u, '')
+  await podd.until('it gone', async () => !(await podd.cliOk('images')).includes(`${repository} `))
 }
 
 describePodd('images', {}, (rig) => {
@@ -111,7 +114,7 @@ describePodd('images', {}, (rig) => {
     async () => {
       const podd = rig()
       const address = registry?.address ?? ''
-      push(podd, address, 'app:1')
+      await push(podd, address, 'app:1')
       const pod = (name: string, imagePullPolicy: string) =>
         shellPod(name, podd.shared, 'stay', { container: { image: `${address}/app:1`, imagePullPolicy } })
       podd.drop('pulled', pod('pulled', 'IfNotPresent'))
@@ -136,7 +139,7 @@ describePodd('images', {}, (rig) => {
     const image = `${address}/later:1`
     podd.drop('later', shellPod('later', podd.shared, 'stay', { container: { image } }))
     await podd.untilEvent('later', 'Failed', /later:1/u)
-    push(podd, address, 'later:1')
+    await push(podd, address, 'later:1')
     const pod = await podd.untilReady('later')
     expect(containerOf(pod, 'main').restartCount).toBe(0)
   })
