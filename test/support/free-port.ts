@@ -1,12 +1,21 @@
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 
-/** A TCP port that nobody on the host listens on. */
-export function freePort(): Promise<number> {
+/**
+ * A TCP port that nobody on the host listens on: below those that the kernel gives to others meanwhile
+ * (`net.ipv4.ip_local_port_range` begins with 32768).
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(10_000, 32_000)
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const server = createServer().listen(0, () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, () => server.close(() => resolve(true)))
   })
 }

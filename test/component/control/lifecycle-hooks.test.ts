@@ -5,8 +5,9 @@ import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import type { LifecycleHandler } from '../../../src/pod/schema/container-schema.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { makeBadCertificate } from '../probes/bad-certificate.ts'
-import { closedPort, serveHttp, serveHttps } from '../probes/bad-servers.ts'
+import { serveHttp, serveHttps } from '../probes/bad-servers.ts'
 import type { RunningServer } from '../probes/bad-servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const open: RunningServer[] = []
 afterEach(async () => {
@@ -68,7 +69,7 @@ describe('a hook by HTTP', () => {
   })
 
   it('that is not answered fails', async () => {
-    await expect(runHook(get(await closedPort(), 'HTTPS'))).rejects.toMatchObject({
+    await expect(runHook(get(await freePort(), 'HTTPS'))).rejects.toMatchObject({
       code: 'HOOK_FAILED',
       message: expect.stringContaining('connection refused') as string,
     })

@@ -65,10 +65,3 @@ export async function listen(server: Server, host: string): Promise<RunningServe
       }),
   }
 }
-
-/** A port on which nobody listens. */
-export async function closedPort(): Promise<number> {
-  const server = await serveTcp(() => undefined)
-  await server.close()
-  return server.port
-}

@@ -7,7 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { loadHealthCheck } from '../../../src/probes/grpc-health.ts'
 import { runGrpcProbe } from '../../../src/probes/grpc-probe.ts'
-import { closedPort, listen, serveHttp, serveTcp } from './bad-servers.ts'
+import { listen, serveHttp, serveTcp } from './bad-servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const protoPath = fileURLToPath(new URL('../../../proto/grpc-health.proto', import.meta.url))
 const method = await loadHealthCheck(protoPath)
@@ -156,7 +157,7 @@ describe('a server without health', () => {
   })
 
   it('refuses connections', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     expect(await probe(port, { timeoutMs: 150 })).toEqual(failedToConnect(port))
   })
 
@@ -222,7 +223,7 @@ describe('a server without health', () => {
   })
 
   it('comes up before time is up', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     const running = probe(port, { timeoutMs: 3_000 })
     await serveHealth((_call, reply) => reply(null, { status: 'SERVING' }), '127.0.0.1', port)
     expect(await running).toMatchObject({ result: 'success' })

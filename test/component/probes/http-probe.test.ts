@@ -7,8 +7,9 @@ import type { HttpGetAction } from '../../../src/probes/http-request.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import { makeBadCertificate } from './bad-certificate.ts'
 import type { Certificate } from './bad-certificate.ts'
-import { closedPort, serveHttp, serveHttp2, serveHttps, serveTcp } from './bad-servers.ts'
+import { serveHttp, serveHttp2, serveHttps, serveTcp } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 let certificate: Certificate
 beforeAll(() => {
@@ -126,7 +127,7 @@ describe('what is sent', () => {
   it('passes by a proxy of the environment', async () => {
     const { port } = await use(serveHttp(withStatus(200)))
     const before = process.env['http_proxy']
-    process.env['http_proxy'] = `http://127.0.0.1:${await closedPort()}`
+    process.env['http_proxy'] = `http://127.0.0.1:${await freePort()}`
     try {
       expect((await probe(port)).result).toBe('success')
     } finally {
@@ -229,7 +230,7 @@ describe('a server that', () => {
   const quick = { timeoutMs: 150 }
 
   it('refuses connections', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     expect(await probe(port)).toEqual({
       result: 'failure',
       output: `Get "http://127.0.0.1:${port}/": dial tcp 127.0.0.1:${port}: connect: connection refused`,
@@ -412,7 +413,7 @@ describe('a lifecycle hook', () => {
   it('fails when nobody answers', async () => {
     const silent = await use(serveTcp(() => undefined))
     expect(await hook(silent.port)).toMatchObject({ kind: 'failed' })
-    expect(await hook(await closedPort())).toMatchObject({
+    expect(await hook(await freePort())).toMatchObject({
       kind: 'failed',
       message: expect.stringContaining('connection refused') as string,
     })

@@ -6,7 +6,8 @@ import type { ProbeResultEvent } from '../../../src/control/prober.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import { createProbeRunner } from '../../../src/probes/run-probe.ts'
-import { closedPort, serveHttp, serveTcp } from './bad-servers.ts'
+import { serveHttp, serveTcp } from './bad-servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -134,7 +135,7 @@ describe('the prober', () => {
   })
 
   it('reads a port that came up between two probes', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     const { change, results } = rig({ readinessProbe: { ...base, tcpSocket: { port } } })
     const server = await serveTcpOn(port)
     closers.push(server.close)

@@ -4,8 +4,9 @@ import { runExecProbe } from '../../../src/probes/exec-probe.ts'
 import type { ExecSync, ExecSyncRequest } from '../../../src/probes/exec-probe.ts'
 import type { ProbeTarget } from '../../../src/probes/probe-outcome.ts'
 import { runTcpProbe } from '../../../src/probes/tcp-probe.ts'
-import { closedPort, serveTcp } from './bad-servers.ts'
+import { serveTcp } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
+import { freePort } from '../../support/free-port.ts'
 
 const open: RunningServer[] = []
 afterEach(async () => {
@@ -58,7 +59,7 @@ describe('a tcp probe', () => {
   })
 
   it('fails where nobody listens', async () => {
-    const port = await closedPort()
+    const port = await freePort()
     expect(await runTcpProbe({ port }, target, bounds(2_000))).toEqual({
       result: 'failure',
       output: `dial tcp 127.0.0.1:${port}: connect: connection refused`,

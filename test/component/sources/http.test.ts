@@ -2,7 +2,6 @@ import { execFile, spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -17,6 +16,7 @@ import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { makeBadCertificate } from '../probes/bad-certificate.ts'
 import { serveHttps } from '../probes/bad-servers.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
+import { freePort } from '../../support/free-port.ts'
 
 /** Waits a hundredth of what it is asked to. */
 const hastyClock: Clock = {
@@ -338,13 +338,7 @@ describe('redirects', () => {
 })
 
 describe('at the start', () => {
-  async function closedPort(): Promise<string> {
-    const server = createTcpServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    await new Promise((resolve) => server.close(resolve))
-    return `http://127.0.0.1:${port}/`
-  }
+  const closedPort = async (): Promise<string> => `http://127.0.0.1:${await freePort()}/`
 
   it('an unreachable server leaves the source not ready, and the reason shown', async () => {
     const run = start(await closedPort())
