@@ -1,25 +1,15 @@
 import type { DoctorFinding } from '../decide/host-facts.ts'
-import { nearestName } from '../pod/nearest-name.ts'
 import { configFlags, loadConfig } from './load-config.ts'
-import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+import { formatReport, readReportFormat, reportFlag } from './report-format.ts'
 import { Table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb } from './verb.ts'
-
-const formats = ['json', 'yaml'] as const
-
-const outputFlag: FlagSpec = {
-  name: 'output',
-  short: 'o',
-  label: formats.join('|'),
-  doc: 'How to show it; a table where nothing is said.',
-}
 
 export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
   help: `Checks what this host has and lacks for podd, and says how to mend it; works whether the daemon runs or not.
 The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`.`,
-  flags: [outputFlag, ...configFlags],
+  flags: [reportFlag('a table'), ...configFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],
     [
@@ -31,37 +21,17 @@ The exit code is 1 where something is missing that pods need. Takes the flags of
   async run({ args, deps, signal }) {
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
-    const format = readFormat(args)
+    const format = readReportFormat(args)
     const findings = await deps.doctor((await loadConfig(args)).config, signal)
     return {
       kind: 'text',
-      text: await formatAs(format, findings),
+      text:
+        format === undefined
+          ? formatFindings(findings)
+          : await formatReport(format, 'DoctorReport', { items: findings }),
       exitCode: findings.some(({ status }) => status === 'error') ? 1 : 0,
     }
   },
-}
-
-/** Throws UsageError. */
-function readFormat(args: ParsedArguments): (typeof formats)[number] | undefined {
-  const text = args.value('output')
-  const found = formats.find((format) => format === text)
-  if (text === undefined || found !== undefined) return found
-  const near = nearestName(text, formats)
-  throw new UsageError(
-    `unknown output format ${JSON.stringify(text)}`,
-    near === undefined ? 'There are json and yaml.' : `Did you mean ${near}?`,
-  )
-}
-
-async function formatAs(
-  format: (typeof formats)[number] | undefined,
-  findings: readonly DoctorFinding[],
-): Promise<string> {
-  if (format === undefined) return formatFindings(findings)
-  const report = { apiVersion: 'podd.dev/v1', kind: 'DoctorReport', items: findings }
-  if (format === 'json') return `${JSON.stringify(report, undefined, 2)}\n`
-  const { stringify } = await import('yaml')
-  return stringify(report, { lineWidth: 0 })
 }
 
 function formatFindings(findings: readonly DoctorFinding[]): string {

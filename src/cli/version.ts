@@ -1,32 +1,60 @@
 import type { DaemonStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { errorCode } from '../base/errors.ts'
+import { formatReport, readReportFormat, reportFlag } from './report-format.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb, VerbContext } from './verb.ts'
 
 export const versionVerb: Verb = {
-  usage: 'version [--client]',
+  usage: 'version [--client] [-o json|yaml]',
   help: 'Prints the version of this command and, where a daemon runs, that of the daemon and of its runtime.',
-  flags: [{ name: 'client', doc: "Don't ask the daemon." }],
-  examples: [['version', '']],
+  flags: [{ name: 'client', doc: "Don't ask the daemon." }, reportFlag('lines of text')],
+  examples: [
+    ['version', ''],
+    ['version -o json', 'for programs'],
+  ],
   async run(context) {
     const [extra] = context.args.positionals
     if (extra !== undefined) throw new UsageError(`version takes no argument ${JSON.stringify(extra)}`)
-    const client = `podd ${poddVersion} (Node.js ${process.versions.node})\n`
-    const text = context.args.has('client') ? client : client + (await daemonLines(context))
-    return { kind: 'text', text }
+    const format = readReportFormat(context.args)
+    const daemon = context.args.has('client') ? undefined : await askDaemon(context)
+    const client = { version: poddVersion, node: process.versions.node }
+    if (format === undefined) return { kind: 'text', text: formatLines(client, daemon) }
+    return { kind: 'text', text: await formatReport(format, 'VersionReport', { client, ...daemon }) }
   },
 }
 
-async function daemonLines({ client, signal }: VerbContext): Promise<string> {
+/** What the daemon says of itself, or why it says nothing. */
+type DaemonAnswer =
+  | { readonly daemon: Pick<DaemonStatus, 'version' | 'pid'>; readonly runtime: RuntimeVersion }
+  | { readonly problem: string }
+
+interface RuntimeVersion {
+  readonly name: string | undefined
+  readonly version: string | undefined
+  readonly endpoint: string
+}
+
+async function askDaemon({ client, signal }: VerbContext): Promise<DaemonAnswer> {
   try {
     const { version, pid, runtime } = await client.get<DaemonStatus>('/podd/v1/status', signal)
-    const name = [runtime.name ?? 'runtime', runtime.version].filter((part) => part !== undefined).join(' ')
-    return `daemon ${version} (pid ${pid})\n${name} (${runtime.endpoint})\n`
+    const { name, version: runtimeVersion, endpoint } = runtime
+    return { daemon: { version, pid }, runtime: { name, version: runtimeVersion, endpoint } }
   } catch (error) {
     if (signal.aborted) throw error
-    return errorCode(error) === 'DAEMON_NOT_RUNNING'
-      ? 'no daemon is running\n'
-      : 'the daemon did not answer\n'
+    const isAway = errorCode(error) === 'DAEMON_NOT_RUNNING'
+    return { problem: isAway ? 'no daemon is running' : 'the daemon did not answer' }
   }
+}
+
+function formatLines(
+  client: { readonly version: string; readonly node: string },
+  answer: DaemonAnswer | undefined,
+): string {
+  const first = `podd ${client.version} (Node.js ${client.node})\n`
+  if (answer === undefined) return first
+  if ('problem' in answer) return `${first}${answer.problem}\n`
+  const { daemon, runtime } = answer
+  const name = [runtime.name ?? 'runtime', runtime.version].filter((part) => part !== undefined).join(' ')
+  return `${first}daemon ${daemon.version} (pid ${daemon.pid})\n${name} (${runtime.endpoint})\n`
 }

@@ -199,6 +199,25 @@ describe('podd without a daemon', () => {
       /\ndaemon 0\.1\.0 \(pid 42\)\ncontainerd 2\.1\.0 \(embedded\)\n$/u,
     )
   })
+
+  it('tells programs of it', async () => {
+    expect(JSON.parse((await podd('version -o json')).stdout)).toEqual({
+      apiVersion: 'podd.dev/v1',
+      kind: 'VersionReport',
+      client: { version: expect.stringMatching(/^\d/u), node: process.versions.node },
+      daemon: { version: '0.1.0', pid: 42 },
+      runtime: { name: 'containerd', version: '2.1.0', endpoint: 'embedded' },
+    })
+    expect((await podd('version --client -o yaml')).stdout).toMatch(
+      /^apiVersion: podd\.dev\/v1\nkind: VersionReport\nclient:\n {2}version: \S+\n {2}node: \S+\n$/u,
+    )
+    const away = await callCli(['--socket', join(rig.directory, 'none'), 'version', '-o', 'json'])
+    expect(JSON.parse(away.stdout)).toMatchObject({ problem: 'no daemon is running' })
+    expect(await podd('version -o wide')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('unknown output format "wide"'),
+    })
+  })
 })
 
 describe('wrong usage', () => {
