@@ -113,7 +113,12 @@ if is_root; then
 fi
 
 say 'build'
-if node --run build; then passed build; else failed build; fi
+if node --run build >"$results/build.log" 2>&1; then
+  passed build
+else
+  cat "$results/build.log"
+  failed build
+fi
 
 # ------------------------------------------------------------------ without a runtime
 
@@ -122,8 +127,7 @@ PODD_TEST_RESULTS=$results test/check.sh
 
 # ------------------------------------------------------------------ on real containerd
 
-main_projects=(--project contract --project e2e)
-all_projects=("${main_projects[@]}" --project fault)
+all_projects=(--project contract --project e2e --project fault)
 
 skip_suites() { # REASON : counts the tests of the slow suites as skipped
   local count
@@ -176,13 +180,13 @@ host="containerd $(containerd --version | awk '{ print $3 }')"
 second="containerd $(cat "$results/fetched")"
 on_second() { PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "$@"; }
 
-# Beside each other, for most of what these tests do is waiting: a lane for each containerd, and one for what
-# breaks in the middle. What the lanes beside the first one say is shown after it.
-lane_second() { on_second "contract and e2e tests on $second" "${main_projects[@]}"; }
-lane_faults() {
-  run_suites "fault tests on $host" --project fault
+# Beside each other, for much of what these tests do is waiting: a lane for the e2e tests on each containerd, and
+# one for all others. What the lanes beside the first one say is shown after it.
+lane_second() { on_second "e2e tests on $second" --project e2e; }
+lane_others() {
+  run_suites "contract and fault tests on $host" --project contract --project fault
   # What no containerd has a part in runs once.
-  [ $fetch_status != 0 ] || on_second "fault tests on $second" --project fault \
+  [ $fetch_status != 0 ] || on_second "contract and fault tests on $second" --project contract --project fault \
     --exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
 }
 start_lane() { # FUNCTION : in the background, its words kept
@@ -194,8 +198,8 @@ if [ $fetch_status = 0 ]; then
 else
   skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
 fi
-start_lane lane_faults
-run_suites "contract and e2e tests on $host" "${main_projects[@]}"
+start_lane lane_others
+run_suites "e2e tests on $host" --project e2e
 for pid in "${!lanes[@]}"; do
   wait "$pid"
   cat "$results/${lanes[$pid]}.log"

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -267,7 +267,11 @@ function cases(install: ContainerdInstall): void {
           : '/sys/fs/cgroup/memory/memory.limit_in_bytes'
       expect(await run.run(`cat ${memory}`)).toBe(String(64 << 20))
       const cgroup = await run.run('cat /proc/self/cgroup')
-      expect(cgroup).toContain(`${rig.cgroupParent}/kubepods/burstable/poduid-plain/`)
+      const podCgroup = `${rig.cgroupParent}/kubepods/burstable/poduid-plain`
+      const hierarchy = host.cgroups?.version === 2 ? '' : 'memory'
+      expect(readdirSync(join('/sys/fs/cgroup', hierarchy, podCgroup))).toContain(run.containerId)
+      // In version 2 it has a cgroup namespace of its own, and sees nothing of what is above it.
+      expect(cgroup).toContain(host.cgroups?.version === 2 ? '0::/' : `${podCgroup}/`)
       // 1000 - 1000 × 64 MiB / the host's memory, and never below what this host can set.
       const score = Number(await run.run('cat /proc/self/oom_score_adj'))
       expect(score).toBeGreaterThan(900)

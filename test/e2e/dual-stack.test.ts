@@ -30,7 +30,7 @@ describePodd('dual stack', { config: { podCIDR: '10.231.77.0/24,fd7c:2d5a:77::/6
 describePodd('IPv6 alone', { config: { podCIDR: 'fd7c:2d5a:78::/64' } }, (rig) => {
   it.skipIf(!hasIpv6)('probes a pod at its IPv6 address', async () => {
     const podd = rig()
-    const probe = { periodSeconds: 1, failureThreshold: 30 }
+    const probe = { periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 30 }
     const container = {
       startupProbe: { tcpSocket: { port: 8080 }, ...probe },
       readinessProbe: { httpGet: { path: '/ready', port: 8080 }, ...probe, failureThreshold: 1 },

@@ -1,7 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -23,6 +21,7 @@ import { chooseContainerds } from '../support/containerd-versions.ts'
 import type { ContainerdInstall } from '../support/containerd-versions.ts'
 import { findLeftovers } from '../support/podd-leftovers.ts'
 import type { PoddPlaces } from '../support/podd-leftovers.ts'
+import { freePort } from '../support/free-port.ts'
 import { shellImage, shellImageName } from '../support/oci-image.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -332,15 +331,6 @@ async function fetchStatus(url: string): Promise<number> {
 function hostAddress(): string {
   const route = execFileSync('ip', ['-4', 'route', 'get', '1.1.1.1'], { encoding: 'utf8' })
   return / src (\S+)/.exec(route)?.[1] ?? ''
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 /** A socket file that nobody listens on, as a killed containerd leaves it. */

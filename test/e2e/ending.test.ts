@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const sh = (script: string) => ({
   exec: {
@@ -124,9 +125,9 @@ describePodd(
       const termAt = saidAt(lines, 'term')
       const lastAliveAt = Number(lines.at(-1)?.split(' ')[0])
       expect(termAt - hookAt).toBeGreaterThan(1.5)
-      expect(termAt - hookAt).toBeLessThan(6)
+      expect(termAt - hookAt).toBeLessThan(6 * slowness)
       expect(lastAliveAt - termAt).toBeGreaterThan(1.5)
-      expect(lastAliveAt - termAt).toBeLessThan(6)
+      expect(lastAliveAt - termAt).toBeLessThan(6 * slowness)
     })
 
     it.concurrent('runs hooks by HTTP and by waiting', async () => {
@@ -220,7 +221,7 @@ describePodd(
       const lines = podd.lines('deaf')
       const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
       expect(livedSeconds).toBeGreaterThan(2.5)
-      expect(livedSeconds).toBeLessThan(6)
+      expect(livedSeconds).toBeLessThan(6 * slowness)
     })
 
     it.concurrent('lets a shorter grace cut an ending short', async () => {

@@ -74,6 +74,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
       startupProbe: {
         exec: { command: ['test', '-e', '/tmp/ready'] },
         periodSeconds: 1,
+        timeoutSeconds: 10,
         failureThreshold: 60,
       },
     }

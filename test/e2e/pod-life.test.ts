@@ -7,6 +7,7 @@ import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 describePodd('the life of a pod', {}, (rig) => {
   it('runs a dropped pod, and leaves nothing of it when its file goes', async () => {
@@ -228,7 +229,7 @@ describePodd('the life of a pod', {}, (rig) => {
     const lines = podd.lines('edited')
     expect(wordsOf(lines)).toEqual(['start 1', 'end', 'start 2'])
     // A kubelet takes over ten seconds.
-    expect(saidAt(lines, 'start 2') - saidAt(lines, 'end')).toBeLessThan(5)
+    expect(saidAt(lines, 'start 2') - saidAt(lines, 'end')).toBeLessThan(5 * slowness)
     await podd.until('the end of the old pod', () => podd.containerIds(first.metadata.uid).length === 0)
   })
 

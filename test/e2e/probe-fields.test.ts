@@ -35,7 +35,13 @@ describePodd('a probe that asks the test itself', {}, (rig) => {
       path: '/ready?now=1',
       httpHeaders: [{ name: 'X-Own', value: 'of the manifest' }],
     }
-    const readinessProbe = { httpGet, initialDelaySeconds: 2, periodSeconds: 1, successThreshold: 3 }
+    const readinessProbe = {
+      httpGet,
+      initialDelaySeconds: 2,
+      periodSeconds: 1,
+      timeoutSeconds: 10,
+      successThreshold: 3,
+    }
     podd.drop('https', shellPod('https', podd.shared, 'stay', { container: { readinessProbe } }))
     const pod = await podd.untilReady('https')
     expect(asked.length).toBeGreaterThanOrEqual(3)
@@ -71,7 +77,7 @@ describePodd('a probe that asks the test itself', {}, (rig) => {
         error === null ? resolve(bound) : reject(error),
       )
     })
-    const readinessProbe = { grpc: { port, service: 'deep' }, periodSeconds: 1 }
+    const readinessProbe = { grpc: { port, service: 'deep' }, periodSeconds: 1, timeoutSeconds: 10 }
     // The pod's address is the host's, where the test answers.
     const spec = { hostNetwork: true }
     podd.drop('grpc', shellPod('grpc', podd.shared, 'stay', { container: { readinessProbe }, spec }))
@@ -92,7 +98,7 @@ describePodd('a probe that asks the test itself', {}, (rig) => {
       socket.on('error', () => undefined).end()
     })
     const tcpSocket = { host: '127.0.0.1', port: await portOf(server) }
-    const livenessProbe = { tcpSocket, periodSeconds: 1 }
+    const livenessProbe = { tcpSocket, periodSeconds: 1, timeoutSeconds: 10 }
     podd.drop('tcp', shellPod('tcp', podd.shared, 'stay', { container: { livenessProbe } }))
     await podd.until('connections', () => connected >= 2)
     expect(containerOf(await podd.untilReady('tcp'), 'main').restartCount).toBe(0)

@@ -45,10 +45,10 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
   it.concurrent('protects a slow start by a startup probe, and kills one that never comes up', async () => {
     const podd = rig()
     const slow = {
-      startupProbe: { ...exists('/tmp/up'), periodSeconds: 1, failureThreshold: 30 },
+      startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 30 },
       livenessProbe: { ...exists('/tmp/up'), ...always },
     }
-    const dead = { startupProbe: { ...exists('/tmp/up'), periodSeconds: 1, failureThreshold: 2 } }
+    const dead = { startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 2 } }
     podd.drop(
       'slow',
       shellPod('slow', podd.shared, 'say start; sleep 4; touch /tmp/up; say up; stay', { container: slow }),
@@ -157,9 +157,9 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     const podd = rig()
     const port = await freePort()
     const container = {
-      startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+      startupProbe: { tcpSocket: { port }, ...always, failureThreshold: 60 },
       readinessProbe: { httpGet: { path: '/ready', port }, ...always },
-      livenessProbe: { tcpSocket: { port, host: '127.0.0.1' }, periodSeconds: 1 },
+      livenessProbe: { tcpSocket: { port, host: '127.0.0.1' }, ...always },
     }
     const script = `mkdir -p /www; httpd -p ${port} -h /www; say start
       trap 'exit 0' TERM

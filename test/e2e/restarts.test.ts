@@ -3,6 +3,7 @@ import { processesOf } from '../support/podd-leftovers.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 // The kubelet's first delay is 10 s, unless the cap is lower.
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '2s' } }
@@ -32,10 +33,10 @@ describePodd('restarts', { config }, (rig) => {
     await podd.untilEvent('crash', 'BackOff', /Back-off restarting failed container main/u)
     await podd.until('the fourth start', () => podd.lines('crash').length >= 4)
     const [free = 0, second = 0, third = 0] = gapsOf(podd.lines('crash'))
-    expect(free).toBeLessThan(2)
+    expect(free).toBeLessThan(2 * slowness)
     expect(second).toBeGreaterThan(1.9)
     expect(third).toBeGreaterThan(1.9)
-    expect(Math.max(second, third)).toBeLessThan(6)
+    expect(Math.max(second, third)).toBeLessThan(6 * slowness)
     podd.removeManifest('crash')
     await podd.untilGone('crash')
   })
@@ -199,7 +200,7 @@ describePodd('restarts', { config }, (rig) => {
     await podd.untilEvent('all', 'Killing', /^Container main is stopped for a restart of all containers$/u)
     // A deaf container with its whole grace would take ten minutes.
     const seconds = saidAt(podd.lines('all').slice(3), 'setup') - saidAt(podd.lines('all'), 'watcher asks')
-    expect(seconds).toBeLessThan(60)
+    expect(seconds).toBeLessThan(60 * slowness)
     expect(await podd.cliOk('logs', 'all', '-c', 'main', '--previous')).toBe('lived\n')
   })
 

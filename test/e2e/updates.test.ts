@@ -4,6 +4,7 @@ import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { otherShell, shell } from '../support/podd-program.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const missing = 'localhost/podd-test/shell:tpyo'
 
@@ -173,7 +174,7 @@ describePodd('updates', {}, (rig) => {
     const again = Number(podd.lines('mended')[crashed]?.split(' ')[0])
     // The second crash earns ten seconds, and any further one more.
     expect(lastState.terminated?.exitCode).toBe(1)
-    expect(again - Number(droppedAt)).toBeLessThan(9.5)
+    expect(again - Number(droppedAt)).toBeLessThan(9.5 * slowness)
   })
 
   it.concurrent('lets a replaced pod have its grace, and starts the new one right after', async () => {
@@ -193,7 +194,7 @@ describePodd('updates', {}, (rig) => {
     const newAt = saidAt(lines, 'new')
     expect(lastAlive - endingAtSeconds).toBeGreaterThan(2)
     // Far from instant on a busy machine; a kubelet takes over ten seconds.
-    expect(newAt - lastAlive).toBeLessThan(9)
+    expect(newAt - lastAlive).toBeLessThan(9 * slowness)
     podd.removeManifest('deaf')
     await podd.untilGone('deaf')
   })

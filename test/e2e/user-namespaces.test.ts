@@ -23,7 +23,11 @@ describePodd('users of a pod’s own', {}, (rig) => {
       spec: { hostUsers: false },
       container: {
         securityContext: { procMount: 'Unmasked' },
-        readinessProbe: { exec: { command: ['test', '-w', '/e/mine'] }, periodSeconds: 1 },
+        readinessProbe: {
+          exec: { command: ['test', '-w', '/e/mine'] },
+          periodSeconds: 1,
+          timeoutSeconds: 10,
+        },
       },
       volumes: [
         { name: 'e', emptyDir: {} },

@@ -52,7 +52,7 @@ async function startSeveral(podd: PoddRig): Promise<Map<string, PodObject>> {
       },
     }),
   )
-  const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1 }
+  const readinessProbe = { exec: { command: ['true'] }, periodSeconds: 1, timeoutSeconds: 10 }
   podd.drop('probed', shellPod('probed', podd.shared, 'say start; stay', { container: { readinessProbe } }))
   // Restarted once, for free; then it stays.
   podd.drop(
@@ -197,8 +197,12 @@ describePodd('podd is restarted', { config }, (rig) => {
 
   it('asks no container again whether it has started up, also in a pod that is not ready', async () => {
     const podd = rig()
-    const ask = { exec: { command: ['sh', '-c', 'echo 0 asked >>/shared/half-asked'] }, periodSeconds: 1 }
-    const readinessProbe = { exec: { command: ['false'] }, periodSeconds: 1 }
+    const ask = {
+      exec: { command: ['sh', '-c', 'echo 0 asked >>/shared/half-asked'] },
+      periodSeconds: 1,
+      timeoutSeconds: 10,
+    }
+    const readinessProbe = { exec: { command: ['false'] }, periodSeconds: 1, timeoutSeconds: 10 }
     const container = { startupProbe: ask, readinessProbe }
     podd.drop('half', shellPod('half', podd.shared, 'say start; stay', { container }))
     const pod = await podd.untilPod('half', 'its start', (now) => containerOf(now, 'main').started === true)
@@ -243,7 +247,7 @@ describePodd('podd is restarted', { config }, (rig) => {
       expect(wordsOf(lines).filter((word) => word === 'hook')).toHaveLength(1)
       const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'hook')
       expect(livedSeconds).toBeGreaterThan(5)
-      expect(livedSeconds).toBeLessThan(15)
+      expect(livedSeconds).toBeLessThan(15 * slowness)
     },
   )
 
@@ -279,7 +283,7 @@ describePodd('podd is restarted', { config }, (rig) => {
       expect(words.filter((word) => word === 'term')).toHaveLength(1)
       const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'hook')
       expect(livedSeconds).toBeGreaterThan(graceSeconds - 2)
-      expect(livedSeconds).toBeLessThan(latestSeconds + 6)
+      expect(livedSeconds).toBeLessThan(latestSeconds + 6 * slowness)
     },
   )
 })
