@@ -51,9 +51,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       if (signal.aborted) return
       const folder = resolve(options.path)
       const wake = new WakeSlot()
-      const { clock, logger, lastGood: store } = options
-      const onProblem = (): void => wake.wake()
-      const saver = new LastGoodSaver({ store, source: 'file', location: folder, clock, logger, onProblem })
+      const saver = new LastGoodSaver(options.lastGood, 'file', folder, options.logger, () => wake.wake())
       const lastGood = await saver.load()
       const loop = new DirectoryLoop(options, folder, wake, saver, lastGood)
       await loop.run(onSnapshot, signal)

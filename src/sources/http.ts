@@ -49,10 +49,9 @@ export function createHttpSource(options: HttpSourceOptions): Source {
         pipelining: 0,
         ...(isSecure && { connect: { secureContext: await loadTrustedAuthorities() } }),
       })
-      const { clock, logger, lastGood: store } = options
-      const location = copyKey(options.url)
-      const onProblem = (): void => loop.publish()
-      const saver = new LastGoodSaver({ store, source: 'http', location, clock, logger, onProblem })
+      const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
+        loop.publish()
+      })
       const loop = new HttpLoop(options, dispatcher, saver, onSnapshot)
       try {
         await loop.run(signal)

@@ -1,44 +1,40 @@
 import { createHash } from 'node:crypto'
-import type { Clock } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { SourceDocument, Problem, SourceName } from '../pod/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 
-/**
- * How long a set waits to be saved: what is written at once would slow the start of the pods that it is about,
- * and what comes in a burst is written once.
- */
-const delayMs = 1000
-
-export interface LastGoodSaverOptions {
-  readonly store: LastGoodStore
-  readonly source: SourceName
-  readonly location: string
-  readonly clock: Clock
-  readonly logger: Logger
-  /** Called when `problem()` has changed. */
-  readonly onProblem: () => void
-}
-
 /** Keeps one source's last good copy up to date, behind the source's back: nothing waits for the disk. */
 export class LastGoodSaver {
-  readonly #options: LastGoodSaverOptions
-  readonly #hurry = new AbortController()
+  readonly #store: LastGoodStore
+  readonly #source: SourceName
+  readonly #location: string
+  readonly #logger: Logger
+  readonly #onProblem: () => void
   #wanted: readonly SourceDocument[] | undefined
   #saved = ''
   #saving: Promise<void> | undefined
   #problem: Problem | undefined
 
-  constructor(options: LastGoodSaverOptions) {
-    this.#options = options
+  /** `onProblem` is called when `problem()` has changed. */
+  constructor(
+    store: LastGoodStore,
+    source: SourceName,
+    location: string,
+    logger: Logger,
+    onProblem: () => void,
+  ) {
+    this.#store = store
+    this.#source = source
+    this.#location = location
+    this.#logger = logger
+    this.#onProblem = onProblem
   }
 
   /** The copy on disk; undefined where there is none, or none that can be read. */
   async load(): Promise<readonly SourceDocument[] | undefined> {
-    const { store, source, location } = this.#options
     try {
-      const documents = await store.load(source, location)
+      const documents = await this.#store.load(this.#source, this.#location)
       if (documents !== undefined) this.#saved = signature(documents)
       return documents
     } catch (error) {
@@ -58,23 +54,21 @@ export class LastGoodSaver {
     return this.#problem
   }
 
-  /** Saves at once what was asked for; resolves when that is done, or has failed. */
+  /** Resolves when all that was asked for is saved, or has failed to be. */
   async flush(): Promise<void> {
-    this.#hurry.abort()
     await this.#saving
   }
 
   async #run(): Promise<void> {
-    const { store, source, location, clock } = this.#options
-    // Cut short by a flush.
-    await clock.sleep(delayMs, this.#hurry.signal).catch(() => undefined)
+    // `#saving` has to be set before it is cleared, also where nothing is to be done.
+    await Promise.resolve()
     while (this.#wanted !== undefined) {
       const documents = this.#wanted
       this.#wanted = undefined
       const wantedSignature = signature(documents)
       if (wantedSignature === this.#saved) continue
       try {
-        await store.save(source, location, documents)
+        await this.#store.save(this.#source, this.#location, documents)
         this.#saved = wantedSignature
         this.#note('saved', undefined)
       } catch (error) {
@@ -85,16 +79,15 @@ export class LastGoodSaver {
   }
 
   #note(what: 'loaded' | 'saved', error: unknown): void {
-    const { source, location, logger, onProblem } = this.#options
     const message =
       error === undefined
         ? undefined
         : `the last good copy of this source cannot be ${what}: ${errorMessage(error)}`
     if (message === this.#problem?.message) return
     this.#problem =
-      message === undefined ? undefined : { severity: 'warning', place: { path: location }, message }
-    if (message !== undefined) logger.error({ source, err: error }, 'no last good copy')
-    onProblem()
+      message === undefined ? undefined : { severity: 'warning', place: { path: this.#location }, message }
+    if (message !== undefined) this.#logger.error({ source: this.#source, err: error }, 'no last good copy')
+    this.#onProblem()
   }
 }
 
