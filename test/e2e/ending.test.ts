@@ -61,7 +61,7 @@ describePodd(
       )
       await podd.untilReady('queue')
       await podd.untilLine('queue', / second$/u)
-      expect(wordsOf(podd.lines('queue'))).toEqual(['hook begins', 'hook ends', 'second'])
+      expect(await podd.untilWords('queue', 3)).toEqual(['hook begins', 'hook ends', 'second'])
     })
 
     it.concurrent('starts nothing more of a pod that is removed while it initializes', async () => {
@@ -82,7 +82,7 @@ describePodd(
       await podd.untilLine('early', / setup$/u)
       podd.removeManifest('early')
       await podd.untilGone('early')
-      expect(wordsOf(podd.lines('early'))).toEqual(['setup', 'term', 'over'])
+      expect(await podd.untilWords('early', 3)).toEqual(['setup', 'term', 'over'])
     })
 
     it.concurrent('kills a container whose postStart fails, and does not tell what the hook said', async () => {
@@ -108,7 +108,7 @@ describePodd(
       await podd.untilReady('bad-stop')
       podd.removeManifest('bad-stop')
       await podd.untilGone('bad-stop')
-      expect(wordsOf(podd.lines('bad-stop'))).toEqual(['hook', 'end'])
+      expect(await podd.untilWords('bad-stop', 2)).toEqual(['hook', 'end'])
       await podd.untilEvent('bad-stop', 'FailedPreStopHook')
     })
 
@@ -154,7 +154,7 @@ describePodd(
       const removedAtMs = Date.now()
       await podd.untilGone('sleep-hook')
       expect(Date.now() - removedAtMs).toBeGreaterThan(950)
-      expect(wordsOf(podd.lines('sleep-hook'))).toEqual(['main', 'end'])
+      expect(await podd.untilWords('sleep-hook', 2)).toEqual(['main', 'end'])
     })
 
     it.concurrent.each([

@@ -25,7 +25,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
       /Init:\d\/2|PodInitializing|Running/u,
     )
     const pod = await podd.untilReady('order')
-    expect(wordsOf(podd.lines('order'))).toEqual([
+    expect(await podd.untilWords('order', 5)).toEqual([
       'first begins',
       'first ends',
       'second begins',
@@ -46,7 +46,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
       }),
     )
     const pod = await podd.untilReady('tries')
-    expect(wordsOf(podd.lines('tries'))).toEqual(['try', 'try', 'try', 'main'])
+    expect(await podd.untilWords('tries', 4)).toEqual(['try', 'try', 'try', 'main'])
     expect(containerOf(pod, 'setup').restartCount).toBe(2)
   })
 
@@ -63,7 +63,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     )
     const pod = await podd.untilPhase('doomed', 'Failed')
     expect(containerOf(pod, 'setup').state.terminated?.exitCode).toBe(5)
-    expect(wordsOf(podd.lines('doomed'))).toEqual(['setup'])
+    expect(await podd.untilWords('doomed', 1)).toEqual(['setup'])
     expect((await podd.cliOk('get', 'pods', 'doomed')).split('\n')[1]).toContain('Init:Error')
   })
 
@@ -90,7 +90,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
       }),
     )
     const pod = await podd.untilReady('gate')
-    expect(wordsOf(podd.lines('gate'))).toEqual(['proxy', 'open', 'setup', 'main'])
+    expect(await podd.untilWords('gate', 4)).toEqual(['proxy', 'open', 'setup', 'main'])
     expect(containerOf(pod, 'proxy')).toMatchObject({ started: true, ready: true })
     expect((await podd.cliOk('get', 'pods', 'gate')).split('\n')[1]).toMatch(/^gate +2\/2 +Running/u)
   })
@@ -139,7 +139,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     await podd.untilReady('reverse')
     podd.removeManifest('reverse')
     await podd.untilGone('reverse')
-    expect(wordsOf(podd.lines('reverse'))).toEqual(['main', 'three', 'two', 'one'])
+    expect(await podd.untilWords('reverse', 4)).toEqual(['main', 'three', 'two', 'one'])
   })
 
   it.concurrent('begins anew with the init containers in a new sandbox', async () => {
@@ -169,8 +169,9 @@ describePodd('init containers and sidecars', { config }, (rig) => {
         ['first', 'proxy', 'second', 'main'].every((name) => containerOf(pod, name).restartCount === 1),
     )
     expect(after.metadata.uid).toBe(before.metadata.uid)
-    const said = wordsOf(podd.lines('anew')).filter((word) => word !== 'end')
-    expect(said).toEqual(['first', 'proxy', 'second', 'main', 'first', 'proxy', 'second', 'main'])
+    const saidBeside = (): string[] => wordsOf(podd.lines('anew')).filter((word) => word !== 'end')
+    await podd.until('all words', () => saidBeside().length >= 8)
+    expect(saidBeside()).toEqual(['first', 'proxy', 'second', 'main', 'first', 'proxy', 'second', 'main'])
   })
 
   it.concurrent('starts an ephemeral container while an init container still runs', async () => {
@@ -195,7 +196,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     podd.drop('helped', pod([helper]))
     await podd.untilReady('helped')
     await podd.untilLine('helped', / main$/u)
-    expect(wordsOf(podd.lines('helped'))).toEqual(['stuck', 'helper', 'main'])
+    expect(await podd.untilWords('helped', 3)).toEqual(['stuck', 'helper', 'main'])
   })
 
   it.concurrent('runs all preStop hooks at once, before anything ends', async () => {

@@ -45,7 +45,7 @@ describePodd('pods', {}, (rig) => {
     } finally {
       socket.close()
     }
-    expect(wordsOf(podd.lines('udp'))).toEqual(['up', 'arrived'])
+    expect(await podd.untilWords('udp', 2)).toEqual(['up', 'arrived'])
     podd.removeManifest('udp')
     await podd.untilGone('udp')
   })

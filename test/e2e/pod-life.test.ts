@@ -53,7 +53,7 @@ describePodd('the life of a pod', {}, (rig) => {
 
     podd.removeManifest('hello')
     await podd.untilGone('hello')
-    expect(wordsOf(podd.lines('hello'))).toEqual(['start', 'end'])
+    expect(await podd.untilWords('hello', 2)).toEqual(['start', 'end'])
     expect(traces()).toEqual({
       links: 0,
       logs: 0,
@@ -80,7 +80,7 @@ describePodd('the life of a pod', {}, (rig) => {
     podd.drop('words', shellPod('words', podd.shared, script, { container }))
     await podd.untilReady('words')
     await podd.untilLine('words', /^\S+ words$/u)
-    expect(wordsOf(podd.lines('words'))).toEqual([
+    expect(await podd.untilWords('words', 6)).toEqual([
       'one',
       'two words',
       'hello',
@@ -115,7 +115,7 @@ describePodd('the life of a pod', {}, (rig) => {
       say up; stay`
     podd.drop('volumes', shellPod('volumes', podd.shared, script, { volumes, mounts }))
     await podd.untilLine('volumes', / up$/u)
-    expect(wordsOf(podd.lines('volumes'))).toEqual([
+    expect(await podd.untilWords('volumes', 8)).toEqual([
       'from the host',
       'read-only',
       'tmpfs',
@@ -201,7 +201,7 @@ describePodd('the life of a pod', {}, (rig) => {
     podd.drop('greedy', shellPod('greedy', podd.shared, script, { container, spec }))
     const pod = await podd.untilPhase('greedy', 'Failed')
     expect(containerOf(pod, 'main').state.terminated).toMatchObject({ reason: 'OOMKilled', exitCode: 137 })
-    expect(wordsOf(podd.lines('greedy'))).toEqual(['start'])
+    expect(await podd.untilWords('greedy', 1)).toEqual(['start'])
   })
 
   it.concurrent('takes labels in place, and replaces the pod for anything else', async () => {

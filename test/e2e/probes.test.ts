@@ -32,6 +32,8 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     )
     await podd.untilEvent('liveness', 'Unhealthy', /^Liveness probe failed/u)
     await podd.untilEvent('liveness', 'Killing', /Container main failed liveness probe, will be restarted/u)
+    const startedAgain = () => wordsOf(podd.lines('liveness')).filter((word) => word === 'start').length > 1
+    await podd.until('its second start', startedAgain)
     const lines = podd.lines('liveness')
     const before = lines.slice(0, wordsOf(lines).lastIndexOf('start'))
     const termSeconds = Number(before.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
@@ -62,7 +64,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     expect(containerOf(early, 'main')).toMatchObject({ started: false, ready: false })
     const pod = await podd.untilReady('slow')
     expect(containerOf(pod, 'main')).toMatchObject({ started: true, restartCount: 0 })
-    expect(wordsOf(podd.lines('slow'))).toEqual(['start', 'up'])
+    expect(await podd.untilWords('slow', 2)).toEqual(['start', 'up'])
     await podd.untilPod('dead', 'a restart', (now) => containerOf(now, 'main').restartCount >= 1)
     await podd.untilEvent('dead', 'Killing', /failed startup probe, will be restarted/u)
     const lines = podd.lines('dead')

@@ -11,7 +11,7 @@ import { freePort } from '../support/free-port.ts'
 import { poddProgram } from '../support/podd-program.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { CliResult, PoddRig } from '../support/podd-rig.ts'
-import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
+import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 /** A call with its standard input, and what a shell would tell of its end. */
@@ -147,24 +147,24 @@ describePodd('reaching into pods', {}, (rig) => {
   it('ends a command whose caller is interrupted or killed', async () => {
     const podd = rig()
     for (const signal of ['SIGINT', 'SIGKILL'] as const) {
-      const args = withSocket(podd, ['exec', 'shell', '-c', 'main', '--', 'sleep', '4242'])
+      const args = withSocket(podd, ['exec', 'shell', '-c', 'main', '--', ...longSleep(2)])
       const child = spawn(poddProgram(), [...args], { env: podd.env })
-      await podd.until('the command', () => isRunning('sleep 4242'))
+      await podd.until('the command', () => isRunning(longSleep(2)))
       child.kill(signal)
-      await podd.until('its end', () => !isRunning('sleep 4242'))
+      await podd.until('its end', () => !isRunning(longSleep(2)))
     }
     await podd.until('the end of its pipes', () => readdirSync(join(podd.runDir, 'exec')).length === 0)
-    expect(isRunning('sleep 4242')).toBe(false)
+    expect(isRunning(longSleep(2))).toBe(false)
   })
 
   it('ends a command that takes no more input, when its caller is killed', async () => {
     const podd = rig()
-    const args = withSocket(podd, ['exec', 'shell', '-i', '-c', 'main', '--', 'sleep', '4243'])
+    const args = withSocket(podd, ['exec', 'shell', '-i', '-c', 'main', '--', ...longSleep(3)])
     const child = spawn('sh', ['-c', `yes | exec "$@"`, 'sh', poddProgram(), ...args], { env: podd.env })
-    const pid = await podd.until('the command', () => (isRunning('sleep 4243') ? child.pid : undefined))
+    const pid = await podd.until('the command', () => (isRunning(longSleep(3)) ? child.pid : undefined))
     await sleep(500)
     for (const below of childrenOf(pid)) process.kill(below, 'SIGKILL')
-    await podd.until('its end', () => !isRunning('sleep 4243'))
+    await podd.until('its end', () => !isRunning(longSleep(3)))
     expect(await exec(podd, 'true')).toMatchObject({ code: 0 })
   })
 
@@ -190,9 +190,9 @@ describePodd('reaching into pods', {}, (rig) => {
   it('ends commands when podd ends, and clears what a killed podd left of them', async () => {
     const podd = rig()
     const begin = async () => {
-      const args = withSocket(podd, ['exec', 'shell', '-c', 'main', '--', 'sleep', '4244'])
+      const args = withSocket(podd, ['exec', 'shell', '-c', 'main', '--', ...longSleep(4)])
       const call = collect(spawn(poddProgram(), [...args], { env: podd.env }))
-      await podd.until('the command', () => isRunning('sleep 4244'))
+      await podd.until('the command', () => isRunning(longSleep(4)))
       return { call }
     }
     const stopped = await begin()
@@ -201,11 +201,11 @@ describePodd('reaching into pods', {}, (rig) => {
       code: 1,
       stderr: expect.stringMatching(/the connection to podd (at \S+ )?broke/u),
     })
-    await podd.until('its end', () => !isRunning('sleep 4244'))
+    await podd.until('its end', () => !isRunning(longSleep(4)))
     const killed = await begin()
     await podd.restartDaemon('SIGKILL')
     expect((await killed.call).code).toBe(1)
-    await podd.until('its end', () => !isRunning('sleep 4244'))
+    await podd.until('its end', () => !isRunning(longSleep(4)))
     await podd.until('the end of its pipes', () => readdirSync(join(podd.runDir, 'exec')).length === 0)
     const pod = await podd.untilReady('shell')
     expect(containerOf(pod, 'main').restartCount).toBe(0)
@@ -276,8 +276,8 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(await podd.cliOk('restart', 'twins', '-c', 'left')).toBe('pod/twins: restarting left\n')
     await podd.untilPod('twins', 'restarted', (pod) => containerOf(pod, 'left').restartCount === 1)
     const after = await podd.untilReady('twins')
-    expect(wordsOf(podd.lines('left'))).toEqual(['start', 'end', 'start'])
-    expect(wordsOf(podd.lines('right'))).toEqual(['start'])
+    expect(await podd.untilWords('left', 3)).toEqual(['start', 'end', 'start'])
+    expect(await podd.untilWords('right', 1)).toEqual(['start'])
     expect({ uid: after.metadata.uid, ip: after.status.podIP }).toEqual({
       uid: before.metadata.uid,
       ip: before.status.podIP,
@@ -394,8 +394,13 @@ function commandLines(): ReadonlyMap<number, string> {
   return new Map(pids.map((pid) => [pid, readOr(`/proc/${pid}/cmdline`)]))
 }
 
-function isRunning(commandLine: string): boolean {
-  return [...commandLines().values()].some((words) => words.replaceAll('\0', ' ').trim() === commandLine)
+/** A command that this test alone runs on the host: others may run the same suite at the same moment. */
+function longSleep(kind: number): readonly string[] {
+  return ['sleep', `${kind}${String(process.pid).padStart(7, '0')}`]
+}
+
+function isRunning(command: readonly string[]): boolean {
+  return [...commandLines().values()].includes(`${command.join('\0')}\0`)
 }
 
 function childrenOf(pid: number): readonly number[] {

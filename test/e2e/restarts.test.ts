@@ -270,7 +270,7 @@ describePodd('restarts', { config }, (rig) => {
     expect(podd.lines('retry')).toHaveLength(3)
     expect(podd.lines('once-0')).toHaveLength(1)
     expect(podd.lines('once-7')).toHaveLength(1)
-    expect(wordsOf(podd.lines('overdue'))).toEqual(['start', 'end'])
+    expect(await podd.untilWords('overdue', 2)).toEqual(['start', 'end'])
   })
 
   it('after a reboot, runs what ran, and nothing that had finished', async () => {
@@ -306,14 +306,14 @@ describePodd('restarts', { config }, (rig) => {
         ['setup', 'proxy', 'main'].every((name) => containerOf(pod, name).restartCount === 1),
     )
     expect(after.metadata.uid).toBe(before.metadata.uid)
-    expect(wordsOf(podd.lines('lasting'))).toEqual(['setup', 'proxy', 'main', 'setup', 'proxy', 'main'])
+    expect(await podd.untilWords('lasting', 6)).toEqual(['setup', 'proxy', 'main', 'setup', 'proxy', 'main'])
     // It was cut off, and may not run again.
     const once = await podd.untilPhase('only-once', 'Failed')
     expect(containerOf(once, 'main').restartCount).toBe(0)
     expect(await seen()).toEqual(finished)
     expect(podd.lines('retry')).toHaveLength(3)
     expect(podd.lines('once-0')).toHaveLength(1)
-    expect(wordsOf(podd.lines('only-once'))).toEqual(['start'])
+    expect(await podd.untilWords('only-once', 1)).toEqual(['start'])
   })
 })
 

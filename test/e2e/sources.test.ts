@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
-import { shellPod, wordsOf, yamlPod } from '../support/shell-pods.ts'
+import { shellPod, yamlPod } from '../support/shell-pods.ts'
 
 describePodd('manifests', {}, (rig) => {
   it.concurrent('tells where a manifest is wrong, and runs the others', async () => {
@@ -57,7 +57,7 @@ describePodd('manifests', {}, (rig) => {
     podd.dropText('spoilt.yaml', 'kind: [Pod\n  oh: "no\n')
     await podd.untilNote(/spoilt\.yaml:\d+:\d+/u)
     expect((await podd.untilReady('spoilt')).metadata.uid).toBe(before.metadata.uid)
-    expect(wordsOf(podd.lines('spoilt'))).toEqual(['start'])
+    expect(await podd.untilWords('spoilt', 1)).toEqual(['start'])
   })
 
   it.concurrent('names both places of a pod that stands in two, keeps the first, and lets the other take over', async () => {
@@ -71,11 +71,11 @@ describePodd('manifests', {}, (rig) => {
     const line = text.split('\n').find((candidate) => candidate.includes('double-a.yaml')) ?? ''
     expect(line).toContain('double-b.yaml')
     expect(line).toMatch(/error: .*double-a\.yaml.*default\/double/u)
-    expect(wordsOf(podd.lines('double'))).toEqual(['b'])
+    expect(await podd.untilWords('double', 1)).toEqual(['b'])
     podd.removeManifest('double-b')
     await podd.untilLine('double', / a$/u)
     await podd.untilReady('double')
-    expect(wordsOf(podd.lines('double'))).toEqual(['b', 'end', 'a'])
+    expect(await podd.untilWords('double', 3)).toEqual(['b', 'end', 'a'])
     expect(await podd.notes()).not.toContain('double')
   })
 
@@ -113,7 +113,7 @@ describePodd('manifests', {}, (rig) => {
     said.push(await podd.notes())
     expect(said.join('')).not.toMatch(/slow|stray/u)
     expect(await podd.findPod('stray')).toBeUndefined()
-    expect(wordsOf(podd.lines('slow'))).toEqual(['start'])
+    expect(await podd.untilWords('slow', 1)).toEqual(['start'])
     expect(containerOf(await podd.untilReady('slow'), 'main').restartCount).toBe(0)
   })
 

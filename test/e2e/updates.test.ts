@@ -44,7 +44,7 @@ describePodd('updates', {}, (rig) => {
     )
     podd.drop('tag', pod(otherShell))
     await podd.untilPod('tag', 'the new image', (now) => containerOf(now, 'main').image === otherShell)
-    expect(wordsOf(podd.lines('tag'))).toEqual(['start', 'end', 'start'])
+    expect(await podd.untilWords('tag', 3)).toEqual(['start', 'end', 'start'])
   })
 
   it.concurrent('starts an added ephemeral container in the running pod, and never again', async () => {
@@ -121,7 +121,7 @@ describePodd('updates', {}, (rig) => {
     await podd.untilLine('careful', / new$/u)
     const after = await podd.untilReady('careful')
     expect(after.metadata.uid).not.toBe(before.metadata.uid)
-    expect(wordsOf(podd.lines('careful'))).toEqual(['old', 'end', 'new'])
+    expect(await podd.untilWords('careful', 3)).toEqual(['old', 'end', 'new'])
     const { stderr } = await podd.cli('get', 'pods')
     expect(stderr).not.toContain('careful')
   })
@@ -141,7 +141,7 @@ describePodd('updates', {}, (rig) => {
     expect(containerOf(still, 'main').restartCount).toBe(0)
     podd.drop('modest', pod('new', '20m'))
     await podd.untilLine('modest', / new$/u)
-    expect(wordsOf(podd.lines('modest'))).toEqual(['old', 'end', 'new'])
+    expect(await podd.untilWords('modest', 3)).toEqual(['old', 'end', 'new'])
   })
 
   it.concurrent('counts crashes and failed pulls apart, and forgets both when the manifest changes', async () => {
@@ -213,7 +213,7 @@ describePodd('updates', {}, (rig) => {
       'the next one',
       ({ metadata, status }) => metadata.uid !== before.metadata.uid && status.phase === 'Running',
     )
-    expect(wordsOf(podd.lines('back'))).toEqual(['start', 'ending', 'ended', 'start'])
+    expect(await podd.untilWords('back', 4)).toEqual(['start', 'ending', 'ended', 'start'])
     expect(after.metadata.deletionTimestamp).toBeUndefined()
   })
 

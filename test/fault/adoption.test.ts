@@ -81,10 +81,10 @@ async function expectUntouched(podd: PoddRig, before: ReadonlyMap<string, PodObj
     const now = await podd.untilReady(name)
     expect(identity(now)).toEqual(identity(pod))
   }
-  expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
-  expect(wordsOf(podd.lines('rich'))).toEqual(['setup', 'proxy', 'main'])
-  expect(wordsOf(podd.lines('probed'))).toEqual(['start'])
-  expect(wordsOf(podd.lines('counted'))).toEqual(['start', 'start'])
+  expect(await podd.untilWords('plain', 1)).toEqual(['start'])
+  expect(await podd.untilWords('rich', 3)).toEqual(['setup', 'proxy', 'main'])
+  expect(await podd.untilWords('probed', 1)).toEqual(['start'])
+  expect(await podd.untilWords('counted', 2)).toEqual(['start', 'start'])
 }
 
 describePodd('podd is restarted', { config }, (rig) => {
@@ -132,8 +132,8 @@ describePodd('podd is restarted', { config }, (rig) => {
         pod.status.containerStatuses?.map(({ containerID, restartCount }) => [containerID, restartCount]),
       )
     }
-    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
-    expect(wordsOf(podd.lines('counted'))).toEqual(['start', 'start'])
+    expect(await podd.untilWords('plain', 1)).toEqual(['start'])
+    expect(await podd.untilWords('counted', 2)).toEqual(['start', 'start'])
     expect(readdirSync(records).filter((name) => !name.startsWith('.'))).toHaveLength(before.size)
   })
 
@@ -145,7 +145,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     await podd.startDaemon()
     const pod = await podd.untilReady('plain')
     expect(pod.metadata.uid).toBe(uid)
-    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+    expect(await podd.untilWords('plain', 1)).toEqual(['start'])
     expect(readFileSync(join(podd.folder, 'podd.log'), 'utf8')).toContain('a pod record cannot be read')
     rmSync(join(podd.rootDir, 'records', `${uid}.json.unreadable`))
   })
@@ -165,8 +165,8 @@ describePodd('podd is restarted', { config }, (rig) => {
     await podd.untilLine('orphan', / end$/u)
     await podd.until('its end in the runtime', () => podd.containerIds(uid).length === 0)
     await podd.untilGone('orphan')
-    expect(wordsOf(podd.lines('orphan'))).toEqual(['start', 'hook', 'end'])
-    expect(wordsOf(podd.lines('plain'))).toEqual(['start'])
+    expect(await podd.untilWords('orphan', 3)).toEqual(['start', 'hook', 'end'])
+    expect(await podd.untilWords('plain', 1)).toEqual(['start'])
   })
 
   it('ends a pod whose file went while podd was not there', async () => {
@@ -217,7 +217,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     expect(await podd.findPod('half')).toMatchObject({
       status: { containerStatuses: [{ name: 'main', started: true, ready: false, restartCount: 0 }] },
     })
-    expect(wordsOf(podd.lines('half-asked'))).toEqual(['asked'])
+    expect(await podd.untilWords('half-asked', 1)).toEqual(['asked'])
     podd.removeManifest('half')
     await podd.untilGone('half')
   })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
-import { shellPod, wordsOf } from '../support/shell-pods.ts'
+import { shellPod } from '../support/shell-pods.ts'
 
 /** A root directory on a disk of its own, which a test can fill. */
 describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
@@ -31,7 +31,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     const second = await podd.cli('run', ...elsewhere)
     expect(second.code).toBe(1)
     expect(second.stderr).toContain(`another podd works in ${podd.rootDir}`)
-    expect(wordsOf(podd.lines('steady'))).toEqual(['start'])
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
     expect((await podd.status()).pid).toBe(podd.daemonPid)
   })
 
@@ -84,8 +84,8 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
 
     rmSync(filler)
     await podd.untilReady('unlucky')
-    expect(wordsOf(podd.lines('unlucky'))).toEqual(['start'])
-    expect(wordsOf(podd.lines('steady'))).toEqual(['start'])
+    expect(await podd.untilWords('unlucky', 1)).toEqual(['start'])
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
   })
 
   it('ends a pod on a full disk, and clears it away when there is room', async () => {
@@ -97,7 +97,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     await podd.untilLine('unlucky', / end$/u)
     rmSync(filler)
     await podd.untilGone('unlucky')
-    expect(wordsOf(podd.lines('unlucky'))).toEqual(['start', 'end'])
+    expect(await podd.untilWords('unlucky', 2)).toEqual(['start', 'end'])
   })
 
   it('keeps what runs on a disk that has become read-only', async () => {
@@ -113,7 +113,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     await podd.startDaemon()
     const after = await podd.untilReady('steady')
     expect(containerOf(after, 'main').containerID).toBe(containerOf(before, 'main').containerID)
-    expect(wordsOf(podd.lines('steady'))).toEqual(['start'])
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
   })
 })
 

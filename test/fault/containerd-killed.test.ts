@@ -19,7 +19,7 @@ describePodd(
       const after = await podd.untilReady('steady')
       expect(containerOf(after, 'main')).toEqual(containerOf(before, 'main'))
       expect(podd.pidOf(containerOf(after, 'main').containerID ?? '')).toBe(pid)
-      expect(wordsOf(podd.lines('steady'))).toEqual(['start'])
+      expect(await podd.untilWords('steady', 1)).toEqual(['start'])
     })
 
     it('costs no pod that was starting, being restarted or ending', async () => {

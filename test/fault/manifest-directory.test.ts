@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
-import { shellPod, wordsOf, yamlPod } from '../support/shell-pods.ts'
+import { shellPod, yamlPod } from '../support/shell-pods.ts'
 
 describePodd('the manifest directory', {}, (rig) => {
   const names = ['one', 'spoilt', 'two']
@@ -34,7 +34,7 @@ describePodd('the manifest directory', {}, (rig) => {
     podd.removeManifest('marker')
     await podd.untilGone('marker')
     expect(await uids()).toEqual(before)
-    expect(wordsOf(podd.lines('spoilt'))).toEqual(['start'])
+    expect(await podd.untilWords('spoilt', 1)).toEqual(['start'])
   })
 
   it('keeps its pods when it vanishes, over a restart, and is followed when it is back', async () => {
@@ -54,7 +54,7 @@ describePodd('the manifest directory', {}, (rig) => {
     await podd.untilGone('two')
     before = before.filter((pod) => !pod.startsWith('two '))
     expect(await uids()).toEqual(before)
-    for (const name of ['one', 'spoilt']) expect(wordsOf(podd.lines(name))).toEqual(['start'])
+    for (const name of ['one', 'spoilt']) expect(await podd.untilWords(name, 1)).toEqual(['start'])
     expect(await podd.notes()).not.toMatch(gone())
   })
 
@@ -75,7 +75,7 @@ describePodd('the manifest directory', {}, (rig) => {
     podd.dropText('after.yaml', yamlPod('after', podd.shared))
     await podd.untilReady('after')
     expect(await uids()).toEqual(expect.arrayContaining([...before]))
-    for (const name of ['one', 'spoilt']) expect(wordsOf(podd.lines(name))).toEqual(['start'])
+    for (const name of ['one', 'spoilt']) expect(await podd.untilWords(name, 1)).toEqual(['start'])
   })
 
   it('takes an emptied directory at its word', async () => {

@@ -25,6 +25,7 @@ import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
 import type { PoddPlaces } from './podd-leftovers.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
+import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
 
 export interface PoddRigOptions {
@@ -373,6 +374,14 @@ export class PoddRig {
     return this.until(`a line like ${String(matches)} in ${name}`, () => {
       const lines = this.lines(name)
       return lines.some((line) => matches.test(line)) ? lines : undefined
+    })
+  }
+
+  /** What was said to a shared file (see shell-pods.ts), once that is at least so much: a container runs before it speaks. */
+  async untilWords(name: string, atLeast: number): Promise<readonly string[]> {
+    return this.until(`${atLeast} lines in ${name}`, () => {
+      const words = wordsOf(this.lines(name))
+      return words.length >= atLeast ? words : undefined
     })
   }
 
