@@ -5,7 +5,7 @@ import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
+import { containerCgroup, podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -185,7 +185,7 @@ describePodd('the life of a pod', {}, (rig) => {
     expect(pod.status.qosClass).toBe('Burstable')
     const parent = podCgroup(podd.cgroupRoot, 'burstable', pod.metadata.uid)
     const id = (containerOf(pod, 'main').containerID ?? '').replace('containerd://', '')
-    for (const path of [parent, `${parent}/${id}`]) {
+    for (const path of [parent, containerCgroup(parent, id)]) {
       expect(readCgroup.memoryLimitBytes(path)).toBe(32 * 1024 * 1024)
       expect(readCgroup.cpuQuota(path)).toEqual({ quotaUs: 50_000, periodUs: 100_000 })
     }

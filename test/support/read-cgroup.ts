@@ -44,6 +44,11 @@ export const readCgroup = {
   },
 }
 
+/** The cgroup of a container of that pod, whichever driver made it. */
+export function containerCgroup(podCgroup: string, containerId: string): string {
+  return join(podCgroup, podCgroup.endsWith('.slice') ? `cri-containerd-${containerId}.scope` : containerId)
+}
+
 /**
  * The cgroup of a pod below the mount point, whichever driver made it (of cgroupfs where there is none yet).
  * `qos` is `burstable`, `besteffort`, or empty.
