@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
+import { containerCgroup, podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer } from '../support/shell-pods.ts'
 
 const mib = 1024 * 1024
@@ -59,7 +59,7 @@ describePodd('resizing in place', {}, (rig) => {
     podd.drop('sized', pod({ cpu: '300m', memory: '128Mi' }))
     const grown = await podd.untilPod('sized', 'more', (now) => limitOf(now, 'main') === '128Mi')
     expect(containerOf(grown, 'main').allocatedResources).toEqual({ cpu: '300m', memory: '128Mi' })
-    const own = `${folder}/${idOf(before, 'main')}`
+    const own = containerCgroup(folder, idOf(before, 'main'))
     expect(readCgroup.memoryLimitBytes(own)).toBe(128 * mib)
     expect(readCgroup.cpuQuota(own)).toEqual({ quotaUs: 30_000, periodUs: 100_000 })
     expect(readCgroup.memoryLimitBytes(folder)).toBe(160 * mib)
@@ -99,7 +99,7 @@ describePodd('resizing in place', {}, (rig) => {
     expect(idOf(after, 'other')).toBe(idOf(before, 'other'))
     const folder = podFolder(podd, after)
     await podd.until('the cgroup of the pod', () => readCgroup.memoryLimitBytes(folder) === 160 * mib)
-    expect(readCgroup.memoryLimitBytes(`${folder}/${idOf(after, 'main')}`)).toBe(128 * mib)
+    expect(readCgroup.memoryLimitBytes(containerCgroup(folder, idOf(after, 'main')))).toBe(128 * mib)
 
     podd.drop('policy', pod('48Mi'))
     await podd.untilPod('policy', 'the next', (now) => containerOf(now, 'main').restartCount === 2)
@@ -128,7 +128,7 @@ describePodd('resizing in place', {}, (rig) => {
     expect(limitOf(refused, 'main')).toBe('96Mi')
     await podd.untilEvent('full', 'ResizeError')
     const folder = podFolder(podd, before)
-    expect(readCgroup.memoryLimitBytes(`${folder}/${idOf(before, 'main')}`)).toBe(96 * mib)
+    expect(readCgroup.memoryLimitBytes(containerCgroup(folder, idOf(before, 'main')))).toBe(96 * mib)
     expect(readCgroup.memoryLimitBytes(folder)).toBe(96 * mib)
     podd.drop('full', pod('80Mi'))
     const after = await podd.untilPod('full', 'a limit that fits', (now) => limitOf(now, 'main') === '80Mi')
