@@ -13,13 +13,9 @@ const retryMs = 10_000
 
 /** Makes a sandbox and learns its addresses. Returns false, with a hold set, where it couldn't. */
 export async function createSandbox(ctx: PodContext, attempt: number): Promise<boolean> {
-  // The volumes and the cgroup are made beside each other.
-  const [mounted, built] = await Promise.allSettled([mountVolumes(ctx), buildSandboxConfig(ctx, attempt)])
-  if (mounted.status === 'rejected') throw mounted.reason
-  if (!mounted.value) return false
+  if (!(await mountVolumes(ctx))) return false
   try {
-    if (built.status === 'rejected') throw built.reason
-    const config = built.value
+    const config = await buildSandboxConfig(ctx, attempt)
     const { podSandboxId } = await ctx.host.calls.runPodSandbox({
       config,
       runtimeHandler: ctx.runtimeHandler,

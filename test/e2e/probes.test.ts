@@ -133,7 +133,11 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     )
     const ready = (wanted: 'True' | 'False') =>
       podd.untilPod('grpc', `Ready ${wanted}`, (pod) => conditionOf(pod, 'Ready') === wanted)
-    await podd.untilEvent('grpc', 'Unhealthy', /failed to connect service "[0-9.]+:9000" within \d+s/u)
+    await podd.untilEvent(
+      'grpc',
+      'Unhealthy',
+      new RegExp(`failed to connect service "[0-9.]+:9000" within ${always.timeoutSeconds}s`, 'u'),
+    )
     const server = await serveHealth(podd.pidOf(containerOf(up, 'main').containerID ?? ''), 9000)
     try {
       await podd.untilEvent('grpc', 'Unhealthy', /rpc error: code = NotFound desc = unknown service/u)

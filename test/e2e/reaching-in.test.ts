@@ -199,7 +199,7 @@ describePodd('reaching into pods', {}, (rig) => {
     await podd.restartDaemon('SIGTERM')
     expect(await stopped.call).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/the connection to podd (at \S+ )?broke/u),
+      stderr: expect.stringContaining('the connection to podd broke'),
     })
     await podd.until('its end', () => !isRunning(longSleep(4)))
     const killed = await begin()

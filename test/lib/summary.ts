@@ -10,15 +10,8 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-interface VitestReport {
-  readonly testResults: readonly {
-    readonly name: string
-    readonly status: string
-    readonly message: string
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
-  }[]
-}
+import { readReport } from './vitest-report.ts'
+import type { TestFile, VitestReport } from './vitest-report.ts'
 
 interface Tally {
   passed: number
@@ -39,16 +32,6 @@ function linesOf(file: string): string[] {
   const path = join(folder, file)
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : []
 }
-
-function readReport(path: string): VitestReport | undefined {
-  try {
-    return JSON.parse(readFileSync(join(folder, path), 'utf8')) as VitestReport
-  } catch {
-    return undefined
-  }
-}
-
-type TestFile = VitestReport['testResults'][number]
 
 /** What came of a file in the end: its second try counts where that had no failure at all. */
 function lastTry(name: string, file: TestFile, second: VitestReport | undefined): TestFile {
@@ -118,8 +101,8 @@ for (const line of linesOf('runs')) {
   const tally = addRun({
     name: name.join(' '),
     status: Number(status),
-    report: readReport(report),
-    second: readReport(`second-${report}`),
+    report: readReport(join(folder, report)),
+    second: readReport(join(folder, `second-${report}`)),
   })
   addToTotal(tally)
   console.log(`${name.join(' ')}: ${tallyLine(tally)}`)

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+
+/** What of vitest's JSON report these programs go by. */
+export interface VitestReport {
+  readonly testResults: readonly TestFile[]
+}
+
+export interface TestFile {
+  readonly name: string
+  readonly status: string
+  readonly message: string
+  readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+}
+
+/** Undefined where there is none, or none that can be read: its run crashed. */
+export function readReport(path: string): VitestReport | undefined {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as VitestReport
+  } catch {
+    return undefined
+  }
+}
