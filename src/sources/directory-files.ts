@@ -84,6 +84,11 @@ export class DirectoryFiles {
     return this.#pending.size > 0
   }
 
+  /** Whether podd itself is reading or decoding one. */
+  isReading(): boolean {
+    return this.#reading.size > 0
+  }
+
   /** In the order of the names. */
   documents(): readonly SourceDocument[] {
     return this.#sorted().flatMap((file) => file.documents)
@@ -152,6 +157,17 @@ export class DirectoryFiles {
   /** Lets what is missing stay for so long: after the whole folder was away, it may be about to be filled again. */
   delayRemovals(delayMs: number): void {
     this.#removalsNotBeforeMs = this.#options.clock.monotonicMs() + delayMs
+  }
+
+  /** Whether `settle` would drop something. */
+  hasDueRemovals(): boolean {
+    const nowMs = this.#options.clock.monotonicMs()
+    return [...this.#missingSinceMs.values()].some((sinceMs) => this.#removalWaitMs(sinceMs, nowMs) <= 0)
+  }
+
+  /** Nothing is missing in a folder that can't be read; when it can, its list tells. */
+  forgetMissing(): void {
+    this.#missingSinceMs.clear()
   }
 
   /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */

@@ -107,13 +107,17 @@ class DirectoryLoop {
     let publishedAtMs = startedMs
     try {
       while (!signal.aborted) {
+        // A file that is gone counts only where its folder is not.
+        if (this.#files.hasDueRemovals()) this.#isListingDue = true
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
         if (this.#isRead) readSinceMs ??= clock.monotonicMs()
+        // What takes long to decode is no file that lacks its end: until it is known, no pod is superfluous.
         this.#isComplete ||=
           readSinceMs !== undefined &&
-          (!this.#files.isSettling() || clock.monotonicMs() - readSinceMs >= firstSnapshotMs)
+          (!this.#files.isSettling() ||
+            (clock.monotonicMs() - readSinceMs >= firstSnapshotMs && !this.#files.isReading()))
         const fromMs = isFirst ? startedMs + firstSnapshotMs : publishedAtMs + snapshotGapMs
         const holdMs = this.#files.isSettling() ? fromMs - clock.monotonicMs() : 0
         if (holdMs <= 0) {
@@ -157,7 +161,7 @@ class DirectoryLoop {
   }
 
   async #look(): Promise<void> {
-    if (!this.#isListingDue) {
+    if (!this.#isListingDue && this.#folderProblem === undefined) {
       await this.#files.lookAtHinted()
       return
     }
@@ -186,6 +190,7 @@ class DirectoryLoop {
 
   #noteFolderProblem(problem: Problem | undefined): void {
     const { logger } = this.#options
+    if (problem !== undefined) this.#files.forgetMissing()
     const before = this.#folderProblem?.message
     this.#folderProblem = problem
     if (before === problem?.message) return

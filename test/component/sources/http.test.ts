@@ -17,6 +17,7 @@ import { makeBadCertificate } from '../probes/bad-certificate.ts'
 import { serveHttps } from '../probes/bad-servers.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
 import { freePort } from '../../support/free-port.ts'
+import { slowness } from '../../support/slowness.ts'
 
 /** Waits a hundredth of what it is asked to. */
 const hastyClock: Clock = {
@@ -384,6 +385,6 @@ describe('at the start', () => {
     answer = text(podYaml('a'))
     const fromMs = performance.now()
     await run.until(is('a=busybox:1.36'))
-    expect(performance.now() - fromMs).toBeLessThan(500)
+    expect(performance.now() - fromMs).toBeLessThan(500 * slowness)
   })
 })

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import type { SourceSnapshot } from '../../../src/pod/document.ts'
 import { podKey } from '../../../src/pod/ids.ts'
 import type { Source } from '../../../src/sources/source.ts'
+import { slowness } from '../../support/slowness.ts'
 
 /** A manifest of one pod. */
 export function podYaml(name: string, image = 'busybox:1.36'): string {
@@ -40,9 +41,14 @@ export class SourceRun {
     return this.snapshots.at(-1)?.snapshot
   }
 
+  /** Resolves when the newest snapshot is one that says all there is. */
+  async untilReady(): Promise<void> {
+    await this.until(() => this.last()?.ready === true)
+  }
+
   /** Resolves with the time of the first snapshot, from now on or the newest so far, that passes. */
   async until(passes: (summary: ReturnType<typeof summarize>) => boolean, timeoutMs = 5000): Promise<number> {
-    const deadlineMs = performance.now() + timeoutMs
+    const deadlineMs = performance.now() + timeoutMs * slowness
     for (;;) {
       const newest = this.snapshots.at(-1)
       if (newest !== undefined && passes(summarize(newest.snapshot))) return newest.atMs
