@@ -9,11 +9,20 @@ import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../store/a
 
 /** How many different events are kept; the oldest go first. */
 const capacity = 1000
-/** Events are written together, at most this often. */
-const flushEveryMs = 2000
+/** A new event is on disk after this; those that come meanwhile are written with it. */
+const writeNewAfterMs = 2000
+/** A raised count can wait: a probe that fails each second must not wear a small disk out. */
+const writeRepeatsAfterMs = 60_000
+/**
+ * From this many events that differ in nothing but their message, each within the last ten minutes, the next
+ * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
+ */
+const similarEvents = { most: 10, withinMs: 600_000 }
+const combinedPrefix = '(combined from similar events): '
 
 interface Kept {
-  readonly event: PodEvent
+  /** In its newest words, where it stands for similar ones. */
+  event: PodEvent
   readonly firstAtMs: number
   lastAtMs: number
   count: number
@@ -28,7 +37,8 @@ export interface RingEventRecorderOptions {
 
 /**
  * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same
- * event again raises a count. A disk that can't be written costs the copy, never the pods.
+ * event again raises a count, and so do many similar ones. A disk that can't be written costs the copy,
+ * never the pods.
  */
 export class RingEventRecorder implements EventRecorder {
   readonly #options: RingEventRecorderOptions
@@ -37,6 +47,7 @@ export class RingEventRecorder implements EventRecorder {
   readonly #events = new Map<string, Kept>()
   readonly #subscribers = new Set<(event: EventObject) => void>()
   #timer: Timer | undefined
+  #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
   #failing = false
 
@@ -57,11 +68,13 @@ export class RingEventRecorder implements EventRecorder {
     }
   }
 
-  record(event: PodEvent): void {
+  record(told: PodEvent): void {
     const nowMs = this.#options.clock.wallMs()
+    const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
     const key = keyOf(event)
     const known = this.#events.get(key)
     const kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0 }
+    kept.event = event
     kept.lastAtMs = nowMs
     kept.count += 1
     this.#events.delete(key)
@@ -71,7 +84,27 @@ export class RingEventRecorder implements EventRecorder {
       if (oldest !== undefined) this.#events.delete(oldest)
     }
     for (const subscriber of this.#subscribers) subscriber(this.#toObject(kept))
-    this.#timer ??= this.#options.clock.startTimer(flushEveryMs, () => {
+    this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
+  }
+
+  /** The event itself, or the one that stands for it and its like. */
+  #combined(event: PodEvent, nowMs: number): PodEvent {
+    const combined = { ...event, message: `${combinedPrefix}${event.message}` }
+    const sinceMs = nowMs - similarEvents.withinMs
+    const standing = this.#events.get(keyOf(combined))
+    if (standing !== undefined && standing.lastAtMs > sinceMs) return combined
+    let similar = 0
+    for (const kept of this.#events.values())
+      if (kept.lastAtMs > sinceMs && isSimilar(kept.event, event)) similar += 1
+    return similar < similarEvents.most ? event : combined
+  }
+
+  #writeWithin(delayMs: number): void {
+    const firesAtMs = this.#options.clock.monotonicMs() + delayMs
+    if (firesAtMs >= this.#timerFiresAtMs) return
+    this.#timer?.cancel()
+    this.#timerFiresAtMs = firesAtMs
+    this.#timer = this.#options.clock.startTimer(delayMs, () => {
       void this.flush()
     })
   }
@@ -91,7 +124,7 @@ export class RingEventRecorder implements EventRecorder {
   /** Writes what isn't written yet; never throws. */
   async flush(): Promise<void> {
     this.#timer?.cancel()
-    this.#timer = undefined
+    this.#timerFiresAtMs = Number.POSITIVE_INFINITY
     this.#flushing = this.#flushing.then(() => this.#write())
     await this.#flushing
   }
@@ -137,7 +170,22 @@ export class RingEventRecorder implements EventRecorder {
 }
 
 function keyOf({ pod, container, type, reason, message }: PodEvent): string {
-  return JSON.stringify([pod.uid, container, type, reason, message])
+  return JSON.stringify([
+    pod.uid,
+    container,
+    type,
+    reason,
+    message.startsWith(combinedPrefix) ? combinedPrefix : message,
+  ])
+}
+
+function isSimilar(one: PodEvent, other: PodEvent): boolean {
+  return (
+    one.reason === other.reason &&
+    one.pod.uid === other.pod.uid &&
+    one.container === other.container &&
+    one.type === other.type
+  )
 }
 
 function isKept(value: unknown): value is Kept {

@@ -1,0 +1,134 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { RingEventRecorder } from '../../../src/control/event-recorder.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import type { PodEvent } from '../../../src/pod/pod-event.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+let rootDir: string
+let clock: ManualClock
+let recorder: RingEventRecorder
+
+function newRecorder(): RingEventRecorder {
+  return new RingEventRecorder({ rootDir, hostName: 'here', clock, logger: silentLogger })
+}
+
+beforeEach(async () => {
+  rootDir = await mkdtemp(join(tmpdir(), 'podd-events-'))
+  clock = new ManualClock()
+  recorder = newRecorder()
+})
+afterEach(async () => {
+  await recorder.flush()
+  await rm(rootDir, { recursive: true })
+})
+
+function event(message: string, changes: Partial<PodEvent> = {}): PodEvent {
+  return {
+    pod: { namespace: 'default', name: 'web-here', uid: 'u1' },
+    container: 'main',
+    type: 'Warning',
+    reason: 'ResizeError',
+    message,
+    ...changes,
+  }
+}
+
+const told = (): (readonly [string, number])[] =>
+  recorder.list().map(({ message, count }) => [message, count])
+
+/** Files are written in real time, whatever the clock says. */
+async function untilWritten(text: RegExp): Promise<void> {
+  await vi.waitFor(async () => expect(await written()).toMatch(text), { timeout: 5000, interval: 5 })
+}
+
+async function written(): Promise<string> {
+  return readFile(join(rootDir, 'events.json'), 'utf8').catch(() => '')
+}
+
+describe('the recorder of events', () => {
+  it('counts one event that comes again, and lists it where it came last', () => {
+    recorder.record(event('no room'))
+    recorder.record(event('other'))
+    clock.setWall(clock.wallMs() + 5000)
+    recorder.record(event('no room'))
+    expect(told()).toEqual([
+      ['other', 1],
+      ['no room', 2],
+    ])
+    expect(recorder.list()[1]).toMatchObject({
+      firstTimestamp: '2026-01-01T00:00:00Z',
+      lastTimestamp: '2026-01-01T00:00:05Z',
+    })
+  })
+
+  it('tells events that differ in their message alone as one, from the eleventh in ten minutes on', () => {
+    for (let index = 1; index <= 14; index += 1) recorder.record(event(`${index} bytes in use`))
+    expect(told()).toHaveLength(11)
+    expect(told().at(-1)).toEqual(['(combined from similar events): 14 bytes in use', 4])
+    // What is told already is counted where it stands, and what isn't alike is told by itself.
+    recorder.record(event('3 bytes in use'))
+    recorder.record(event('15 bytes in use', { container: 'side' }))
+    recorder.record(event('15 bytes in use', { reason: 'Failed' }))
+    expect(
+      told()
+        .slice(-3)
+        .map(([message, count]) => `${message}: ${count}`),
+    ).toEqual(['3 bytes in use: 2', '15 bytes in use: 1', '15 bytes in use: 1'])
+  })
+
+  it('goes on telling them as one while they come, over a restart too, and begins anew after a pause', async () => {
+    for (let index = 1; index <= 12; index += 1) recorder.record(event(`${index} bytes in use`))
+    await recorder.flush()
+    recorder = newRecorder()
+    await recorder.load()
+    for (let minutes = 1; minutes <= 30; minutes += 1) {
+      clock.setWall(clock.wallMs() + 60_000)
+      recorder.record(event(`${100 + minutes} bytes in use`))
+    }
+    expect(told()).toHaveLength(11)
+    expect(told().at(-1)).toEqual(['(combined from similar events): 130 bytes in use', 32])
+    clock.setWall(clock.wallMs() + 600_000)
+    recorder.record(event('131 bytes in use'))
+    expect(told().at(-1)).toEqual(['131 bytes in use', 1])
+  })
+
+  it('keeps the newest thousand', () => {
+    for (let index = 0; index < 1003; index += 1)
+      recorder.record(event('started', { pod: { namespace: 'default', name: 'web', uid: `u${index}` } }))
+    expect(recorder.list()).toHaveLength(1000)
+    expect(recorder.list()[0]?.involvedObject.uid).toBe('u3')
+  })
+
+  it('writes what is new after two seconds, and a raised count within a minute', async () => {
+    recorder.record(event('no room'))
+    await clock.advance(1999)
+    expect(await written()).toBe('')
+    await clock.advance(1)
+    await untilWritten(/"count":1\b/)
+
+    for (let second = 0; second < 59; second += 1) {
+      recorder.record(event('no room'))
+      await clock.advance(1000)
+    }
+    expect(JSON.parse(await written())).toMatchObject([{ count: 1 }])
+    await clock.advance(1000)
+    await untilWritten(/"count":60/)
+
+    recorder.record(event('no room'))
+    recorder.record(event('another'))
+    await clock.advance(2000)
+    await untilWritten(/another/)
+  })
+
+  it('starts without the earlier events where their file cannot be read', async () => {
+    await writeFile(join(rootDir, 'events.json'), '[{"event":{"pod":')
+    await recorder.load()
+    expect(recorder.list()).toEqual([])
+    recorder.record(event('no room'))
+    await recorder.flush()
+    expect(JSON.parse(await written())).toHaveLength(1)
+  })
+})
