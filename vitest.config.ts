@@ -5,12 +5,14 @@ import { slowness } from './test/support/slowness.ts'
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
+  expect: { poll: { timeout: 10_000 * slowness } },
   fileParallelism: false,
 }
 /** Much of what these do is waiting for files and sockets. */
 const quick = {
   testTimeout: 10_000 * slowness,
   hookTimeout: 10_000 * slowness,
+  expect: { poll: { timeout: 5_000 * slowness } },
   isolate: false,
   maxWorkers: availableParallelism() + 1,
 }

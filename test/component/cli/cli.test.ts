@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
@@ -34,6 +34,8 @@ const recent = (secondsAgo: number): string => new Date(Date.now() - secondsAgo 
 
 describe('podd get pods', () => {
   beforeEach(() => {
+    // Ages are told by the second.
+    vi.setSystemTime(Date.now())
     rig.pods.put(
       podObject({
         name: 'web',
@@ -57,6 +59,8 @@ describe('podd get pods', () => {
     )
     rig.pods.put(podObject({ name: 'till', namespace: 'shop', metadata: { creationTimestamp: recent(60) } }))
   })
+
+  afterEach(() => void vi.useRealTimers())
 
   it('shows a table as kubectl does', async () => {
     const { exitCode, stdout, stderr } = await podd('get pods')

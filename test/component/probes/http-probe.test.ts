@@ -10,6 +10,7 @@ import type { Certificate } from './bad-certificate.ts'
 import { serveHttp, serveHttp2, serveHttps, serveTcp } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
 import { freePort } from '../../support/free-port.ts'
+import { slowness } from '../../support/slowness.ts'
 
 let certificate: Certificate
 beforeAll(() => {
@@ -40,7 +41,7 @@ function probe(port: number, change: Partial<HttpGetAction> = {}, given: Given =
     userAgent: 'kube-probe/1.36',
     bounds: {
       clock: systemClock,
-      timeoutMs: given.timeoutMs ?? 2_000,
+      timeoutMs: given.timeoutMs ?? 2_000 * slowness,
       signal: given.signal ?? new AbortController().signal,
     },
   })
@@ -222,7 +223,7 @@ describe('redirects', () => {
     )
     const startMs = performance.now()
     expect(await probe(server.port, {}, { timeoutMs: 200 })).toMatchObject({ timedOut: true })
-    expect(performance.now() - startMs).toBeLessThan(450)
+    expect(performance.now() - startMs).toBeLessThan(450 * slowness)
   })
 })
 

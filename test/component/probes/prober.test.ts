@@ -8,6 +8,7 @@ import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import { createProbeRunner } from '../../../src/probes/run-probe.ts'
 import { serveHttp, serveTcp } from './bad-servers.ts'
 import { freePort } from '../../support/free-port.ts'
+import { slowness } from '../../support/slowness.ts'
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -68,9 +69,9 @@ describe('the prober', () => {
     const fellMs = performance.now()
     await change()
     healthy = true
-    expect(performance.now() - fellMs).toBeLessThan(600)
+    expect(performance.now() - fellMs).toBeLessThan(600 * slowness)
     await change()
-    expect(performance.now() - fellMs).toBeLessThan(1_100)
+    expect(performance.now() - fellMs).toBeLessThan(1_100 * slowness)
     expect(results.map(({ result }) => result)).toEqual(['success', 'failure', 'success'])
     expect(events).toMatchObject([
       { reason: 'Unhealthy', message: 'Readiness probe failed: HTTP probe failed with statuscode: 503' },

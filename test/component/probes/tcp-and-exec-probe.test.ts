@@ -7,6 +7,7 @@ import { runTcpProbe } from '../../../src/probes/tcp-probe.ts'
 import { serveTcp } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
 import { freePort } from '../../support/free-port.ts'
+import { slowness } from '../../support/slowness.ts'
 
 const open: RunningServer[] = []
 afterEach(async () => {
@@ -135,7 +136,7 @@ describe('an exec probe', () => {
     const startMs = performance.now()
     const outcome = await run(() => new Promise(() => undefined), 100)
     expect(outcome).toMatchObject({ result: 'failure', timedOut: true })
-    expect(performance.now() - startMs).toBeLessThan(400)
+    expect(performance.now() - startMs).toBeLessThan(400 * slowness)
   })
 
   it('that the runtime cannot run errs', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { handlePath, makeInside, openInside } from '../../../src/volumes/open-inside.ts'
 import { readInside } from '../../../src/volumes/read-inside.ts'
 import { swapForLink } from './swap-folder.ts'
+import { slowness } from '../../support/slowness.ts'
 
 let scratch = ''
 let volume = ''
@@ -70,7 +71,7 @@ describe('openInside', () => {
 
   it(
     'never opens what is outside while the path is swapped for a link, again and again',
-    { timeout: 60_000 },
+    { timeout: 60_000 * slowness },
     async () => {
       await mkdir(`${volume}/spot`)
       await writeFile(`${volume}/spot/secret`, 'mine')
