@@ -14,6 +14,8 @@ import { readLog } from './read-log.ts'
 /** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
 const mostTailLines = 80
 const mostTailBytes = 2048
+/** How far back they are looked for: records of a single byte of text, some 42 bytes each, give 2048 in less. */
+const tailSearchBytes = 256 * 1024
 
 /** A container's log is known by these three. */
 export interface LoggedContainer {
@@ -70,14 +72,14 @@ export class ContainerLogFolders {
     }
   }
 
-  /** The end of a container's log: at most 80 lines and 2048 bytes. */
+  /** The end of a container's log: at most 80 lines and 2048 bytes, whatever the log's size and its lines'. */
   async tail(ref: PodRef, container: string, restartCount: number): Promise<string> {
-    const chunks: Buffer[] = []
-    const options = { tailLines: mostTailLines, sinceMs: undefined, timestamps: false }
+    let end: Buffer = Buffer.alloc(0)
+    const options = { tailLines: mostTailLines, searchBytes: tailSearchBytes, timestamps: false }
     for await (const chunk of readLog(join(this.directory(ref), container), restartCount, options)) {
-      chunks.push(Buffer.from(chunk))
+      end = Buffer.concat([end, chunk.subarray(-mostTailBytes)]).subarray(-mostTailBytes)
     }
-    return Buffer.concat(chunks).subarray(-mostTailBytes).toString('utf8')
+    return end.toString('utf8')
   }
 
   /** Removes all logs of a pod and the links that point to them. */

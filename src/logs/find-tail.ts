@@ -13,14 +13,20 @@ const newline = 0x0a
 /**
  * Where the last `wanted` lines of the first `endOffset` bytes begin, or the whole file where it has fewer. Reads
  * blocks from the end. Partial records count once, as the line they make; the tail may hold a few lines
- * more than wanted where the two streams' partial records stand interleaved.
+ * more than wanted where the two streams' partial records stand interleaved. Never looks before `floorOffset`:
+ * where the lines reach further back, the tail begins there, if need be within a line.
  */
-export async function findTail(handle: FileHandle, endOffset: number, wanted: number): Promise<Tail> {
+export async function findTail(
+  handle: FileHandle,
+  endOffset: number,
+  wanted: number,
+  floorOffset = 0,
+): Promise<Tail> {
   if (wanted === 0) return { offset: endOffset, lines: 0 }
   const finder = new TailFinder(wanted, endOffset)
   let carried: Buffer = Buffer.alloc(0)
-  for (let blockEnd = endOffset; blockEnd > 0;) {
-    const blockStart = Math.max(0, blockEnd - blockBytes)
+  for (let blockEnd = endOffset; blockEnd > floorOffset;) {
+    const blockStart = Math.max(floorOffset, blockEnd - blockBytes)
     const block = Buffer.allocUnsafe(blockEnd - blockStart)
     await readFully(handle, block, blockStart)
     const text = Buffer.concat([block, carried])
@@ -34,10 +40,10 @@ export async function findTail(handle: FileHandle, endOffset: number, wanted: nu
     blockEnd = blockStart
   }
   if (carried.length > 0) {
-    const cut = finder.visit(carried, 0, carried.length, 0)
+    const cut = finder.visit(carried, 0, carried.length, floorOffset)
     if (cut !== undefined) return cut
   }
-  return finder.wholeFile()
+  return finder.everything()
 }
 
 /** Where the record begins that ends at `end`, its newline included; 0 where the buffer may hold only its rest. */
@@ -78,7 +84,7 @@ class TailFinder {
     return undefined
   }
 
-  wholeFile(): Tail {
+  everything(): Tail {
     return this.#cut?.tail ?? { offset: this.#start, lines: this.#lines }
   }
 }

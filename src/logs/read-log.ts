@@ -13,6 +13,11 @@ import { listLogFiles } from './log-files.ts'
 export interface ReadLogOptions {
   /** Only the last so many lines. */
   readonly tailLines?: number | undefined
+  /**
+   * Look for the last lines in no more than so many bytes at the log's end, and in no compressed file: where
+   * they reach further back, fewer come, and the first may be cut.
+   */
+  readonly searchBytes?: number | undefined
   /** Only what was written at this wall time or later. */
   readonly sinceMs?: number | undefined
   /** Put each line's time before it. */
@@ -44,7 +49,7 @@ export async function* readLog(
   const plan =
     options.tailLines === undefined
       ? { parts: files.map((file) => ({ file, offset: 0 })), surplusLines: 0 }
-      : await planTail(files, options.tailLines)
+      : await planTail(files, options.tailLines, options.searchBytes)
   const decoder =
     follower?.decoder ?? new LogDecoder({ timestamps: options.timestamps, sinceMs: options.sinceMs })
   decoder.skip(plan.surplusLines)
@@ -69,26 +74,39 @@ interface TailPlan {
 }
 
 /** Goes back through the files until there are lines enough. */
-async function planTail(files: readonly LogFile[], wanted: number): Promise<TailPlan> {
+async function planTail(
+  files: readonly LogFile[],
+  wanted: number,
+  searchBytes = Number.POSITIVE_INFINITY,
+): Promise<TailPlan> {
   const parts: { file: LogFile; offset: number }[] = []
   let lines = 0
+  let leftBytes = searchBytes
   for (const file of [...files].reverse()) {
     const isLive = parts.length === 0
-    if (lines >= wanted && !isLive) break
+    if (!isLive && (lines >= wanted || leftBytes <= 0)) break
+    // Its end can't be had without all that stands before.
+    if (file.compressed && leftBytes !== Number.POSITIVE_INFINITY) break
     const tail = file.compressed
       ? { offset: 0, lines: await countCompressed(file.path) }
-      : await findTailOf(file, wanted - lines)
+      : await findTailOf(file, wanted - lines, leftBytes)
     parts.unshift({ file, offset: tail.offset })
     lines += tail.lines
+    leftBytes -= file.sizeBytes - tail.offset
   }
   return { parts, surplusLines: Math.max(0, lines - wanted) }
 }
 
-async function findTailOf(file: LogFile, wanted: number): Promise<{ offset: number; lines: number }> {
+async function findTailOf(
+  file: LogFile,
+  wanted: number,
+  searchBytes: number,
+): Promise<{ offset: number; lines: number }> {
   const handle = await openSame(file)
   if (handle === undefined) return { offset: 0, lines: 0 }
   try {
-    return await findTail(handle, (await handle.stat()).size, wanted)
+    const { size } = await handle.stat()
+    return await findTail(handle, size, wanted, Math.max(0, size - searchBytes))
   } finally {
     await handle.close()
   }

@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -39,5 +40,53 @@ describe('the folder of a container’s logs', () => {
 
   it('knows none where there is no folder', async () => {
     expect(await folders.newestInstance(ref, 'main')).toBeUndefined()
+  })
+})
+
+describe('the end of a log, for a termination message', () => {
+  const write = (content: Readonly<Record<string, string | Buffer>>): void => {
+    const logs = join(folders.directory(ref), 'main')
+    mkdirSync(logs, { recursive: true })
+    for (const [file, text] of Object.entries(content)) writeFileSync(join(logs, file), text)
+  }
+  const tail = (): Promise<string> => folders.tail(ref, 'main', 0)
+  const record = (text: string, tag = 'F'): string => `2026-01-01T00:00:00.000000001Z stdout ${tag} ${text}\n`
+  const lines = (from: number, to: number): string =>
+    Array.from({ length: to - from + 1 }, (_, index) => record(`line ${from + index}`)).join('')
+  const texts = (from: number, to: number): string =>
+    Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join('')
+  /** What this process has read of files so far (proc(5)). */
+  const readBytes = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+
+  it('is 80 lines and 2048 bytes at most', async () => {
+    write({ '0.log': lines(1, 200) })
+    expect(await tail()).toBe(texts(121, 200))
+    write({ '0.log': record('x'.repeat(2000)) + record('y'.repeat(2000)) })
+    expect(await tail()).toBe(`${'x'.repeat(46)}\n${'y'.repeat(2000)}\n`)
+  })
+
+  it.each([
+    ['partial records', record('10 %'.padEnd(100, '.'), 'P').repeat(100_000) + record('.the end')],
+    ['tiny partial records', record('.', 'P').repeat(200_000) + record('.the end')],
+    ['one record', record(`${'10 %'.padEnd(8_000_000, '.')}the end`)],
+    ['no record', `${'10 %'.padEnd(8_000_000, '.')}the end\n`],
+  ])('is found without reading much of a huge line of %s', async (_what, log) => {
+    write({ '0.log': log })
+    const before = readBytes()
+    const message = await tail()
+    expect(readBytes() - before).toBeLessThan(2_000_000)
+    expect(Buffer.byteLength(message)).toBe(2048)
+    expect(message).toMatch(/\.the end\n$/u)
+  })
+
+  it('goes back to what rotation put aside, and into nothing compressed', async () => {
+    write({
+      '0.log.20260101-000000.gz': gzipSync(lines(1, 3)),
+      '0.log.20260102-000000': lines(4, 5),
+      '0.log': lines(6, 7),
+    })
+    expect(await tail()).toBe(texts(4, 7))
+    write({ '0.log': record('.', 'P').repeat(20_000) })
+    expect(await tail()).toBe('.'.repeat(2048))
   })
 })

@@ -69,6 +69,15 @@ describe('readLog', () => {
     expect(await read({ tailLines: 3 }, 3)).toBe('line 5\nline 6\nline 7\n')
   })
 
+  it.each([
+    [1_000_000, ['line 4', 'line 5', 'line 6', 'line 7']],
+    // Of records that take 47 bytes.
+    [100, ['ine 5', 'line 6', 'line 7']],
+    [50, [' 6', 'line 7']],
+  ])('looks for the last lines in %i bytes, and in nothing compressed', async (searchBytes, wanted) => {
+    expect(await read({ tailLines: 10, searchBytes }, 3)).toBe(`${wanted.join('\n')}\n`)
+  })
+
   it('gives what a cut-off compressed file still holds', async () => {
     const whole = gzipSync(lines(1, 2000))
     await writeFile(join(directory, '3.log.20260101-000000.gz'), whole.subarray(0, whole.length - 20))
