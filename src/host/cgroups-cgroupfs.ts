@@ -3,6 +3,7 @@ import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { QosClass } from '../pod/qos.ts'
 import type { PodCgroupResources } from '../translate/resources.ts'
+import { delegateControllers } from './cgroups-controllers.ts'
 import {
   childCgroups,
   makeCgroup,
@@ -88,11 +89,11 @@ export class CgroupfsPodCgroups implements PodCgroups {
         const parts = qosCgroupName(root, qosClass)
         let folder = hierarchy.path
         for (const part of parts) {
-          delegate(folder, system.version)
+          if (system.version === 2) delegateControllers(folder)
           folder = `${folder}/${part}`
           if (makeCgroup(folder)) countHierarchically(folder, hierarchy)
         }
-        delegate(folder, system.version)
+        if (system.version === 2) delegateControllers(folder)
       }
     }
     this.#setShares('Guaranteed', shares.kubepods)
@@ -118,19 +119,21 @@ export class CgroupfsPodCgroups implements PodCgroups {
     )
   }
 
-  /** A setting whose controller the host lacks is passed over: the host can't limit that at all. */
+  /** A setting whose controller this cgroup lacks is passed over: there is nothing that could hold to it. */
   #write(path: string, settings: readonly CgroupSetting[]): void {
     for (const { controller, file, value } of settings) {
-      const hierarchy = this.#hierarchyOf(controller)
+      const hierarchy = this.#hierarchyOf(controller, path)
       if (hierarchy !== undefined) writeCgroup(`${hierarchy.path}${path}`, file, value)
     }
   }
 
-  #hierarchyOf(controller: string): CgroupHierarchy | undefined {
+  /** Version 2: what a cgroup has depends on the levels above, each of which may have been refused something. */
+  #hierarchyOf(controller: string, path: string): CgroupHierarchy | undefined {
     const { version, hierarchies } = this.#options.system
     if (version === 1) return hierarchies.find(({ controllers }) => controllers.includes(controller))
     const [unified] = hierarchies
-    return unified !== undefined && readCgroup(unified.path, 'cgroup.controllers').includes(controller)
+    if (unified === undefined) return undefined
+    return readCgroup(`${unified.path}${path}`, 'cgroup.controllers').includes(controller)
       ? unified
       : undefined
   }
@@ -139,26 +142,6 @@ export class CgroupfsPodCgroups implements PodCgroups {
     const { version, hierarchies } = this.#options.system
     if (version === 2) return hierarchies
     return hierarchies.filter(({ controllers }) => controllers.some((name) => ownControllers.includes(name)))
-  }
-}
-
-/** Version 2: lets the cgroups below have the controllers that this one has. */
-function delegate(folder: string, version: 1 | 2): void {
-  if (version === 1) return
-  const enabled = readCgroup(folder, 'cgroup.subtree_control')
-  const missing = readCgroup(folder, 'cgroup.controllers').filter((name) => !enabled.includes(name))
-  if (missing.length === 0) return
-  try {
-    writeCgroup(folder, 'cgroup.subtree_control', missing.map((name) => `+${name}`).join(' '))
-  } catch (error) {
-    if (error instanceof CgroupError && errorCode(error.cause) === 'EBUSY') {
-      throw new CgroupError(
-        `cannot let the cgroups below ${folder} have controllers: there are processes in it`,
-        error,
-        'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
-      )
-    }
-    throw error
   }
 }
 

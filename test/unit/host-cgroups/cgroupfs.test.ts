@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -47,8 +47,12 @@ function version1(): CgroupSystem {
   }
 }
 
-function version2(): CgroupSystem {
-  writeFileSync(join(folder, 'cgroup.controllers'), 'cpuset cpu io memory pids\n')
+/** With these levels there already, and the controllers that each of them has. */
+function version2(levels: Readonly<Record<string, string>> = {}): CgroupSystem {
+  for (const [level, controllers] of Object.entries({ '': 'cpuset cpu io memory pids', ...levels })) {
+    mkdirSync(join(folder, level), { recursive: true })
+    writeFileSync(join(folder, level, 'cgroup.controllers'), `${controllers}\n`)
+  }
   return { version: 2, hierarchies: [{ path: folder, controllers: [] }] }
 }
 
@@ -113,16 +117,48 @@ describe('on cgroup v1', () => {
 
 describe('on cgroup v2', () => {
   it('delegates the controllers from the root down to the pods', async () => {
-    await cgroupsOf(version2(), '/own').ensureQosTree(shares)
+    await cgroupsOf(version2({ own: 'cpu pids', 'own/kubepods': 'cpu' }), '/own').ensureQosTree(shares)
     expect(read('cgroup.subtree_control')).toBe('+cpuset +cpu +io +memory +pids')
+    expect(read('own/cgroup.subtree_control')).toBe('+cpu +pids')
+    expect(read('own/kubepods/cgroup.subtree_control')).toBe('+cpu')
     expect(read('own/kubepods/cpu.weight')).toBe('79')
   })
 
+  it('passes over what is set for a controller that a level doesn’t have', async () => {
+    const pod = `kubepods/burstable/pod${uid}`
+    const system = version2({
+      kubepods: 'memory pids',
+      'kubepods/burstable': 'memory pids',
+      [pod]: 'pids',
+    })
+    const cgroups = cgroupsOf(system)
+    await cgroups.ensureQosTree(shares)
+    expect(read('kubepods/cpu.weight')).toBeUndefined()
+    await cgroups.ensurePod({ uid, qosClass: 'Burstable' }, limited)
+    expect(read(`${pod}/cpu.max`)).toBeUndefined()
+    expect(read(`${pod}/memory.max`)).toBeUndefined()
+    expect(read(`${pod}/pids.max`)).toBe('100')
+  })
+
+  it('makes the levels where the kernel refuses a controller beside those it gave before', async () => {
+    const system = version2()
+    // It has a word in it, and takes none that podd writes: EINVAL.
+    symlinkSync('/proc/self/oom_score_adj', join(folder, 'cgroup.subtree_control'))
+    await cgroupsOf(system).ensureQosTree(shares)
+    expect(existsSync(join(folder, 'kubepods/besteffort'))).toBe(true)
+  })
+
+  it('fails where the kernel gives none at all', async () => {
+    const system = version2()
+    mkdirSync(join(folder, 'cgroup.subtree_control'))
+    await expect(cgroupsOf(system).ensureQosTree(shares)).rejects.toThrow('EISDIR')
+  })
+
   it('sets weight and limits', async () => {
-    const cgroups = cgroupsOf(version2())
+    const pod = `kubepods/pod${uid}`
+    const cgroups = cgroupsOf(version2({ kubepods: 'cpu memory pids', [pod]: 'cpu memory pids' }))
     await cgroups.ensureQosTree(shares)
     await cgroups.ensurePod({ uid, qosClass: 'Guaranteed' }, limited)
-    const pod = `kubepods/pod${uid}`
     expect(read(`${pod}/cpu.weight`)).toBe('20')
     expect(read(`${pod}/cpu.max`)).toBe('50000 100000')
     expect(read(`${pod}/memory.max`)).toBe('1048576')
