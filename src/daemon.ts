@@ -61,14 +61,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({ socketPath, podLogsDir: config.podLogsDir, readers, clock, logger })
-  const onSignal = (): void => stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
-  // What the work for one pod forgot to look after must not take the daemon of all of them down.
-  process.on('unhandledRejection', (error) => logger.error({ err: error }, 'a failure nobody looked after'))
-  process.once('SIGTERM', onSignal)
-  process.once('SIGINT', onSignal)
-  logger.info({ path: socketPath }, 'podd runs')
 
   try {
+    const onSignal = (): void => stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
+    // What the work for one pod forgot to look after must not take the daemon of all of them down.
+    process.on('unhandledRejection', (error) => logger.error({ err: error }, 'a failure nobody looked after'))
+    process.once('SIGTERM', onSignal)
+    process.once('SIGINT', onSignal)
+    logger.info({ path: socketPath }, 'podd runs')
     const running = sources.map(({ source }) =>
       source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
@@ -209,7 +209,7 @@ function createReaders(
     objects: new LocalObjects({
       objects: pods.objects,
       rootDir: config.rootDir,
-      pods: () => pods.livePods(),
+      pods: () => pods.allPods(),
     }),
     images: {
       async listImages() {

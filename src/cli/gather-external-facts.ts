@@ -3,8 +3,8 @@ import type { Clock } from '../base/clock.ts'
 import { errorMessage, PoddError } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
+import { askCgroupDriver } from '../cri/ask-cgroup-driver.ts'
 import { CriClient } from '../cri/cri-client.ts'
-import type { CgroupDriver } from '../host/cgroups-layout.ts'
 import type { ExternalRuntimeFacts } from '../decide/host-facts.ts'
 
 const embeddedFlag = '--container-runtime-endpoint embedded'
@@ -68,7 +68,7 @@ async function askRuntime(
     conditions: status?.conditions ?? [],
     cniConfDir: textOf(objectOf(config['cni'])['confDir']),
     cniPluginDirs: pluginDirs(parseObject(info['cniconfig'])),
-    cgroupDriver: (await askDriver(client, options)) ?? configuredDriver(config),
+    cgroupDriver: await askCgroupDriver(client.runtime, options).catch(() => undefined),
     // Newer versions don't say which it is, but they pin it.
     sandboxImage:
       sandboxName !== undefined
@@ -77,29 +77,6 @@ async function askRuntime(
           ? undefined
           : { name: pinned, present: true },
   }
-}
-
-/** From containerd 2.0 on, CRI says it; older versions don't have the call. */
-async function askDriver(
-  client: CriClient,
-  options: { readonly signal: AbortSignal; readonly deadlineMs: number },
-): Promise<CgroupDriver | undefined> {
-  try {
-    const { linux } = await client.runtime.runtimeConfig({}, options)
-    if (linux === null) return undefined
-    return linux.cgroupDriver === 'SYSTEMD' ? 'systemd' : 'cgroupfs'
-  } catch {
-    return undefined
-  }
-}
-
-/** containerd 1.x tells in its verbose status: `containerd.runtimes.<default>.options.SystemdCgroup`. */
-function configuredDriver(config: JsonObject): CgroupDriver | undefined {
-  const containerd = objectOf(config['containerd'])
-  const name = textOf(containerd['defaultRuntimeName']) ?? 'runc'
-  const runtime = objectOf(objectOf(containerd['runtimes'])[name])
-  if (textOf(runtime['runtimeType']) === undefined) return undefined
-  return objectOf(runtime['options'])['SystemdCgroup'] === true ? 'systemd' : 'cgroupfs'
 }
 
 function pluginDirs(cniConfig: JsonObject): readonly string[] {

@@ -26,7 +26,8 @@ import { admissionRules } from './admission-rules.ts'
 import { RingEventRecorder } from './event-recorder.ts'
 import { keepCgroups, rootOf } from './keep-cgroups.ts'
 import { createHookRunner } from './lifecycle-hooks.ts'
-import { createPodCgroups, createPodVolumes, readIfThere } from './local-pod-host.ts'
+import { createPodVolumes, readIfThere } from './local-pod-host.ts'
+import { createPodCgroups } from './pod-cgroups.ts'
 import { ObjectStore } from './object-store.ts'
 import { PodSystem } from './pod-system.ts'
 import { RuntimeAccess } from './runtime-access.ts'
@@ -97,7 +98,12 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       const left = await treeOf(before).removeQosTree()
       if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the cgroups of before are still in use')
     }
-    saveCgroupChoice(config.rootDir, { root, driver })
+    try {
+      saveCgroupChoice(config.rootDir, { root, driver })
+    } catch (error) {
+      // A full disk must not keep pods from being ended: that is what makes room.
+      logger.warn({ err: error, path: config.rootDir }, 'which cgroups are used cannot be written down')
+    }
     return treeOf({ root, driver })
   }
   const client = runtime.client.runtime
@@ -109,6 +115,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       calls: client,
       cgroups: createPodCgroups({
         openTree,
+        livePods: () => pods.livePods(),
         resources,
         cpus: hostInfo.cpus,
         pidsLimit: config.podPidsLimit > 0 ? config.podPidsLimit : undefined,

@@ -87,19 +87,12 @@ export class DesiredPods {
 
   /** Takes up the pods of an earlier podd. They start when a source confirms them (`reconcile`) or `startAdopted` says so. */
   adopt(records: readonly PodRecord[]): void {
-    const observed = this.#deps.observedPods()
     for (const saved of inOrderOfAdmission(records)) {
       // What was refused before may be welcome to this podd, with its config.
       const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
       try {
         const pod = this.#deps.podFromManifest(record.manifest)
-        const seen = observed.get(record.uid)
-        const worker = this.#add({
-          record,
-          pod,
-          saved: true,
-          ...(seen === undefined ? {} : { observed: seen }),
-        })
+        const worker = this.#add({ record, pod, saved: true })
         if (record.ending !== undefined) worker.start()
         this.#adoptInto(this.#entry(podKey(record)), worker)
       } catch (error) {
@@ -108,6 +101,17 @@ export class DesiredPods {
           'a pod record cannot be used',
         )
       }
+    }
+    // Whether there is room for those that never ran depends on what has ended meanwhile.
+    this.#admitWaiting((worker) => worker.state.record.startedAtMs !== undefined)
+  }
+
+  /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
+  takeObserved(): void {
+    const observed = this.#deps.observedPods()
+    for (const worker of this.#workers.values()) {
+      const seen = observed.get(worker.ref.uid)
+      if (seen !== undefined) worker.takeObserved(seen)
     }
     this.reviewAdmission()
   }
@@ -178,17 +182,24 @@ export class DesiredPods {
 
   /** Admits what waits, one by one; called whenever room may have been made. */
   reviewAdmission(): void {
+    this.#admitWaiting(() => true)
+    for (const worker of this.#workers.values()) this.#judgeResize(worker)
+    for (const { next } of this.#entries.values()) next?.replacement?.review()
+  }
+
+  /** Before anybody else is let in: what it is given, others can't have. */
+  #judgeResize(worker: PodWorker): void {
+    if (!worker.state.wantsToGrow) return
+    worker.judgeResize(this.#deps.admission.refuseResize(worker.state.classedPod, this.#neighbours(worker)))
+  }
+
+  #admitWaiting(isMeant: (worker: PodWorker) => boolean): void {
     for (const worker of this.#workers.values()) {
       const decided =
         worker.state.admission?.kind === 'admitted' || worker.state.admission?.kind === 'rejected'
       if (decided || worker.state.stage !== 'waiting' || worker.state.record.failed !== undefined) continue
-      worker.admit(this.#admissionOf(worker))
+      if (isMeant(worker)) worker.admit(this.#admissionOf(worker))
     }
-    for (const worker of this.#workers.values()) {
-      if (!worker.state.wantsToGrow) continue
-      worker.judgeResize(this.#deps.admission.refuseResize(worker.state.classedPod, this.#neighbours(worker)))
-    }
-    for (const { next } of this.#entries.values()) next?.replacement?.review()
   }
 
   /** No pod's trouble keeps the others from being brought in line. */
@@ -218,7 +229,7 @@ export class DesiredPods {
       return undefined
     }
     const { document, source } = wanted
-    if (diffPod(worker.state.pod, document.pod) !== 'replace') {
+    if (!isReplaced(worker, document.pod)) {
       this.#dropNext(entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
@@ -226,6 +237,7 @@ export class DesiredPods {
       if (entry.refused !== undefined) return worker.start()
       const place = { source, path: document.place.path }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
+      this.#judgeResize(worker)
       worker.start()
       return undefined
     }
@@ -252,6 +264,7 @@ export class DesiredPods {
           source,
           neighbours: this.#neighbours(worker),
           isAccepted: false,
+          classes: undefined,
         })
       },
       // What doesn't run has nothing to lose.
@@ -378,15 +391,9 @@ export class DesiredPods {
   }
 
   #neighbours(self: PodWorker): Neighbour[] {
-    const holds = (worker: PodWorker): boolean =>
-      worker !== self &&
-      worker.state.stage !== 'stopped' &&
-      worker.state.stage !== 'gone' &&
-      (worker.state.stage !== 'waiting' || worker.state.admission?.kind === 'admitted') &&
-      !worker.state.isOver
     return [...this.#workers.values()]
-      .filter((worker) => holds(worker))
-      .map((worker) => ({ key: podKey(worker.ref), pod: worker.state.classedPod }))
+      .filter((worker) => worker !== self && worker.state.holdsResources)
+      .map(({ ref, state }) => ({ key: podKey(ref), pod: state.allocatedPod, hasEnded: state.hasEnded }))
   }
 
   #admissionOf(worker: PodWorker): Admission {
@@ -396,6 +403,7 @@ export class DesiredPods {
       source: record.source,
       neighbours: this.#neighbours(worker),
       isAccepted: record.startedAtMs !== undefined,
+      classes: record.classes,
     })
   }
 
@@ -424,6 +432,19 @@ export class DesiredPods {
 function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
   const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
   return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)
+}
+
+/**
+ * Whether a manifest makes a new pod. As with static pods of the kubelet, any change does where the pod was refused,
+ * has ended or is being ended: nothing of it is left that could change in place.
+ */
+function isReplaced({ state }: PodWorker, pod: Pod): boolean {
+  if (diffPod(state.pod, pod) === 'replace') return true
+  if (sameData(state.pod.spec, pod.spec)) return false
+  const { failed, ending } = state.record
+  return (
+    state.hasEnded || failed !== undefined || ending !== undefined || state.admission?.kind === 'rejected'
+  )
 }
 
 /** On its way out for good: its name will be free. */

@@ -29,6 +29,7 @@ const executors: Executors = {
   },
   'create-sandbox': async (ctx, action) => ((await createSandbox(ctx, action.attempt)) ? 'done' : 'stop'),
   'stop-container': async (ctx, action) => {
+    if (action.cause === 'changed') await ctx.claimRestart(action.container.id)
     await stopContainer(ctx, action)
     return 'done'
   },

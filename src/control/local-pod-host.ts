@@ -1,18 +1,15 @@
 import type { Clock } from '../base/clock.ts'
-import type { PodCgroups as CgroupTree } from '../host/cgroups.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
 import { quantityValue } from '../pod/quantity.ts'
-import { computeQosClass } from '../pod/qos.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../pod/schema/pod-schema.ts'
 import { fieldOf } from '../pod/validation/issues.ts'
-import { burstableShares, largerPodResources, podCgroupResources } from '../translate/resources.ts'
-import type { ResourceFacts } from '../translate/resources.ts'
 import type { ResourceList } from '../translate/spec-view.ts'
 import { computeVolumeFiles } from '../translate/volume-files.ts'
 import { readIfExists } from '../store/atomic-file.ts'
 import { writeEtcHosts } from '../volumes/etc-hosts-file.ts'
 import type { FsGroup } from '../volumes/fs-group.ts'
+import { makeNestedMountPoint } from '../volumes/nested-mount-point.ts'
 import { prepareVolumes } from '../volumes/prepare-volumes.ts'
 import { readInside } from '../volumes/read-inside.ts'
 import { refreshResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
@@ -26,7 +23,7 @@ import {
   removeTerminationLog,
 } from '../volumes/termination-log.ts'
 import { claimUserRange } from '../volumes/user-range.ts'
-import type { PodCgroups, PodVolumes } from './pod-host.ts'
+import type { PodVolumes } from './pod-host.ts'
 
 /** The pods' folders under `<root-dir>/pods`. */
 export function createPodVolumes(options: {
@@ -55,6 +52,7 @@ export function createPodVolumes(options: {
     },
     readFile: readInside,
     measureEmptyDir: (uid, volume) => measureDiskUsage(volumeFolder(rootDir, uid, 'empty-dir', volume)),
+    makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
     writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
     writeResolvConf: (uid, text) => writeResolvConf(rootDir, uid, text),
@@ -82,51 +80,6 @@ function podMemoryBytes(pod: Pod, hostBytes: number): number {
   const known = limits.filter((limit) => limit !== undefined)
   if (known.length < limits.length) return hostBytes
   return known.reduce((sum, limit) => sum + quantityValue(limit), 0)
-}
-
-/** The kernel's share of a host that has nothing but pods to run; the kubelet gives kubepods the node's CPUs. */
-function kubepodsShares(cpus: number): number {
-  return Math.max(2, cpus * 1024)
-}
-
-/** The pods' cgroups; the levels above them follow the pods that are there. */
-export function createPodCgroups(options: {
-  /** Asked once, when the first pod needs it: only the runtime may know which driver it is. */
-  readonly openTree: () => Promise<CgroupTree>
-  readonly resources: ResourceFacts
-  readonly cpus: number
-  readonly pidsLimit: number | undefined
-}): PodCgroups {
-  const { resources, cpus, pidsLimit } = options
-  let opened: Promise<CgroupTree> | undefined
-  const openTree = (): Promise<CgroupTree> => (opened ??= options.openTree())
-  const pods = new Map<string, Pod>()
-  const update = (tree: CgroupTree): Promise<void> =>
-    tree.ensureQosTree({
-      kubepods: kubepodsShares(cpus),
-      burstable: burstableShares([...pods.values()].map((pod) => pod.spec)),
-    })
-  return {
-    async ensure(uid, pod, before = pod) {
-      const tree = await openTree()
-      const known = pods.get(uid)
-      const cgroup = { uid, qosClass: computeQosClass(pod.spec) }
-      if (known !== pod) {
-        pods.set(uid, pod)
-        if (known === undefined || cgroup.qosClass === 'Burstable') await update(tree)
-      }
-      const [now, then] = [before, pod].map(({ spec }) => podCgroupResources(spec, resources, pidsLimit))
-      if (now !== undefined && then !== undefined) await tree.ensurePod(cgroup, largerPodResources(now, then))
-      return tree.parentOf(cgroup)
-    },
-    async remove(uid) {
-      const known = pods.get(uid)
-      pods.delete(uid)
-      const tree = await openTree()
-      await tree.removePod(uid)
-      if (known !== undefined && computeQosClass(known.spec) === 'Burstable') await update(tree)
-    },
-  }
 }
 
 /** A small file of the host's, such as /etc/hosts; empty where there is none. */

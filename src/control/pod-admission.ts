@@ -9,6 +9,7 @@ import type { ClassFacts, RuntimeClassFacts } from '../decide/resolve-classes.ts
 import type { SourceName } from '../pod/document.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
 import { withClasses } from '../pod/pod-classes.ts'
+import type { PodClasses } from '../pod/pod-classes.ts'
 import type { RuntimeFeatures } from '../pod/runtime-features.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../pod/security-policy.ts'
@@ -56,6 +57,8 @@ export interface Candidate {
   readonly neighbours: readonly Neighbour[]
   /** It was let in before and has been started: rules that came later don't end it. */
   readonly isAccepted: boolean
+  /** What its classes came to then; undefined where nothing tells. */
+  readonly classes: PodClasses | undefined
 }
 
 /** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
@@ -73,8 +76,9 @@ export class PodAdmission {
     this.#features = facts.features
   }
 
-  admit({ pod, source, neighbours, isAccepted }: Candidate): Admission {
-    if (isAccepted) return this.#readmit(pod, neighbours)
+  admit(candidate: Candidate): Admission {
+    const { pod, source, neighbours } = candidate
+    if (candidate.isAccepted) return this.#readmit(candidate)
     const refusal = this.refusal(pod, source)
     if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
     const resolved = resolveClasses(pod.spec, this.#classFacts())
@@ -107,11 +111,22 @@ export class PodAdmission {
     return podSecurityProblem(pod.spec, policy, settings)
   }
 
-  /** Nothing is taken from a pod that has run, but what the runtime lost it can't be given. */
-  #readmit(pod: Pod, neighbours: readonly Neighbour[]): Admission {
-    const problem = this.#preflight(pod, '')
+  /**
+   * Nothing is taken from a pod that has run, but what the runtime lost it can't be given. Where its record was lost
+   * its classes are resolved anew: it must not get another runtime handler than it asks for.
+   */
+  #readmit({ pod, neighbours, classes: before }: Candidate): Admission {
+    const resolved =
+      before === undefined ? resolveClasses(pod.spec, this.#classFacts()) : { kind: 'known' as const }
+    if (resolved.kind === 'refused')
+      return { kind: 'blocked', reason: 'FailedCreate', message: resolved.message }
+    const classes = resolved.kind === 'known' ? before : resolved.classes
+    const problem = this.#preflight(pod, classes?.runtimeHandler ?? '')
     if (problem?.kind === 'blocked') return problem
-    return admitPod(pod, neighbours, { maxPods: Infinity })
+    const admission = admitPod(pod, neighbours, { maxPods: Infinity })
+    return admission.kind === 'admitted' && resolved.kind === 'resolved'
+      ? { ...admission, classes: resolved.classes }
+      : admission
   }
 
   #preflight(pod: Pod, runtimeHandler: string) {

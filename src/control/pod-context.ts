@@ -44,6 +44,8 @@ export interface PodContext {
   onContainersStopped(): void
   /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
   claimPreStop(id: ContainerId): Promise<boolean>
+  /** Has on record that this container, which is about to be stopped, is to have a successor whatever its policy says. */
+  claimRestart(id: ContainerId): Promise<void>
   /** Has the cost of this restart on record before it is made. */
   charge(action: Extract<PodAction, { kind: 'start-container' }>): Promise<void>
   hold(key: string, hold: Hold): void

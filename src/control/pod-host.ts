@@ -3,7 +3,7 @@ import type { ContainerId, PodRef, PodUid } from '../pod/ids.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
-import type { HostVolume } from '../translate/mounts.ts'
+import type { HostVolume, NestedMount } from '../translate/mounts.ts'
 import type { ResolvConf } from '../translate/dns.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
 import type { SecurityFacts } from '../translate/security-context.ts'
@@ -52,6 +52,8 @@ export interface PodVolumes {
   measureEmptyDir(uid: PodUid, volume: string): Promise<number>
   /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out. */
   bindSubPath(mount: Omit<SubPathMount, 'rootDir'>): Promise<string>
+  /** Makes the place where something is mounted inside a folder of files. Throws PoddError where it can't be. */
+  makeMountPoint(mount: NestedMount): Promise<void>
   /** Writes the pod's hosts file and gives its path. */
   writeHostsFile(uid: PodUid, text: string): Promise<string>
   /** Writes the pod's resolv.conf and gives its path. */

@@ -1,4 +1,5 @@
 import type { PodFacts, ProbeVerdicts } from '../decide/pod-facts.ts'
+import { podAsAllocated } from '../decide/resize.ts'
 import type { BackoffLimits } from '../decide/restart-policy.ts'
 import { endingDeadlineMs } from '../decide/termination-order.ts'
 import { podManifestHash } from '../pod/hash.ts'
@@ -19,9 +20,11 @@ export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'event
 /** What a pass decides by. */
 export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
   const { host, objectsKnown, probes, limits, clock } = deps
-  const { pod, observed, fresh, holds, resizeRefusal } = state
+  const { observed, fresh, holds, resizeRefusal } = state
+  const pod = podAsAllocated(state.pod, state.record.allocated)
   return {
     ...state.restartFacts,
+    pod,
     probes,
     specHash: (container) => {
       const running = observed.containers.find(({ name }) => name === container.name)?.specHash
@@ -48,7 +51,7 @@ export function makePodContext(
   return {
     ...pass,
     ref,
-    pod: state.classedPod,
+    pod: state.allocatedPod,
     runtimeHandler,
     recursiveReadOnly: recursiveReadOnly(runtimeHandler),
     manifestHash: podManifestHash(manifest),
@@ -61,6 +64,12 @@ export function makePodContext(
     deadlineMs: ending === undefined ? undefined : endingDeadlineMs(ending, clock.wallMs()),
     charge: async (action) => {
       memory.charge(action)
+      await memory.save('required')
+    },
+    claimRestart: async (id) => {
+      const { restartRequested = [] } = memory.record
+      if (restartRequested.includes(id)) return
+      memory.change({ restartRequested: [...restartRequested, id] })
       await memory.save('required')
     },
     claimPreStop: (id) => memory.claimPreStop(id, state.observed),

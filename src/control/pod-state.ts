@@ -3,7 +3,7 @@ import { hasFinished } from '../decide/compute-pod-actions.ts'
 import type { Waiting } from '../decide/pod-action.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { Hold } from '../decide/pod-facts.ts'
-import { growsRequests, podAsApplied, selectResizes } from '../decide/resize.ts'
+import { podAsAllocated, podAsApplied } from '../decide/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../decide/resize.ts'
 import type { ContainerId, PodRef } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
@@ -74,14 +74,19 @@ export class PodState {
     return this.memory.record
   }
 
-  /** The pod with what its classes added when it was admitted. */
+  /** The pod as it was let in: without what it asks for more since. */
+  get allocatedPod(): Pod {
+    return podAsAllocated(this.classedPod, this.record.allocated)
+  }
+
+  /** The pod, as it asks to be, with what its classes added when it was admitted. */
   get classedPod(): Pod {
     return withClasses(this.pod, this.record.classes)
   }
 
   /** The pod with the resources that its running containers have by now. */
   get appliedPod(): Pod {
-    return podAsApplied({ ...this.restartFacts, pod: this.classedPod })
+    return podAsApplied({ ...this.restartFacts, pod: this.allocatedPod })
   }
 
   /** It is ending, and nothing of it will stay. */
@@ -105,9 +110,15 @@ export class PodState {
     return this.hasEnded && !this.observed.sandboxes.some((sandbox) => sandbox.ready)
   }
 
-  /** Whether it asks for more than its running containers have. */
+  /** Whether it has a part of what the host has: it was let in, and isn't through. */
+  get holdsResources(): boolean {
+    if (this.stage === 'stopped' || this.stage === 'gone') return false
+    return (this.stage !== 'waiting' || this.admission?.kind === 'admitted') && !this.isOver
+  }
+
+  /** Whether it asks for more than it was let in with. */
   get wantsToGrow(): boolean {
-    return this.stage === 'active' && selectResizes(this.restartFacts).some((one) => growsRequests(one))
+    return this.record.allocated !== undefined && this.record.ending === undefined
   }
 
   /** Why a running container isn't changed as its manifest was; undefined where none waits for that. */

@@ -216,9 +216,16 @@ export class PodSystem {
     return this.#prober.reports(uid)
   }
 
-  /** The pods of which something may still run. */
-  livePods(): readonly Pod[] {
+  /** The pods that aren't gone, as their manifests have them. */
+  allPods(): readonly Pod[] {
     return [...this.#desired.workers()].map((worker) => worker.state.pod)
+  }
+
+  /** The pods that hold resources, as they were let in. */
+  livePods(): readonly Pod[] {
+    return [...this.#desired.workers()].flatMap(({ state }) =>
+      state.holdsResources ? [state.allocatedPod] : [],
+    )
   }
 
   offerSnapshot(snapshot: SourceSnapshot): void {
@@ -332,7 +339,7 @@ export class PodSystem {
     if (problem === undefined && before !== undefined) void this.#learnFeatures()
     if (problem === undefined && !this.#listed) {
       this.#listed = true
-      this.#desired.reviewAdmission()
+      this.#desired.takeObserved()
       this.#reconcile()
     }
     if (before !== problem) for (const worker of this.#desired.workers()) worker.wake()

@@ -10,6 +10,7 @@ import type { PodAction, Waiting } from '../decide/pod-action.ts'
 import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../decide/pod-ending.ts'
 import type { EndRequest } from '../decide/pod-ending.ts'
 import { sandboxHold } from '../decide/pod-facts.ts'
+import { computeHeldBack } from '../decide/resize.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
 import { selectOpenRestarts } from '../decide/restart-request.ts'
 import type { PodRef, PodUid } from '../pod/ids.ts'
@@ -72,6 +73,8 @@ export class PodWorker {
   /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
   #remainsUntilMs: number | undefined
   readonly #volumeRefresh: VolumeRefresh
+  /** It is over, and its volumes and its cgroup are gone. */
+  #released = false
   /** It was looked at since this podd began. */
   #seen = false
 
@@ -122,6 +125,11 @@ export class PodWorker {
       this.#newsTimer ??= this.#deps.clock.startTimer(newsDelayMs, () => void this.#showNews())
   }
 
+  /** What a list of the runtime found of it; a look of its own tells more. */
+  takeObserved(observed: ObservedPod): void {
+    if (!this.#seen) this.#state.observed = observed
+  }
+
   /** The host has room for it, or not. */
   admit(admission: Admission): void {
     if (sameData(this.#state.admission, admission)) return
@@ -135,9 +143,10 @@ export class PodWorker {
     this.#loop.wake()
   }
 
-  /** Why the host has no room for what it asks for more; undefined where it has. */
+  /** Why the host has no room for what it asks for more; undefined where it has, which lets it in. */
   judgeResize(refusal: ResizeRefusal | undefined): void {
-    if (sameData(this.#state.resizeRefusal, refusal)) return
+    if (refusal === undefined) this.#state.memory.change({ allocated: undefined })
+    else if (sameData(this.#state.resizeRefusal, refusal)) return
     this.#state.resizeRefusal = refusal
     if (refusal !== undefined) this.#event('Warning', `Resize${refusal.reason}`, refusal.message)
     this.#loop.wake()
@@ -153,10 +162,15 @@ export class PodWorker {
     const isKnown = sameData({ source, path, manifest }, { ...input.place, manifest: input.manifest })
     if (isKnown && sameData(this.#state.pod, input.pod)) return
     const specChanged = !sameData(this.#state.pod.spec, input.pod.spec)
+    const allocated =
+      this.#state.admission?.kind === 'admitted'
+        ? computeHeldBack(this.#state.pod.spec, input.pod.spec, this.#state.record.allocated)
+        : undefined
+    if (allocated === undefined) this.#state.resizeRefusal = undefined
     // Labels and annotations may stand in files.
     this.#volumeRefresh.mark()
     this.#state.pod = input.pod
-    this.#state.memory.change({ ...input.place, manifest: input.manifest })
+    this.#state.memory.change({ ...input.place, manifest: input.manifest, allocated })
     if (specChanged) this.#clearBackoff()
     this.#loop.wake()
   }
@@ -252,8 +266,23 @@ export class PodWorker {
     if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
     this.#deps.onObserved(this)
     if (this.#state.record.ending !== undefined) return this.#endPass(signal)
-    if (!(await this.#mayRun())) return undefined
-    return this.#livePass(signal)
+    if (await this.#mayRun()) await this.#livePass(signal)
+    await this.#release()
+  }
+
+  /**
+   * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
+   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are made anew with its sandbox.
+   */
+  async #release(): Promise<void> {
+    if (!this.#state.isOver || this.#state.record.ending !== undefined) {
+      this.#released = false
+      return
+    }
+    if (this.#released || this.#state.record.startedAtMs === undefined) return
+    await this.#deps.host.volumes.teardown(this.ref.uid)
+    await this.#deps.host.cgroups.remove(this.ref.uid)
+    this.#released = true
   }
 
   async #observe(): Promise<void> {
@@ -289,8 +318,10 @@ export class PodWorker {
     this.#state.memory.rememberStartups(this.#state.observed, this.#deps.probes)
     const overdueMs = this.#state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
-    if (this.#state.observed.sandboxes.length > 0 && this.#deps.objectsKnown()) await this.#refreshVolumes()
+    const hasVolumes = this.#state.observed.sandboxes.length > 0 && !this.#state.isOver
+    if (hasVolumes && this.#deps.objectsKnown()) await this.#refreshVolumes()
     const plan = computePodActions(gatherPodFacts(this.#deps, this.#state))
+    if (plan.isLost === true) return this.#failLost()
     this.#tellOfBackoff(plan.waiting)
     if (plan.restartAll !== undefined) this.#state.memory.change({ restartAll: [...plan.restartAll] })
     this.#state.waiting = plan.waiting
@@ -341,6 +372,16 @@ export class PodWorker {
       const message = `Back-off restarting failed container ${container} in pod ${name}_${namespace}(${uid})`
       this.#deps.events.record({ pod: this.ref, container, type: 'Warning', reason: 'BackOff', message })
     }
+  }
+
+  async #failLost(): Promise<void> {
+    const { restartPolicy } = this.#state.pod.spec
+    const reason = 'SandboxLost'
+    const message = `The pod's sandbox is gone before its containers ran, and its restart policy ${restartPolicy} makes no new one`
+    this.#state.memory.change({ failed: { reason, message } })
+    this.#event('Warning', reason, message)
+    await this.#state.memory.save('required')
+    this.#loop.wake()
   }
 
   #exceedDeadline(): void {

@@ -12,6 +12,7 @@ import { CriEvents } from '../cri/cri-event-stream.ts'
 import { loadProto } from '../cri/load-proto.ts'
 import { pickRuntimeEvents } from '../cri/pick-runtime-events.ts'
 import { chooseCgroupDriver } from '../host/cgroups-layout.ts'
+import { askCgroupDriver } from '../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../host/cgroups-layout.ts'
 import type { HostInfo } from '../host/host-info.ts'
 import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
@@ -157,16 +158,13 @@ export class RuntimeAccess {
     throw new PoddError('RUNTIME_UNAVAILABLE', problem)
   }
 
-  /** The cgroup driver that the runtime itself uses, where it says (CRI RuntimeConfig, containerd 2.0 and later). */
+  /**
+   * The cgroup driver to use: the configured one, else the one that somebody else's runtime says it has. One that says
+   * nothing has to have the one that podd would choose. Throws what its calls throw.
+   */
   async askCgroupDriver(): Promise<CgroupDriver> {
-    if (this.#embedded !== undefined) return this.cgroupDriver()
-    try {
-      const { linux } = await this.client.runtime.runtimeConfig({})
-      if (linux !== null) return this.cgroupDriver(linux.cgroupDriver === 'SYSTEMD' ? 'systemd' : 'cgroupfs')
-    } catch {
-      // An older runtime: its driver has to be the one podd would choose, or the one that was configured.
-    }
-    return this.cgroupDriver()
+    if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto') return this.cgroupDriver()
+    return this.cgroupDriver(await askCgroupDriver(this.client.runtime))
   }
 
   /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */
@@ -183,26 +181,27 @@ export class RuntimeAccess {
   }
 
   /** Puts back the rules of the pods' network that a reload of the firewall has wiped. */
-  async #keepNetworkRules({ places }: EmbeddedContainerd, signal: AbortSignal): Promise<void> {
+  async #keepNetworkRules(embedded: EmbeddedContainerd, signal: AbortSignal): Promise<void> {
     const { clock, config, logger } = this.#options
-    const rules = new NetworkRules(places)
+    const rules = new NetworkRules(embedded.places)
     const listReady = async (): Promise<ReadonlySet<string>> => {
       const filter = { state: { state: 'SANDBOX_READY' as const } }
       const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
       return new Set(items.map(({ id }) => id))
     }
     while (!signal.aborted) {
+      // Before the check: a sandbox that is made during it has its rules only after it.
       this.#sandboxMade = new AbortController()
-      const until = AbortSignal.any([signal, this.#sandboxMade.signal])
-      await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
-      if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
-      if (signal.aborted) return
+      const { state } = embedded
       try {
-        if (await rules.check(listReady))
+        if (state.kind === 'running' && (await rules.check(state.running.podCidrs, listReady)))
           logger.warn({}, "somebody removed rules of the pods' network; they were put back")
       } catch (error) {
         if (!signal.aborted) logger.debug({ err: error }, "the rules of the pods' network cannot be read")
       }
+      const until = AbortSignal.any([signal, this.#sandboxMade.signal])
+      await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
+      if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
     }
   }
 

@@ -8,7 +8,7 @@ import { toContainerConfig } from '../translate/container-config.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../translate/etc-hosts.ts'
 import { podResolvConf } from './pod-resolver.ts'
 import { podHostname } from '../translate/hostname.ts'
-import { containerMounts } from '../translate/mounts.ts'
+import { containerMounts, selectNestedMounts } from '../translate/mounts.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../translate/security-context.ts'
 import type { ContainerView, PodView } from '../translate/spec-view.ts'
 import { computeSpecHash } from './config-hash.ts'
@@ -195,6 +195,18 @@ async function buildContainerConfig(
   const environment = await gatherEnvironment(host, resolved)
   const subPaths = await bindSubPaths(host, resolved, environment)
   const userRange = pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined
+  const mounts = containerMounts({
+    container: spec,
+    volumes,
+    subPaths,
+    recursiveReadOnly: ctx.recursiveReadOnly,
+    etcHostsPath,
+    resolvConfPath,
+    terminationLogPath,
+    selinux: host.selinux,
+    userRange,
+  })
+  for (const nested of selectNestedMounts(spec, volumes, mounts)) await host.volumes.makeMountPoint(nested)
   return toContainerConfig({
     pod,
     uid: ref.uid,
@@ -205,17 +217,7 @@ async function buildContainerConfig(
     imageRef: image.ref,
     imageUser,
     environment,
-    mounts: containerMounts({
-      container: spec,
-      volumes,
-      subPaths,
-      recursiveReadOnly: ctx.recursiveReadOnly,
-      etcHostsPath,
-      resolvConfPath,
-      terminationLogPath,
-      selinux: host.selinux,
-      userRange,
-    }),
+    mounts,
     resources: host.resources,
     security: host.security,
     userRange,

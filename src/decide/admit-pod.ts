@@ -10,6 +10,8 @@ export interface Neighbour {
   /** `namespace/name` */
   readonly key: string
   readonly pod: Pod
+  /** Nothing of it will run again: until its sandbox is stopped it holds its ports, and nothing else. */
+  readonly hasEnded?: boolean
 }
 
 export type Admission =
@@ -76,15 +78,16 @@ export function admitPod(pod: Pod, neighbours: readonly Neighbour[], limits: Hos
       return { kind: 'blocked', reason: 'Blocked', message }
     }
   }
-  if (neighbours.length >= limits.maxPods) {
-    const message = `Node didn't have enough resource: pods, requested: 1, used: ${neighbours.length}, capacity: ${limits.maxPods}`
+  const living = neighbours.filter(({ hasEnded }) => hasEnded !== true)
+  if (living.length >= limits.maxPods) {
+    const message = `Node didn't have enough resource: pods, requested: 1, used: ${living.length}, capacity: ${limits.maxPods}`
     return { kind: 'rejected', reason: 'OutOfpods', message }
   }
   const requested = podRequests(pod.spec, 'with-overhead')
   for (const [name, capacity] of capacities(requested, limits)) {
     const wanted = requested[name] ?? '0'
     if (compareQuantities(wanted, '0') <= 0) continue
-    const held = neighbours.map((other) => podRequests(other.pod.spec, 'with-overhead')[name] ?? '0')
+    const held = living.map((other) => podRequests(other.pod.spec, 'with-overhead')[name] ?? '0')
     const used = addQuantities('0', ...held)
     if (compareQuantities(addQuantities(used, wanted), capacity) <= 0) continue
     const count = name === 'cpu' ? quantityMilliValue : quantityValue

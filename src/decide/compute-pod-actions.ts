@@ -9,7 +9,7 @@ import { sandboxHold } from './pod-facts.ts'
 import { restartsAfterStop, shouldRestart } from './restart-policy.ts'
 import { computeRestartAll, currentView } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
-import { growsRequests, needsRestart, resizeHold, selectResizes } from './resize.ts'
+import { needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
 import { selectDeadContainers } from './select-dead-containers.ts'
@@ -93,7 +93,12 @@ function viewOf(
 /** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
 function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
   const toStart = containersOfNewSandbox(facts, attempt)
-  if (toStart.length === 0) return plan.stopWhatRuns('Completed')
+  if (toStart.length === 0) {
+    plan.stopWhatRuns('Completed')
+    // Nothing of it runs, nothing will, and it isn't through: the kubelet leaves such a pod Pending for ever.
+    plan.isLost = plan.actions.length === 0
+    return undefined
+  }
   const hold = holdOn(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
   if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
   // A sandbox that died still holds its address and ports until it is stopped.
@@ -177,15 +182,12 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
 function planResizes(facts: PodFacts, plan: Plan): void {
   const isStopped = (name: string): boolean =>
     plan.actions.some((action) => action.kind === 'stop-container' && action.container.name === name)
+  const { resizeRefusal } = facts
+  if (resizeRefusal !== undefined) plan.resize = { kind: 'pending', ...resizeRefusal }
   const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
   if (resizes.length === 0) return
-  const { resizeRefusal } = facts
-  if (resizeRefusal !== undefined && resizes.some((resize) => growsRequests(resize))) {
-    plan.resize = { kind: 'pending', ...resizeRefusal }
-    return
-  }
   const hold = holdOn(facts, resizeHold)
-  plan.resize = { kind: 'in-progress', error: hold?.waiting.message }
+  plan.resize ??= { kind: 'in-progress', error: hold?.waiting.message }
   if (hold !== undefined) return plan.wakeAt(hold.untilMs)
   const [restarts, inPlace] = [true, false].map((wanted) =>
     resizes.filter((resize) => needsRestart(resize) === wanted),
@@ -207,6 +209,7 @@ class Plan {
   readonly actions: PodAction[] = []
   resize: ResizeState | undefined
   restartAll: PodPlan['restartAll']
+  isLost = false
   readonly #facts: PodFacts
   readonly #waiting = new Map<string, Waiting>()
   #wakeAtMs: number | undefined
@@ -262,7 +265,8 @@ class Plan {
     // What is to be stopped is stopped together, before anything starts, as the kubelet's SyncPod has it.
     const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
     const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
-    const { resize, restartAll } = this
-    return { actions, wakeAtMs: this.#wakeAtMs, waiting: this.#waiting, restartAll, resize }
+    const { resize, restartAll, isLost } = this
+    const plan = { actions, wakeAtMs: this.#wakeAtMs, waiting: this.#waiting, restartAll, resize }
+    return isLost ? { ...plan, isLost } : plan
   }
 }

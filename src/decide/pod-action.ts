@@ -50,6 +50,8 @@ export interface PodPlan {
   readonly waiting: ReadonlyMap<string, Waiting>
   /** Set where all containers are restarted: those from before, to be recorded before anything is done. */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
+  /** Its sandbox is gone, nothing of it runs or will run again, and it isn't through: it has failed. */
+  readonly isLost?: boolean
   /** Where the pod's resize stands; undefined while all containers have what they shall have. */
   readonly resize?: ResizeState | undefined
 }

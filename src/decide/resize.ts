@@ -4,7 +4,7 @@ import type { ResourceList, ResourceLists } from '../pod/pod-resources.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import { compareQuantities } from '../pod/quantity.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
-import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { Pod, PodSpec } from '../pod/schema/pod-schema.ts'
 import { viewContainer } from './container-view.ts'
 
 /** The key under which a hold on the pod's resize stands; no container can be called so. */
@@ -47,12 +47,7 @@ export function appliedResources(
 
 /** The running containers whose resources aren't what the pod asks for, init containers that run once left out. */
 export function selectResizes(facts: Facts): readonly ContainerResize[] {
-  const { spec: podSpec } = facts.pod
-  const candidates = [
-    ...podSpec.initContainers.filter((spec) => isSidecar(podSpec, spec)),
-    ...podSpec.containers,
-  ]
-  return candidates.flatMap((spec) => {
+  return resizableContainers(facts.pod.spec).flatMap((spec) => {
     const { observed, history } = facts
     const view = viewContainer({ name: spec.name, observed, history: history[spec.name] })
     if (view.kind !== 'live' || view.container.state !== 'running') return []
@@ -83,11 +78,49 @@ export function needsRestart({ spec, from, to }: ContainerResize): boolean {
   )
 }
 
-/** Whether it asks for more of anything than it has: only then does the host need room for it. */
-export function growsRequests({ from, to }: ContainerResize): boolean {
+/** What containers have been let in with, by name, where their manifest asks for something else. */
+export type Allocations = NonNullable<PodRecord['allocated']>
+
+/**
+ * What containers go on with while it isn't known whether the host has room for what a new manifest asks for; undefined
+ * where it asks for no more than before, so that nobody has to be asked.
+ * @param open what was held back of earlier manifests
+ */
+export function computeHeldBack(
+  before: PodSpec,
+  after: PodSpec,
+  open: Allocations = {},
+): Allocations | undefined {
+  const had = new Map(
+    resizableContainers(before).map(({ name, resources }) => [
+      name,
+      open[name] ?? resizableResources(resources),
+    ]),
+  )
+  const changes = resizableContainers(after).flatMap(({ name, resources }) => {
+    const from = had.get(name)
+    const to = resizableResources(resources)
+    return from === undefined || changedResources(from, to).length === 0 ? [] : [{ name, from, to }]
+  })
+  if (!changes.some((change) => growsRequests(change))) return undefined
+  return Object.fromEntries(changes.map(({ name, from }) => [name, from]))
+}
+
+/** The pod as it was let in: with what its containers have while its manifest asks for more. */
+export function podAsAllocated(pod: Pod, allocated: Allocations | undefined): Pod {
+  return allocated === undefined ? pod : withResources(pod, new Map(Object.entries(allocated)))
+}
+
+/** Whether it asks for more of anything than before: only then does the host need room for it. */
+function growsRequests({ from, to }: { readonly from: ResourceLists; readonly to: ResourceLists }): boolean {
   return resizableNames.some(
     (name) => compareQuantities(to.requests[name] ?? '0', from.requests[name] ?? '0') > 0,
   )
+}
+
+/** Those whose cpu and memory may change in place. */
+function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
+  return [...spec.initContainers.filter((container) => isSidecar(spec, container)), ...spec.containers]
 }
 
 /** Whether its memory limit goes down, or comes into being. */
@@ -111,18 +144,24 @@ export function withResizable(all: ResourceLists, from: ResourceLists): Resource
 /** The pod with the resources that its running containers have now. */
 export function podAsApplied(facts: Facts): Pod {
   const resizes = new Map(selectResizes(facts).map((resize) => [resize.spec.name, resize.from]))
-  if (resizes.size === 0) return facts.pod
-  const asApplied = (spec: ContainerSpec): ContainerSpec => {
-    const from = resizes.get(spec.name)
-    return from === undefined ? spec : { ...spec, resources: withResizable(spec.resources, from) }
+  return resizes.size === 0 ? facts.pod : withResources(facts.pod, resizes)
+}
+
+/** The pod with other cpu and memory for the containers named. */
+function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
+  const changed = (container: ContainerSpec): ContainerSpec => {
+    const resources = own.get(container.name)
+    return resources === undefined
+      ? container
+      : { ...container, resources: withResizable(container.resources, resources) }
   }
-  const { spec } = facts.pod
+  const { spec } = pod
   return {
-    ...facts.pod,
+    ...pod,
     spec: {
       ...spec,
-      initContainers: spec.initContainers.map((container) => asApplied(container)),
-      containers: spec.containers.map((container) => asApplied(container)),
+      initContainers: spec.initContainers.map((container) => changed(container)),
+      containers: spec.containers.map((container) => changed(container)),
     },
   }
 }

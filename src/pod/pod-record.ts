@@ -77,9 +77,14 @@ export interface PodRecord {
   readonly conditions: Readonly<Record<string, ConditionRecord>>
   readonly containers: Readonly<Record<string, ContainerHistory>>
   readonly ending?: PodEnding | undefined
+  /**
+   * The cpu and memory that containers, by name, go on with: their manifest asks for more, and that was not let in yet
+   * (the kubelet's allocated_pods_state, 1.36). Absent where they have all that the manifest says.
+   */
+  readonly allocated?: Readonly<Record<string, ResourceLists>> | undefined
   /** Containers whose preStop hook has been begun: it is run once, whatever happens to podd. */
   readonly preStopBegun?: readonly ContainerId[] | undefined
-  /** Containers that somebody asked to be restarted and that have no successor yet. */
+  /** Containers that somebody asked to be restarted, or that were stopped to be changed, and that have no successor yet. */
   readonly restartRequested?: readonly ContainerId[] | undefined
   /** Containers from before a restart of all that have no successor yet. */
   readonly restartAll?: readonly ContainerId[] | undefined

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { PoddError } from '../base/errors.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { ContainerView, VolumeMountView } from './spec-view.ts'
@@ -15,6 +16,15 @@ export interface HostVolume {
   readonly readOnly?: boolean
   /** podd writes its files, so that no container may. */
   readonly files?: boolean
+}
+
+/** Something that is mounted inside a folder of podd's files. */
+export interface NestedMount {
+  readonly folder: string
+  /** Inside the folder. */
+  readonly path: string
+  /** What is mounted there; undefined: an image, which is a folder. */
+  readonly source: string | undefined
 }
 
 const propagations = {
@@ -81,6 +91,37 @@ export function containerMounts(input: {
   return mapped === undefined ? all : all.map((mount) => withMappings(mount, mapped))
 }
 
+/**
+ * What of a container's mounts lies inside a folder of podd's files, which the container gets read-only: the runtime
+ * could not make the place that it is mounted at.
+ */
+export function selectNestedMounts(
+  container: Pick<ContainerView, 'volumeMounts'>,
+  volumes: ReadonlyMap<string, HostVolume>,
+  mounts: readonly cri.MountInput[],
+): readonly NestedMount[] {
+  const folders = new Map(
+    container.volumeMounts.flatMap(({ name, mountPath, subPath = '', subPathExpr = '' }) => {
+      const volume = volumes.get(name)
+      return volume?.files === true && subPath === '' && subPathExpr === ''
+        ? [[normalize(absolute(mountPath)), volume.hostPath] as const]
+        : []
+    }),
+  )
+  if (folders.size === 0) return []
+  const places = mounts.map(({ containerPath = '' }) => normalize(containerPath))
+  const contains = (outer: string, inner: string): boolean => outer !== inner && inner.startsWith(`${outer}/`)
+  return mounts.flatMap(({ hostPath, image }, index) => {
+    const place = places[index] ?? ''
+    // The innermost of those around it.
+    const [around] = places.filter((outer) => contains(outer, place)).toSorted((a, b) => b.length - a.length)
+    const folder = around === undefined ? undefined : folders.get(around)
+    if (around === undefined || folder === undefined) return []
+    const source = image === undefined || image === null ? (hostPath ?? '') : undefined
+    return [{ folder, path: place.slice(around.length + 1), source }]
+  })
+}
+
 /** The runtime maps an image's files itself. */
 function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
   return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
@@ -121,4 +162,8 @@ function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe:
 
 function absolute(path: string): string {
   return path.startsWith('/') ? path : `/${path}`
+}
+
+function normalize(path: string): string {
+  return posix.normalize(path).replace(/(?<=.)\/$/, '')
 }

@@ -40,8 +40,10 @@ export async function writeVolumeFiles(
   checkPaths(files)
   const current = await currentFolder(folder)
   await removeStale(folder, current, options.nowMs)
-  if (current !== undefined && (await holdsExactly(`${folder}/${current}`, files, options.group)))
-    return false
+  if (current !== undefined && (await holdsExactly(`${folder}/${current}`, files, options.group))) {
+    // A call that was interrupted may have come no further than the swap (kubernetes/kubernetes#121472).
+    return showFiles(folder, files)
+  }
   const fresh = `..${stampOf(options.nowMs)}.${newUuid().slice(0, 8)}`
   try {
     await writeFiles(`${folder}/${fresh}`, files, options.group)
@@ -178,12 +180,17 @@ async function swapLink(folder: string, target: string): Promise<void> {
   await rename(temporary, `${folder}/${dataLink}`)
 }
 
-/** The links through `..data`: new ones first, then those to what is gone go. */
-async function showFiles(folder: string, files: VolumeFiles): Promise<void> {
+/** The links through `..data`: new ones first, then those to what is gone go. Whether any came or went. */
+async function showFiles(folder: string, files: VolumeFiles): Promise<boolean> {
   const wanted = new Set([...files.keys()].map((path) => path.split('/')[0] ?? path))
-  const shown = new Set((await readdir(folder)).filter((name) => !name.startsWith('..')))
-  for (const name of wanted) if (!shown.has(name)) await symlink(`${dataLink}/${name}`, `${folder}/${name}`)
-  for (const name of shown) {
-    if (!wanted.has(name)) await rm(`${folder}/${name}`, { recursive: true, force: true })
-  }
+  const entries = await readdir(folder, { withFileTypes: true })
+  const shown = new Set(entries.map(({ name }) => name))
+  const missing = [...wanted].filter((name) => !shown.has(name))
+  // What is no link is a place where something else is mounted.
+  const stale = entries
+    .filter((entry) => entry.isSymbolicLink() && !entry.name.startsWith('..') && !wanted.has(entry.name))
+    .map(({ name }) => name)
+  for (const name of missing) await symlink(`${dataLink}/${name}`, `${folder}/${name}`)
+  for (const name of stale) await rm(`${folder}/${name}`, { recursive: true, force: true })
+  return missing.length + stale.length > 0
 }

@@ -3,7 +3,7 @@ import { quantityValue } from '../pod/quantity.ts'
 import { ensureTmpfs } from './ensure-tmpfs.ts'
 import { applyFsGroup } from './fs-group.ts'
 import { volumeFolder } from './pod-folder.ts'
-import { onceForPod } from './ready-mark.ts'
+import { forgetReady, onceForPod } from './ready-mark.ts'
 import { VolumeError } from './volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
 
@@ -23,7 +23,9 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   await mkdir(folder, { recursive: true, mode: 0o750 })
   if (medium === 'Memory') {
     const limitBytes = sizeLimit === undefined ? 0 : quantityValue(sizeLimit)
-    await ensureTmpfs(folder, limitBytes > 0 ? Math.min(limitBytes, memoryBytes) : memoryBytes)
+    const sizeBytes = limitBytes > 0 ? Math.min(limitBytes, memoryBytes) : memoryBytes
+    // The mark outlives a reboot, and the tmpfs that it speaks of doesn't.
+    await ensureTmpfs(folder, sizeBytes, () => forgetReady(context, volume.name))
   }
   await onceForPod(context, volume.name, async () => {
     // Whatever the umask says.

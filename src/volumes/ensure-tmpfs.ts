@@ -1,6 +1,15 @@
 import { isMounted, mountTmpfs } from '../host/mounts.ts'
 
-/** Has a tmpfs of at most that size mounted on a folder; one that is mounted there stays. */
-export async function ensureTmpfs(folder: string, sizeBytes: number): Promise<void> {
-  if (!(await isMounted(folder))) await mountTmpfs(folder, sizeBytes)
+/**
+ * Has a tmpfs of at most that size mounted on a folder; one that is mounted there stays. `onMissing` is called
+ * before a new one is mounted: none was yet, or a reboot took it away.
+ */
+export async function ensureTmpfs(
+  folder: string,
+  sizeBytes: number,
+  onMissing?: () => Promise<void>,
+): Promise<void> {
+  if (await isMounted(folder)) return
+  await onMissing?.()
+  await mountTmpfs(folder, sizeBytes)
 }

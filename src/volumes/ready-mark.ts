@@ -1,4 +1,5 @@
-import { access, mkdir, writeFile } from 'node:fs/promises'
+import { access, mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { PodUid } from '../pod/ids.ts'
 import { podFolder } from './pod-folder.ts'
 
@@ -11,12 +12,19 @@ export async function onceForPod(
   volume: string,
   act: () => Promise<void>,
 ): Promise<void> {
-  const folder = `${podFolder(rootDir, uid)}/ready`
-  const mark = `${folder}/${volume}`
+  const mark = markPath(rootDir, uid, volume)
   if (await isThere(mark)) return
   await act()
-  await mkdir(folder, { recursive: true, mode: 0o750 })
+  await mkdir(dirname(mark), { recursive: true, mode: 0o750 })
   await writeFile(mark, '')
+}
+
+/** Has it done again: what it was done to is gone. */
+export async function forgetReady(
+  { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
+  volume: string,
+): Promise<void> {
+  await rm(markPath(rootDir, uid, volume), { force: true })
 }
 
 /** Whether it was done. */
@@ -24,7 +32,11 @@ export function isReady(
   { rootDir, uid }: { readonly rootDir: string; readonly uid: PodUid },
   volume: string,
 ): Promise<boolean> {
-  return isThere(`${podFolder(rootDir, uid)}/ready/${volume}`)
+  return isThere(markPath(rootDir, uid, volume))
+}
+
+function markPath(rootDir: string, uid: PodUid, volume: string): string {
+  return `${podFolder(rootDir, uid)}/ready/${volume}`
 }
 
 async function isThere(path: string): Promise<boolean> {

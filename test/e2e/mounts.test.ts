@@ -393,4 +393,34 @@ describePodd('mounts', {}, (rig) => {
     expect(answer.join(',')).toMatch(wanted)
     rig().removeManifest('imaged')
   })
+
+  it('may be mounted inside a folder of files, which follows its object all the same', async () => {
+    rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))
+    rig().drop(
+      'nested',
+      shellPod(
+        'nested',
+        rig().shared,
+        'echo x >/cfg/cache/deep/file; say $(cat /cfg/a.conf /cfg/own.conf) $(ls /cfg /cfg/cache/deep); say up; until grep -q three /cfg/a.conf; do sleep 0.2; done; say $(cat /cfg/a.conf /cfg/own.conf /cfg/cache/deep/file); stay',
+        {
+          volumes: [
+            { name: 'files', configMap: { name: 'settings' } },
+            { name: 'cache', emptyDir: {} },
+          ],
+          mounts: [
+            { name: 'cache', mountPath: '/cfg/cache/deep/' },
+            { name: 'files', mountPath: '/cfg/' },
+            { name: 'files', mountPath: '/cfg/own.conf', subPath: 'b.conf' },
+          ],
+        },
+      ),
+    )
+    expect(await saidBy(rig(), 'nested')).toEqual([
+      'onetwo /cfg: a.conf b.conf cache own.conf /cfg/cache/deep: file',
+    ])
+    rig().drop('settings', settings({ 'a.conf': 'three', 'b.conf': 'four' }))
+    await rig().untilLine('nested', /threetwox$/u)
+    rig().removeManifest('nested')
+    await rig().untilGone('nested')
+  })
 })

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createHookRunner } from '../../../src/control/lifecycle-hooks.ts'
 import { ObjectStore } from '../../../src/control/object-store.ts'
+import type { AdmissionRules } from '../../../src/control/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
 import type { PodHost } from '../../../src/control/pod-host.ts'
@@ -66,6 +67,7 @@ export class MemoryRecords {
 export interface PodRigOptions {
   readonly sources?: readonly SourceName[]
   readonly maxPods?: number
+  readonly admission?: AdmissionRules
   readonly maxContainerRestartPeriodMs?: number
   readonly serializeImagePulls?: boolean
 }
@@ -89,6 +91,8 @@ export class PodRig {
   readonly logged = new Map<string, number | undefined>()
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
+  /** Those whose volumes were taken down. */
+  readonly tornDown: PodUid[] = []
   readonly #options: PodRigOptions
   #documents = new Map<SourceName, PodDocument[]>()
   #system: PodSystem | undefined
@@ -246,6 +250,7 @@ export class PodRig {
       sources: this.#sources(),
       runtimeName: () => 'containerd',
       maxPods,
+      ...(this.#options.admission === undefined ? {} : { admission: this.#options.admission }),
       syncFrequencyMs: 60_000,
       podNameSuffix: '',
       maxContainerRestartPeriodMs,
@@ -269,6 +274,7 @@ export class PodRig {
         },
         readFile: async () => undefined,
         measureEmptyDir: async () => 0,
+        makeMountPoint: async () => {},
         bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
         writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
         writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
@@ -277,7 +283,7 @@ export class PodRig {
         readTerminationLog: async () => '',
         removeTerminationLog: async () => {},
         userRange: () => ({ firstId: 65_536, length: 65_536 }),
-        teardown: async () => {},
+        teardown: async (uid) => void this.tornDown.push(uid),
       },
       logs: {
         directory: folder,

@@ -105,9 +105,21 @@ describe('the files of a volume', () => {
       `cd ${folder} && mkdir ..half && echo x >..half/a && ln -s ..half ..data_tmp && rm a`,
     ])
     nowMs += 100_000_000_000
-    await write({ a: '1' })
+    expect(await write({ a: '1' })).toBe(true)
+    expect(await shown()).toEqual(['a'])
     await write({ a: '2' })
     expect(await shown()).toEqual(['a'])
     expect((await readdir(folder)).filter((name) => name === '..half' || name === '..data_tmp')).toEqual([])
+  })
+
+  it('are all shown, and no others, where a podd was killed right after the swap', async () => {
+    await write({ a: '1', b: '1' })
+    execFileSync('sh', ['-c', `cd ${folder} && rm a && ln -s ..data/gone gone`])
+    expect(await write({ a: '1', b: '1' })).toBe(true)
+    expect(await shown()).toEqual(['a', 'b'])
+    expect(await readFile(`${folder}/a`, 'utf8')).toBe('1')
+    const { mtimeMs } = await stat(folder)
+    expect(await write({ a: '1', b: '1' })).toBe(false)
+    expect((await stat(folder)).mtimeMs).toBe(mtimeMs)
   })
 })

@@ -83,6 +83,28 @@ describe('emptyDir', () => {
     },
   )
 
+  it.skipIf(rootOnly)('belongs to the pod’s group again on the new tmpfs after a reboot', async () => {
+    const fsGroup = { gid: 2000, changePolicy: 'Always' } as const
+    const again = async (sizeBytes = memoryBytes): Promise<readonly number[]> => {
+      const context = volumeContext({ uid, rootDir, memoryBytes: sizeBytes, fsGroup })
+      const ready = await prepareVolumes([emptyDir('fast', 'Memory')], context)
+      const { gid, mode } = await stat(ready.get('fast')?.hostPath ?? 'missing')
+      return [gid, mode & 0o7777]
+    }
+    expect(await again()).toEqual([2000, 0o2777])
+    const path = `${rootDir}/pods/${uid}/volumes/kubernetes.io~empty-dir/fast`
+    // What a container changes stays.
+    await chmod(path, 0o700)
+    expect(await again()).toEqual([2000, 0o700])
+    await unmount(path)
+    expect(await again()).toEqual([2000, 0o2777])
+    // As if podd was killed right after the mount.
+    await unmount(path)
+    await expect(again(Number.NaN)).rejects.toThrow('mount')
+    await mountTmpfs(path, memoryBytes)
+    expect(await again()).toEqual([2000, 0o2777])
+  })
+
   it.each([
     ['6.2.16-20-pve', false],
     ['6.3.0', true],

@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
 import { diffPod } from '../../../src/decide/diff-pod.ts'
 import type { PodFacts } from '../../../src/decide/pod-facts.ts'
-import { podAsApplied, resizeHold, selectResizes } from '../../../src/decide/resize.ts'
+import {
+  computeHeldBack,
+  podAsAllocated,
+  podAsApplied,
+  resizeHold,
+  selectResizes,
+} from '../../../src/decide/resize.ts'
 import { deriveStatus } from '../../../src/decide/derive-status.ts'
 import type { ObservedContainer, ObservedPod } from '../../../src/pod/observed.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
@@ -269,16 +275,14 @@ describe('a pod whose containers have other resources than it asks for', () => {
     })
   })
 
-  it('waits for room when it grows, and needs none to shrink', () => {
+  it('says that it waits for room, whatever runs meanwhile', () => {
     const resizeRefusal = { reason: 'Deferred', message: 'no room' } as const
-    const growing = facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { resizeRefusal })
-    expect(computePodActions(growing)).toMatchObject({
-      actions: [],
-      resize: { kind: 'pending', reason: 'Deferred', message: 'no room' },
-    })
-    expect(
-      inShort(facts(pod([container('a', '50m/-')]), [running('a', '100m/-')], { resizeRefusal })),
-    ).toEqual(['resize a'])
+    const pending = { kind: 'pending', reason: 'Deferred', message: 'no room' }
+    const asLetIn = facts(pod([container('a', '100m/-')]), [running('a', '100m/-')], { resizeRefusal })
+    expect(computePodActions(asLetIn)).toMatchObject({ actions: [], resize: pending })
+    const shrinking = facts(pod([container('a', '50m/-')]), [running('a', '100m/-')], { resizeRefusal })
+    expect(inShort(shrinking)).toEqual(['resize a'])
+    expect(computePodActions(shrinking).resize).toEqual(pending)
   })
 
   it('counts with what its containers have', () => {
@@ -293,6 +297,41 @@ describe('a pod whose containers have other resources than it asks for', () => {
     ])
     const settled = facts(two('200m/100Mi', '100m/100Mi'), [])
     expect(podAsApplied(settled)).toBe(settled.pod)
+  })
+})
+
+describe('what is held back until there is room', () => {
+  const spec = (cpu: string, other = '100m/-') => pod([container('a', cpu), container('b', other)]).spec
+  const requests = (cpu: string) => ({ limits: {}, requests: { cpu } })
+
+  it('is what containers had, of those that change, where one asks for more', () => {
+    expect(computeHeldBack(spec('100m/-'), spec('200m/-', '50m/-'))).toEqual({
+      a: requests('100m'),
+      b: requests('100m'),
+    })
+    expect(computeHeldBack(spec('100m/-'), spec('200m/-'))).toEqual({ a: requests('100m') })
+  })
+
+  it('is nothing where none asks for more than before', () => {
+    expect(computeHeldBack(spec('100m/-'), spec('100m/-'))).toBeUndefined()
+    expect(computeHeldBack(spec('100m/-'), spec('50m/-'))).toBeUndefined()
+  })
+
+  it('stays what it was when the manifest changes again, and ends when it goes back', () => {
+    const open = { a: requests('100m') }
+    expect(computeHeldBack(spec('200m/-'), spec('300m/-'), open)).toEqual(open)
+    expect(computeHeldBack(spec('200m/-'), spec('100m/-'), open)).toBeUndefined()
+    expect(computeHeldBack(spec('200m/-'), spec('50m/-'), open)).toBeUndefined()
+  })
+
+  it('makes the pod one with what its containers had', () => {
+    const asked = pod([container('a', '200m/-'), container('b', '100m/-')])
+    const allocated = podAsAllocated(asked, { a: requests('100m') })
+    expect(allocated.spec.containers.map(({ resources }) => resources.requests)).toEqual([
+      { cpu: '100m' },
+      { cpu: '100m' },
+    ])
+    expect(podAsAllocated(asked, undefined)).toBe(asked)
   })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { containerMounts } from '../../../src/translate/mounts.ts'
+import { containerMounts, selectNestedMounts } from '../../../src/translate/mounts.ts'
 import { appOf, testPod } from './pods.ts'
 
 const volumes = new Map([
@@ -70,5 +70,51 @@ describe('containerMounts', () => {
     expect(() => mountsOf({ volumeMounts: [{ name: 'none', mountPath: '/x' }] })).toThrow(
       'volume none was not prepared',
     )
+  })
+})
+
+describe('selectNestedMounts', () => {
+  const volumes = new Map([
+    ['files', { hostPath: '/pods/files', selinuxRelabel: true, files: true }],
+    ['more', { hostPath: '/pods/more', selinuxRelabel: true, files: true }],
+    ['data', { hostPath: '/pods/data', selinuxRelabel: true }],
+  ])
+  const nested = (...mounts: readonly (readonly [string, string, string?])[]) =>
+    selectNestedMounts(
+      {
+        volumeMounts: mounts.map(([name, mountPath, subPath = '']) => ({
+          name,
+          mountPath,
+          subPath,
+          readOnly: false,
+        })),
+      },
+      volumes,
+      mounts.map(([name, mountPath, subPath]) => ({
+        containerPath: mountPath,
+        hostPath: subPath === undefined ? `/pods/${name}` : `/pods/sub/${subPath}`,
+      })),
+    ).map(({ folder, path, source }) => `${folder} ${path} ${source}`)
+
+  it('gives what lies inside a folder of files, however the paths are written', () => {
+    expect(nested(['data', '/cfg/cache/'], ['files', '/cfg/'])).toEqual(['/pods/files cache /pods/data'])
+    expect(nested(['files', '/cfg'], ['data', '/cfg//a/./b'])).toEqual(['/pods/files a/b /pods/data'])
+    expect(nested(['files', '/cfg'], ['more', '/cfg/x', 'key'])).toEqual(['/pods/files x /pods/sub/key'])
+  })
+
+  it('gives each the innermost folder that it lies in', () => {
+    expect(nested(['files', '/cfg'], ['more', '/cfg/more'], ['data', '/cfg/more/data'])).toEqual([
+      '/pods/files more /pods/more',
+      '/pods/more data /pods/data',
+    ])
+    expect(nested(['files', '/cfg'], ['data', '/cfg/data'], ['more', '/cfg/data/more'])).toEqual([
+      '/pods/files data /pods/data',
+    ])
+  })
+
+  it('leaves alone what lies beside one, or in a folder that can be written', () => {
+    expect(nested(['files', '/cfg'], ['data', '/cfg2'], ['more', '/'])).toEqual([])
+    expect(nested(['files', '/cfg', 'key'], ['data', '/cfg/x'])).toEqual([])
+    expect(nested(['data', '/data'], ['files', '/data/files'])).toEqual([])
   })
 })

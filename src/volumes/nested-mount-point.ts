@@ -1,0 +1,26 @@
+import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { errorCode, errorMessage } from '../base/errors.ts'
+import type { NestedMount } from '../translate/mounts.ts'
+import { VolumeError } from './volume-error.ts'
+
+/**
+ * Makes the place in a folder of podd's files where something else is to be mounted: the runtime can't, for containers
+ * get such a folder read-only (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows folders
+ * only).
+ * @throws VolumeError VOLUME_SETUP
+ */
+export async function makeNestedMountPoint({ folder, path, source }: NestedMount): Promise<void> {
+  const target = join(folder, path)
+  try {
+    if (source === undefined || (await stat(source)).isDirectory()) {
+      await mkdir(target, { recursive: true, mode: 0o755 })
+      return
+    }
+    await mkdir(dirname(target), { recursive: true, mode: 0o755 })
+    await writeFile(target, '', { flag: 'wx', mode: 0o644 })
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return
+    throw new VolumeError('VOLUME_SETUP', `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`, error)
+  }
+}
