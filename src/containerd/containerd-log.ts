@@ -1,17 +1,25 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
-import { copyFile, truncate } from 'node:fs/promises'
+import { copyFile, rm, truncate } from 'node:fs/promises'
 
 /** containerd's log is cut when it has grown beyond this; one older part is kept. */
 const maxLogBytes = 5 * 1024 * 1024
 
 /**
  * Keeps the log bounded. containerd appends, so the file can be copied away and emptied under it; a
- * line written in between is lost.
+ * line written in between is lost. Where the copy fails, as on a full disk, the log is emptied all the
+ * same, and the error thrown then.
  */
 export async function boundContainerdLog(logPath: string): Promise<void> {
   if (sizeOf(logPath) <= maxLogBytes) return
-  await copyFile(logPath, `${logPath}.1`)
-  await truncate(logPath)
+  const olderPath = `${logPath}.1`
+  try {
+    await copyFile(logPath, olderPath)
+  } catch (error) {
+    await rm(olderPath, { force: true }).catch(() => undefined)
+    throw error
+  } finally {
+    await truncate(logPath)
+  }
 }
 
 /** Size of the log now; what is written later can then be read by `readLogFrom`. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { isAlive } from '../host/processes.ts'
 import type { HostProcess } from '../host/processes.ts'
 import { criAnswers, hasImage } from './containerd-client.ts'
 import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
@@ -19,7 +20,7 @@ import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 import { removeTornCniResults } from './cni-results.ts'
 import { findPrograms } from './find-programs.ts'
 import type { ProgramOptions } from './find-programs.ts'
-import { ensureForwardRules } from './forward-rules.ts'
+import { ensureForwardRules, selectFirewalls } from './forward-rules.ts'
 import { importImageFile, importPinnedImage } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
@@ -113,11 +114,12 @@ export class EmbeddedContainerd {
   async start(signal?: AbortSignal): Promise<RunningContainerd> {
     const { places } = this
     const programs = await findPrograms(this.#options)
-    const { podCidrs, snapshotter, configChanged } = await writeContainerdFiles(
+    const { network, snapshotter, configChanged } = await writeContainerdFiles(
       places,
       programs,
       this.#options,
     )
+    if (network.awaited !== undefined) this.#tellAwaited(network.subnets, network.awaited)
     const adopted = await this.#adopt(configChanged)
     if (adopted === undefined) await removeTornCniResults(places.networkName)
     const process = adopted ?? (await this.#launch(programs.containerdPath, signal))
@@ -129,13 +131,13 @@ export class EmbeddedContainerd {
       snapshotter,
     }
     await this.#ensureSandboxImage(importTarget)
-    await this.#openFirewall()
+    await this.#openFirewall(network.subnets)
     const running: RunningContainerd = {
       pid: process.pid,
       version: programs.version,
       socketPath: places.socketPath,
       adopted: adopted !== undefined,
-      podCidrs,
+      podCidrs: network.subnets,
       importTarget,
     }
     this.#options.logger.info(
@@ -154,14 +156,21 @@ export class EmbeddedContainerd {
     const { clock, logger } = this.#options
     let retryMs = firstRetryMs
     let reported = ''
+    const pause = async (message: string): Promise<void> => {
+      this.#setState({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
+      await clock.sleep(retryMs, signal).catch(() => undefined)
+      retryMs = Math.min(retryMs * 2, longestRetryMs)
+    }
     while (!signal.aborted) {
       if (this.#state.kind === 'running') {
         const since = clock.monotonicMs()
         this.#reapLeaks(this.#state.running.importTarget.ctrPath, signal)
         await this.#waitUntilGone(signal)
         if (signal.aborted) return
-        if (clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
         logger.warn({}, 'containerd has died, starting it again')
+        if (clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
+        else await pause('containerd has died')
+        if (signal.aborted) return
       }
       try {
         await this.start(signal)
@@ -171,9 +180,7 @@ export class EmbeddedContainerd {
         const message = errorMessage(error)
         if (message !== reported) logger.error({ err: error }, 'containerd does not start, trying again')
         reported = message
-        this.#setState({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
-        await clock.sleep(retryMs, signal).catch(() => undefined)
-        retryMs = Math.min(retryMs * 2, longestRetryMs)
+        await pause(message)
       }
     }
   }
@@ -209,7 +216,7 @@ export class EmbeddedContainerd {
     const found = findContainerd(this.places)
     if (found === undefined) return undefined
     const { clock, logger } = this.#options
-    if (!configChanged && (await criAnswers(this.places.socketPath, clock, adoptTimeoutMs))) return found
+    if (!configChanged && (await this.#answersSoon(found))) return found
     logger.warn(
       { id: String(found.pid), reason: configChanged ? 'its config has changed' : 'it does not answer' },
       'restarting containerd',
@@ -221,7 +228,7 @@ export class EmbeddedContainerd {
   async #launch(containerdPath: string, signal?: AbortSignal): Promise<HostProcess> {
     const { places } = this
     const { clock } = this.#options
-    await boundContainerdLog(places.logPath)
+    await this.#boundLog()
     const logOffset = sizeOf(places.logPath)
     await launchContainerd(containerdPath, places, this.#mode)
     const startedMs = clock.monotonicMs()
@@ -244,6 +251,17 @@ export class EmbeddedContainerd {
           ? `See all it said with: journalctl -u ${places.unitName}`
           : `Its log is ${places.logPath}; \`podd doctor\` checks what it needs.`,
     })
+  }
+
+  /** systemd may have started it a moment ago: it gets its time while it lives. */
+  async #answersSoon(process: HostProcess): Promise<boolean> {
+    const { clock } = this.#options
+    const startedMs = clock.monotonicMs()
+    while (clock.monotonicMs() - startedMs < adoptTimeoutMs && isAlive(process)) {
+      if (await this.#answers()) return true
+      await clock.sleep(20)
+    }
+    return false
   }
 
   /** grpc-js waits a second after a refused connection, so the socket is tried first. */
@@ -270,17 +288,26 @@ export class EmbeddedContainerd {
   }
 
   /** Without these rules pods may still work, so a failure is only said. */
-  async #openFirewall(): Promise<void> {
-    try {
-      await ensureForwardRules(this.places)
-    } catch (error) {
-      this.#options.logger.warn({ err: error }, 'cannot let the traffic of pods through the firewall')
+  async #openFirewall(podCidrs: readonly string[]): Promise<void> {
+    for (const firewall of selectFirewalls(podCidrs)) {
+      try {
+        await ensureForwardRules(this.places, firewall)
+      } catch (error) {
+        this.#options.logger.warn({ err: error }, 'cannot let the traffic of pods through the firewall')
+      }
     }
+  }
+
+  #tellAwaited(subnets: readonly string[], awaited: readonly string[]): void {
+    this.#options.logger.warn(
+      { reason: `${awaited.join(',')} waits, ${subnets.join(',')} stays` },
+      'pods are on the old pod network: another podCIDR takes effect when podd starts with none on it, after a reboot at the latest',
+    )
   }
 
   /** Resolves when the process behind the socket has gone, or the signal is aborted. */
   async #waitUntilGone(signal: AbortSignal): Promise<void> {
-    const { clock, logger } = this.#options
+    const { clock } = this.#options
     let logCheckedMs = clock.monotonicMs()
     while (!signal.aborted) {
       // containerd itself closes a silent connection after two minutes: then it is asked again.
@@ -288,12 +315,18 @@ export class EmbeddedContainerd {
       if (signal.aborted || findContainerd(this.places) === undefined) return
       if (clock.monotonicMs() - logCheckedMs > logCheckMs) {
         logCheckedMs = clock.monotonicMs()
-        await boundContainerdLog(this.places.logPath).catch((error: unknown) =>
-          logger.warn({ err: error, path: this.places.logPath }, "cannot bound containerd's log"),
-        )
+        await this.#boundLog()
       }
       await clock.sleep(20, signal).catch(() => undefined)
     }
+  }
+
+  /** containerd goes before its log: a failure is only said. */
+  async #boundLog(): Promise<void> {
+    const { logPath } = this.places
+    await boundContainerdLog(logPath).catch((error: unknown) =>
+      this.#options.logger.warn({ err: error, path: logPath }, "cannot bound containerd's log"),
+    )
   }
 
   #setState(state: ContainerdState): void {

@@ -35,7 +35,7 @@ export class ContainerdExec {
   readonly #options: ContainerdExecOptions
   readonly #calls: TaskCalls
   readonly #closing = new AbortController()
-  /** The ids of the commands that this podd runs. */
+  /** The ids of the commands that this podd runs, for as long as they have a folder. */
   readonly #own = new Set<string>()
 
   constructor(options: ContainerdExecOptions) {
@@ -48,6 +48,7 @@ export class ContainerdExec {
     const { folder, clock } = this.#options
     const target: ExecTarget = { containerId: command.containerId, execId: newUuid() }
     this.#own.add(target.execId)
+    const forget = (): boolean => this.#own.delete(target.execId)
     try {
       const process = makeExecProcess(await this.#calls.containerSpec(target.containerId), command)
       const choices = { stdin: command.stdin, stderr: !command.terminal }
@@ -60,7 +61,7 @@ export class ContainerdExec {
         await fifos.remove()
         throw error
       }
-      return new ExecProcess({
+      const running = new ExecProcess({
         calls: this.#calls,
         target,
         fifos,
@@ -69,7 +70,10 @@ export class ContainerdExec {
         clock,
         closing: this.#closing.signal,
       })
+      void running.removed.then(forget, forget)
+      return running
     } catch (error) {
+      forget()
       throw execError(error)
     }
   }

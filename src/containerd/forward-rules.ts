@@ -5,19 +5,34 @@ import type { ContainerdPlaces } from './containerd-places.ts'
 /** iptables waits this many seconds for its lock. */
 const lockSeconds = '5'
 
+/** The firewall has a program, and rules of its own, for each address family. */
+export type Firewall = 'iptables' | 'ip6tables'
+
+/** The firewalls that the traffic of these subnets meets. */
+export function selectFirewalls(podCidrs: readonly string[]): readonly Firewall[] {
+  return [...new Set(podCidrs.map((cidr) => (cidr.includes(':') ? 'ip6tables' : 'iptables')))]
+}
+
 /**
  * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy
  * to DROP): all that pods send, and of what is sent to them the answers and what came in by a host
  * port. Rules that are there already are left as they are.
+ *
+ * @returns whether a rule was missing
  */
-export async function ensureForwardRules(places: ContainerdPlaces): Promise<void> {
-  const iptables = findExecutable('iptables')
-  if (iptables === undefined) return
-  const rules = await commandOutput(iptables, ['-w', lockSeconds, '-S', 'FORWARD'])
-  for (const rule of forwardRules(places)) {
-    if (rules.includes(rule.join(' '))) continue
-    await commandOutput(iptables, ['-w', lockSeconds, '-I', 'FORWARD', ...rule])
-  }
+export async function ensureForwardRules(places: ContainerdPlaces, firewall: Firewall): Promise<boolean> {
+  const program = findExecutable(firewall)
+  if (program === undefined) return false
+  const rules = await commandOutput(program, ['-w', lockSeconds, '-S', 'FORWARD'])
+  const missing = forwardRules(places).filter((rule) => !rules.includes(rule.join(' ')))
+  for (const rule of missing) await commandOutput(program, ['-w', lockSeconds, '-I', 'FORWARD', ...rule])
+  return missing.length > 0
+}
+
+/** Whether what iptables-save printed has the rules of `ensureForwardRules`. */
+export function hasForwardRules(saved: string, places: ContainerdPlaces): boolean {
+  const present = new Set(parseTables(saved).find(({ name }) => name === 'filter')?.rules)
+  return forwardRules(places).every((rule) => present.has(`FORWARD ${rule.join(' ')}`))
 }
 
 /** In the form and order in which iptables prints them. */

@@ -5,13 +5,15 @@ import {
   chainOf,
   containerChain,
   ensureForwardRules,
+  hasForwardRules,
   jumpTarget,
   parseTables,
+  selectFirewalls,
   sharedChains,
 } from './forward-rules.ts'
+import type { Firewall } from './forward-rules.ts'
 
 const lockSeconds = '5'
-const families = ['iptables', 'ip6tables'] as const
 
 /** The rules of the table `nat` that sandboxes need, by the sandbox's id; those that all share under ''. */
 export type SandboxRules = ReadonlyMap<string, readonly string[]>
@@ -90,46 +92,53 @@ function isPluginChain(chain: string): boolean {
  */
 export class NetworkRules {
   readonly #places: ContainerdPlaces
-  readonly #known = new Map<(typeof families)[number], SandboxRules>()
+  readonly #known = new Map<Firewall, SandboxRules>()
 
   constructor(places: ContainerdPlaces) {
     this.#places = places
   }
 
   /**
+   * Costs one program for each address family while nothing is missing, and none while no sandbox is ready.
+   *
+   * @param podCidrs the pods' subnets
    * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
    *   one that is being stopped loses its rules rightly
    * @returns whether rules were put back
    */
-  async check(listReady: () => Promise<ReadonlySet<string>>): Promise<boolean> {
+  async check(podCidrs: readonly string[], listReady: () => Promise<ReadonlySet<string>>): Promise<boolean> {
     let repaired = false
     if ((await listReady()).size === 0) return false
-    for (const family of families) {
-      const save = findExecutable(`${family}-save`)
-      const restore = findExecutable(`${family}-restore`)
+    const closed: Firewall[] = []
+    for (const firewall of selectFirewalls(podCidrs)) {
+      const save = findExecutable(`${firewall}-save`)
+      const restore = findExecutable(`${firewall}-restore`)
       if (save === undefined || restore === undefined) continue
-      const { exitCode, stdout } = await runCommand(save, ['-t', 'nat'])
+      // All tables at once: a program for each costs more than what is printed too much.
+      const { exitCode, stdout } = await runCommand(save, [])
       if (exitCode !== 0) continue
-      const ready = await listReady()
-      const known = this.#remember(family, readSandboxRules(stdout, this.#places.networkName), ready)
-      const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
-      const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
-      const script = planRepair(stdout, needsShared ? [...own, ...(known.get('') ?? [])] : own)
+      if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
+      const script = this.#planRepair(firewall, stdout, await listReady())
       if (script === '') continue
       await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
       repaired = true
     }
-    if (repaired) await ensureForwardRules(this.#places)
+    // Last: there are filter tables, made by nft, that iptables can't change.
+    for (const firewall of closed) if (await ensureForwardRules(this.#places, firewall)) repaired = true
     return repaired
   }
 
+  /** The input of iptables-restore that puts back what sandboxes lost in `nat`; empty where nothing is missing. */
+  #planRepair(firewall: Firewall, saved: string, ready: ReadonlySet<string>): string {
+    const known = this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
+    const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
+    const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
+    return planRepair(saved, needsShared ? [...own, ...(known.get('') ?? [])] : own)
+  }
+
   /** What is there replaces what was known, unless it is less; sandboxes that are gone are forgotten. */
-  #remember(
-    family: (typeof families)[number],
-    present: SandboxRules,
-    ready: ReadonlySet<string>,
-  ): SandboxRules {
-    const before = this.#known.get(family) ?? new Map<string, readonly string[]>()
+  #remember(firewall: Firewall, present: SandboxRules, ready: ReadonlySet<string>): SandboxRules {
+    const before = this.#known.get(firewall) ?? new Map<string, readonly string[]>()
     const known = new Map<string, readonly string[]>()
     for (const id of new Set(['', ...ready])) {
       const now = present.get(id) ?? []
@@ -137,7 +146,7 @@ export class NetworkRules {
       const rules = then.every((rule) => now.includes(rule)) ? now : then
       if (rules.length > 0) known.set(id, rules)
     }
-    this.#known.set(family, known)
+    this.#known.set(firewall, known)
     return known
   }
 }

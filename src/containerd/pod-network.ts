@@ -1,19 +1,30 @@
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import { isJsonObject } from '../base/json.ts'
+import { findExecutable } from '../host/find-executable.ts'
+import { runCommand } from '../host/run-command.ts'
 import { readIfExists, writeFileAtomic } from '../store/atomic-file.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 import { parseIpv4Cidr, parseRoutes, selectPodSubnet } from './pod-subnet.ts'
 import type { HostRoute, Ipv4Network } from './pod-subnet.ts'
 
-/** What podd asks of the host's network to choose a subnet. */
+/** What podd asks of the host's network to choose a subnet, and to change it. */
 export interface HostNetwork {
   readonly routes: readonly HostRoute[]
   readonly addresses: readonly Ipv4Network[]
   /** MTU of a network device, or undefined when it can't be read. */
   mtu(device: string): number | undefined
+  /** Removes a bridge that has no ports. Gives whether there is none now. */
+  removeIdleBridge(bridge: string): Promise<boolean>
+}
+
+export interface PodNetwork {
+  /** In force. */
+  readonly subnets: readonly string[]
+  /** Those that were asked for, where they have to wait for the end of pods that are on the old ones. */
+  readonly awaited: readonly string[] | undefined
 }
 
 /** CNI 0.4.0 is what the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes both know. */
@@ -22,19 +33,26 @@ const cniVersion = '0.4.0'
 /**
  * Writes the CNI network of the pods and gives its subnets. The subnet is chosen once and recorded,
  * so that it stays the same over restarts and reboots, unless the options name one.
+ *
+ * The bridge plugin gives up on a bridge whose address is not of the network, so a bridge of other subnets
+ * has to go before. While pods hang on it the old subnets stay; the next call looks again.
  */
 export async function preparePodNetwork(
   places: ContainerdPlaces,
   podCidrs: readonly string[],
   host: HostNetwork = readHostNetwork(),
-): Promise<readonly string[]> {
-  const subnets = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
+): Promise<PodNetwork> {
+  const wanted = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
   await mkdir(places.cniConfDir, { recursive: true })
+  const written = await readIfExists(places.conflistPath)
+  const before = parseSubnets(written)
+  // The plugin adds the address of another family to a bridge by itself.
+  const isFree =
+    before.every((subnet) => wanted.includes(subnet)) || (await host.removeIdleBridge(places.bridgeName))
+  const subnets = isFree ? wanted : before
   const conflist = formatConflist(places, subnets, uplinkMtu(host))
-  if ((await readIfExists(places.conflistPath)) !== conflist) {
-    await writeFileAtomic(places.conflistPath, conflist, { mode: 0o644 })
-  }
-  return subnets
+  if (written !== conflist) await writeFileAtomic(places.conflistPath, conflist, { mode: 0o644 })
+  return { subnets, awaited: isFree ? undefined : wanted }
 }
 
 /** The network's definition: bridge with masquerade and host-local addresses, then host ports. */
@@ -68,13 +86,18 @@ export function formatConflist(
   return `${JSON.stringify(conflist, undefined, 2)}\n`
 }
 
+/** The subnets of a conflist that podd wrote; none where it can't be read. */
+function parseSubnets(conflist: string | undefined): readonly string[] {
+  return [...(conflist ?? '').matchAll(/"subnet": "([^"]+)"/g)].flatMap(([, subnet]) => subnet ?? [])
+}
+
 /** The host's routes and addresses as they are now. */
 export function readHostNetwork(): HostNetwork {
   const addresses = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
     .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
     .filter((network) => network !== undefined)
-  return { routes: parseRoutes(readOr('/proc/net/route', '')), addresses, mtu: readMtu }
+  return { routes: parseRoutes(readOr('/proc/net/route', '')), addresses, mtu: readMtu, removeIdleBridge }
 }
 
 async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promise<string> {
@@ -124,6 +147,14 @@ function uplinkMtu(host: HostNetwork): number | undefined {
   const uplink = host.routes.find((route) => route.network.prefix === 0)
   const mtu = uplink === undefined ? undefined : host.mtu(uplink.device)
   return mtu !== undefined && mtu < 1500 ? mtu : undefined
+}
+
+async function removeIdleBridge(bridge: string): Promise<boolean> {
+  const ports = await readdir(`/sys/class/net/${bridge}/brif`).catch(() => undefined)
+  if (ports === undefined) return true
+  const ip = findExecutable('ip')
+  if (ports.length > 0 || ip === undefined) return false
+  return (await runCommand(ip, ['link', 'delete', bridge])).exitCode === 0
 }
 
 function readMtu(device: string): number | undefined {

@@ -9,8 +9,11 @@ import type { ContainerdPlaces } from './containerd-places.ts'
 import { findShims } from './containerd-process.ts'
 import { findUnusedNetworks, removeNetworkNamespace } from './reap-networks.ts'
 
+/** CRI's namespace. Whoever uses the others on this containerd (ctr, nerdctl) looks after them. */
+const namespace = 'k8s.io'
+
 /** Where containerd keeps a shim's files, below its state and below its root. */
-const bundles = 'io.containerd.runtime.v2.task/k8s.io'
+const bundles = `io.containerd.runtime.v2.task/${namespace}`
 
 const shimExitMs = 2000
 
@@ -89,7 +92,7 @@ async function unstartedTasks(options: ReapOptions): Promise<readonly string[]> 
 }
 
 function ctr({ places, ctrPath }: ReapOptions, args: readonly string[]): Promise<string> {
-  return commandOutput(ctrPath, ['--address', places.socketPath, '--namespace', 'k8s.io', ...args])
+  return commandOutput(ctrPath, ['--address', places.socketPath, '--namespace', namespace, ...args])
 }
 
 /** The ids in `ctr tasks list` (task, pid, status) whose status says that they were made and not started. */
@@ -100,14 +103,19 @@ export function parseUnstartedTasks(table: string): readonly string[] {
   })
 }
 
-/** The shims whose container is not among those that containerd knows. */
+/** The shims of CRI's namespace whose container is not among those that containerd knows there. */
 export function selectLeakedShims(
   shims: readonly HostProcess[],
   known: readonly string[],
 ): readonly { readonly shim: HostProcess; readonly id: string }[] {
   return shims.flatMap((shim) => {
-    const flag = shim.argv.indexOf('-id')
-    const id = flag === -1 ? undefined : shim.argv[flag + 1]
-    return id === undefined || !/^\w[\w-]*$/.test(id) || known.includes(id) ? [] : [{ shim, id }]
+    const id = valueOf(shim.argv, '-id')
+    if (id === undefined || valueOf(shim.argv, '-namespace') !== namespace) return []
+    return !/^\w[\w-]*$/.test(id) || known.includes(id) ? [] : [{ shim, id }]
   })
+}
+
+function valueOf(argv: readonly string[], flag: string): string | undefined {
+  const index = argv.indexOf(flag)
+  return index === -1 ? undefined : argv[index + 1]
 }

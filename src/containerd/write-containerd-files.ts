@@ -9,6 +9,7 @@ import type { ContainerdPlaces } from './containerd-places.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 import type { ContainerdPrograms } from './find-programs.ts'
 import { preparePodNetwork } from './pod-network.ts'
+import type { PodNetwork } from './pod-network.ts'
 
 /** How the sandbox image comes about: its reference, and its archive on demand. */
 export interface SandboxImageSource {
@@ -29,7 +30,7 @@ export interface ContainerdFileOptions {
 
 /** What stands on the disk now. */
 export interface ContainerdFiles {
-  readonly podCidrs: readonly string[]
+  readonly network: PodNetwork
   readonly snapshotter: string
   /** Another config stood there before, or none. */
   readonly configChanged: boolean
@@ -55,10 +56,10 @@ export async function writeContainerdFiles(
   try {
     await mkdir(places.rootDir, { recursive: true, mode: 0o700 })
     await mkdir(places.runDir, { recursive: true, mode: 0o711 })
-    const podCidrs = await preparePodNetwork(places, options.podCidrs ?? [])
+    const network = await preparePodNetwork(places, options.podCidrs ?? [])
     const snapshotter = options.snapshotter ?? chooseSnapshotter(readMounts(), await realpath(places.rootDir))
     const configChanged = await writeConfig(places, programs, { ...options, snapshotter })
-    return { podCidrs, snapshotter, configChanged }
+    return { network, snapshotter, configChanged }
   } catch (error) {
     if (error instanceof PoddError) throw error
     throw new EmbeddedContainerdError(`cannot write containerd's files: ${errorMessage(error)}`, {

@@ -163,7 +163,8 @@ export class RuntimeAccess {
    * nothing has to have the one that podd would choose. Throws what its calls throw.
    */
   async askCgroupDriver(): Promise<CgroupDriver> {
-    if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto') return this.cgroupDriver()
+    if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
+      return this.cgroupDriver()
     return this.cgroupDriver(await askCgroupDriver(this.client.runtime))
   }
 

@@ -21,6 +21,10 @@ export async function makeNestedMountPoint({ folder, path, source }: NestedMount
     await writeFile(target, '', { flag: 'wx', mode: 0o644 })
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return
-    throw new VolumeError('VOLUME_SETUP', `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`, error)
+    throw new VolumeError(
+      'VOLUME_SETUP',
+      `nothing can be mounted at ${path} of a volume: ${errorMessage(error)}`,
+      error,
+    )
   }
 }

@@ -117,6 +117,21 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     changed.cri.close()
   })
 
+  it('takes another subnet once no pod is on the old one, and runs pods on that until then', async () => {
+    const oldSubnet = new TestInstance(install, dir, { podCidrs: ['10.231.90.0/24'] })
+    expect((await oldSubnet.start()).podCidrs).toEqual(['10.231.90.0/24'])
+    expect((await oldSubnet.runPod('one', ['sleep', '100000'])).ip).toMatch(/^10\.231\.90\./u)
+    oldSubnet.cri.close()
+
+    const changed = new TestInstance(install, dir, { podCidrs: ['10.231.91.0/24'] })
+    expect((await changed.start()).podCidrs).toEqual(['10.231.90.0/24'])
+    expect((await changed.runPod('two', ['sleep', '100000'])).ip).toMatch(/^10\.231\.90\./u)
+    await changed.removePods()
+    expect((await changed.start()).podCidrs).toEqual(['10.231.91.0/24'])
+    expect((await changed.runPod('three', ['sleep', '100000'])).ip).toMatch(/^10\.231\.91\./u)
+    changed.cri.close()
+  })
+
   it('says what containerd said when it does not start', async () => {
     // A file where containerd wants a folder.
     const { places } = instance.containerd
@@ -242,6 +257,18 @@ class TestInstance {
     await runtime.startContainer({ containerId })
     const { status } = await runtime.podSandboxStatus({ podSandboxId })
     return { containerId, ip: status?.network?.ip ?? '', hostPort }
+  }
+
+  async removePods(): Promise<void> {
+    const { runtime } = this.cri
+    const { items } = await runtime.listPodSandbox({})
+    for (const { id } of items) {
+      await runtime.stopPodSandbox({ podSandboxId: id })
+      await runtime.removePodSandbox({ podSandboxId: id })
+    }
+    // Pods' cgroups are podd's own to remove.
+    const pods = ['-path', `*/${this.#cgroupName}/pod*`]
+    execFileSync('find', ['/sys/fs/cgroup', '-depth', ...pods, '-type', 'd', '-delete'])
   }
 
   async exec(containerId: string, command: readonly string[]): Promise<string> {

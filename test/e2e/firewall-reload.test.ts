@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
-import { removeNetworkRules } from '../../src/containerd/forward-rules.ts'
+import { hasForwardRules, removeNetworkRules } from '../../src/containerd/forward-rules.ts'
+import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
@@ -32,5 +33,42 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     await podd.untilGone('served')
     await sleep(2000)
     await expect(fetchPage(address)).rejects.toThrow()
+  })
+
+  it('keeps letting the traffic of pods through, also where it lost the rules for that alone', async () => {
+    const podd = rig()
+    podd.drop('beside', shellPod('beside', podd.shared, 'say up; stay'))
+    await podd.untilReady('beside')
+    const places = containerdPlaces(podd.rootDir, podd.runDir)
+    const isOpen = async () => hasForwardRules(await commandOutput('iptables-save', []), places)
+    expect(await isOpen()).toBe(true)
+    const rules = (await commandOutput('iptables', ['-S', 'FORWARD'])).split('\n')
+    for (const rule of rules.filter((line) => line.includes(places.bridgeName)))
+      await commandOutput('iptables', rule.replace('-A', '-D').split(' '))
+    expect(await isOpen()).toBe(false)
+    await podd.until('the rules', isOpen, 15_000)
+  })
+})
+
+describePodd('a firewall that is reloaded soon after podd has started', {}, (rig) => {
+  it('loses the host ports of pods that podd found running for a moment only', async () => {
+    const podd = rig()
+    const hostPort = await freePort()
+    const script = 'mkdir /tmp/www; echo page > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; say up; stay'
+    podd.drop(
+      'found',
+      shellPod('found', podd.shared, script, { container: { ports: [{ containerPort: 8080, hostPort }] } }),
+    )
+    const { status } = await podd.untilReady('found')
+    const address = `${status.hostIP}:${hostPort}`
+    await podd.until('the page', async () => (await fetchPage(address)) === 'page\n')
+    await podd.restartDaemon()
+    // Long enough for one look, and far less than the time between two.
+    await sleep(2000)
+    await removeNetworkRules(containerdPlaces(podd.rootDir, podd.runDir))
+    await expect(fetchPage(address)).rejects.toThrow()
+    // A new sandbox is what podd looks again for.
+    podd.drop('next', shellPod('next', podd.shared, 'say up; stay'))
+    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 20_000)
   })
 })

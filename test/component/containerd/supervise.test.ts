@@ -1,4 +1,6 @@
+import { spawn } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -7,9 +9,11 @@ import { systemClock } from '../../../src/base/clock.ts'
 import type { Clock } from '../../../src/base/clock.ts'
 import type { Logger } from '../../../src/base/logger.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
 import type { EmbeddedContainerdError } from '../../../src/containerd/embedded-containerd-error.ts'
 import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
+import { readProcess, waitForExit } from '../../../src/host/processes.ts'
 import { removeEmbeddedContainerd } from '../../../src/containerd/remove-embedded-containerd.ts'
 
 let folder = ''
@@ -34,6 +38,42 @@ exit 1
 `
   await writeFile(containerdPath, script)
   await chmod(containerdPath, 0o755)
+}
+
+function script(lines: string): string {
+  return `#!/bin/sh\n${lines}`
+}
+
+/** A containerd that answers all that `start` asks, and runs until it is killed. */
+async function writeAnswering(): Promise<void> {
+  await writeFile(
+    containerdPath,
+    `#!${process.execPath}
+if (process.argv[2] === '--version') {
+  console.log('containerd github.com/containerd/containerd 1.7.0 abc')
+} else {
+  const { Server, ServerCredentials } = require(${JSON.stringify(createRequire(import.meta.url).resolve('@grpc/grpc-js'))})
+  const asBytes = (bytes) => bytes
+  const serve = (path) => ({
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: asBytes,
+    requestDeserialize: asBytes,
+    responseSerialize: asBytes,
+    responseDeserialize: asBytes,
+  })
+  const answer = (call, reply) => reply(null, Buffer.alloc(0))
+  const server = new Server()
+  server.addService({ Version: serve('/runtime.v1.RuntimeService/Version') }, { Version: answer })
+  server.addService({ Get: serve('/containerd.services.images.v1.Images/Get') }, { Get: answer })
+  const socket = ${JSON.stringify(containerdPlaces(join(folder, 'root'), join(folder, 'run')).socketPath)}
+  require('node:fs').rmSync(socket, { force: true })
+  server.bindAsync('unix://' + socket, ServerCredentials.createInsecure(), () => {})
+}
+`,
+    { mode: 0o755 },
+  )
 }
 
 /** Time passes at once; what was slept is written down. */
@@ -132,6 +172,18 @@ describe('start', () => {
     expect(await readFile(places.conflistPath, 'utf8')).toContain('10.99.0.0/24')
     expect((await stat(places.rootDir)).mode & 0o777).toBe(0o700)
   })
+
+  it('starts containerd although the older part of its log cannot be kept', async () => {
+    const said: string[] = []
+    const logger: Logger = { ...silentLogger, warn: (_, message) => said.push(message) }
+    const containerd = new EmbeddedContainerd(options({ logger }))
+    const { logPath } = containerd.places
+    await mkdir(`${logPath}.1`, { recursive: true })
+    await writeFile(logPath, Buffer.alloc(5 * 1024 * 1024 + 1, 'y'))
+    await expect(containerd.start()).rejects.toThrow('no space left')
+    expect(await readFile(logPath, 'utf8')).toBe('containerd: no space left\n')
+    expect(said).toEqual(["cannot bound containerd's log"])
+  })
 })
 
 describe('supervise', () => {
@@ -153,6 +205,58 @@ describe('supervise', () => {
     expect(containerd.state).toMatchObject({
       kind: 'down',
       message: expect.stringContaining('no space') as string,
+    })
+  })
+
+  describe('of one that comes up', () => {
+    const path = process.env['PATH']
+
+    beforeEach(async () => {
+      await writeAnswering()
+      // What opens the firewall for pods shall not reach this host's.
+      for (const name of ['iptables', 'ip6tables'])
+        await writeFile(join(folder, name), script(''), { mode: 0o755 })
+      process.env['PATH'] = `${folder}:${path ?? ''}`
+    })
+
+    afterEach(async () => {
+      process.env['PATH'] = path ?? ''
+      await removeEmbeddedContainerd({ ...options(), clock: systemClock })
+    })
+
+    it('adopts one that was started a moment ago and does not answer yet', async () => {
+      const containerd = new EmbeddedContainerd(options())
+      const first = await containerd.start()
+      const before = readProcess(first.pid)
+      process.kill(first.pid, 'SIGKILL')
+      if (before !== undefined) await waitForExit(before, 5000, systemClock)
+      const another = spawn(containerdPath, ['--config', containerd.places.configPath], { stdio: 'ignore' })
+      expect(await containerd.start()).toMatchObject({ adopted: true, pid: another.pid })
+    })
+
+    it('pauses longer each time that it has died soon, and not where it had lived long', async () => {
+      const slept: number[] = []
+      const stop = new AbortController()
+      const clock = hastyClock(slept)
+      const containerd = new EmbeddedContainerd(options({ clock }))
+      const states: string[] = []
+      containerd.onChange((state) => {
+        states.push(state.kind)
+        if (state.kind !== 'running') return
+        const starts = states.filter((kind) => kind === 'running').length
+        if (starts === 6) return stop.abort()
+        // The fourth lives long.
+        const livesMs = starts === 4 ? 60_001 : 0
+        setImmediate(() => {
+          void clock.sleep(livesMs).then(() => process.kill(state.running.pid, 'SIGKILL'))
+        })
+      })
+      await containerd.supervise(stop.signal)
+      // Where none is down between two, the next one was started at once.
+      expect(states.join(' ')).toBe('running down running down running down running running down running')
+      // Others sleep for milliseconds, and the search for leaks for 3 s.
+      const pauses = slept.filter((delayMs) => delayMs >= 1000 && delayMs !== 3000 && delayMs !== 60_001)
+      expect(pauses).toEqual([1000, 2000, 4000, 1000])
     })
   })
 })

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -114,6 +114,13 @@ describe("containerd's log", () => {
     await boundContainerdLog(path)
     expect(await stat(path)).toMatchObject({ ino, size: 0 })
     expect((await readFile(`${path}.1`)).length).toBe(5 * 1024 * 1024 + 1)
+  })
+
+  it('is cut also where the older part cannot be kept', async () => {
+    await mkdir(`${path}.1`)
+    await writeFile(path, Buffer.alloc(5 * 1024 * 1024 + 1, 'y'))
+    await expect(boundContainerdLog(path)).rejects.toMatchObject({ code: 'EISDIR' })
+    expect(sizeOf(path)).toBe(0)
   })
 })
 

@@ -128,6 +128,7 @@ describe('preparePodNetwork', () => {
     routes: parseRoutes(routeTable),
     addresses: [],
     mtu: () => 1500,
+    removeIdleBridge: () => Promise.reject(new Error('not to be asked')),
     ...change,
   })
 
@@ -142,20 +143,71 @@ describe('preparePodNetwork', () => {
   })
 
   it('chooses a subnet beside the routes once, and keeps it when a route appears there', async () => {
-    expect(await preparePodNetwork(places, [], host())).toEqual(['10.86.128.0/24'])
+    const chosen = { subnets: ['10.86.128.0/24'], awaited: undefined }
+    expect(await preparePodNetwork(places, [], host())).toEqual(chosen)
     const taken = host({ routes: [{ device: 'podd0', network: { base: 0x0a568000, prefix: 24 } }] })
-    expect(await preparePodNetwork(places, [], taken)).toEqual(['10.86.128.0/24'])
+    expect(await preparePodNetwork(places, [], taken)).toEqual(chosen)
   })
 
   it('chooses anew when the record is damaged', async () => {
     await writeFile(places.networkRecordPath, '{"subnet": "10.')
-    expect(await preparePodNetwork(places, [], host())).toEqual(['10.86.128.0/24'])
+    expect(await preparePodNetwork(places, [], host())).toMatchObject({ subnets: ['10.86.128.0/24'] })
   })
 
   it('takes the configured subnets and does not record them', async () => {
-    expect(await preparePodNetwork(places, ['10.200.0.0/16'], host())).toEqual(['10.200.0.0/16'])
+    const network = await preparePodNetwork(places, ['10.200.0.0/16'], host())
+    expect(network.subnets).toEqual(['10.200.0.0/16'])
     expect(await readFile(places.conflistPath, 'utf8')).toContain('10.200.0.0/16')
     await expect(stat(places.networkRecordPath)).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  describe('with other subnets than before', () => {
+    const asked: string[] = []
+    /** A host whose bridge has ports, or has none. */
+    const busy = (hasPorts: boolean) =>
+      host({
+        removeIdleBridge: (bridge) => {
+          asked.push(bridge)
+          return Promise.resolve(!hasPorts)
+        },
+      })
+    const written = () => readFile(places.conflistPath, 'utf8')
+
+    beforeEach(() => asked.splice(0))
+
+    it('keeps the old ones while pods are on the bridge, and takes the new ones afterwards', async () => {
+      await preparePodNetwork(places, ['10.1.0.0/24'], host())
+      const before = await written()
+      expect(await preparePodNetwork(places, ['10.2.0.0/24'], busy(true))).toEqual({
+        subnets: ['10.1.0.0/24'],
+        awaited: ['10.2.0.0/24'],
+      })
+      expect(await written()).toBe(before)
+      expect(await preparePodNetwork(places, ['10.2.0.0/24'], busy(false))).toEqual({
+        subnets: ['10.2.0.0/24'],
+        awaited: undefined,
+      })
+      expect(await written()).toContain('"subnet": "10.2.0.0/24"')
+      expect(await written()).not.toContain('10.1.0.0')
+      expect(asked).toEqual([places.bridgeName, places.bridgeName])
+    })
+
+    it('keeps configured ones for the chosen one too, and each family of them', async () => {
+      const configured = ['10.1.0.0/24', 'fd00:1::/64']
+      await preparePodNetwork(places, configured, host())
+      expect(await preparePodNetwork(places, [], busy(true))).toEqual({
+        subnets: configured,
+        awaited: ['10.86.128.0/24'],
+      })
+      expect(await preparePodNetwork(places, [], busy(false))).toMatchObject({ subnets: ['10.86.128.0/24'] })
+    })
+
+    it('adds a family at once', async () => {
+      await preparePodNetwork(places, ['10.1.0.0/24'], host())
+      const both = ['10.1.0.0/24', 'fd00:1::/64']
+      expect(await preparePodNetwork(places, both, busy(true))).toEqual({ subnets: both, awaited: undefined })
+      expect(asked).toEqual([])
+    })
   })
 
   it('rewrites the conflist only when it changes', async () => {

@@ -8,10 +8,12 @@ function shim(pid: number, args: readonly string[]): HostProcess {
 
 describe('selectLeakedShims', () => {
   it.each([
-    ['one whose container is known', ['-id', 'abc'], ['abc', ''], []],
+    ['one whose container is known', ['-namespace', 'k8s.io', '-id', 'abc'], ['abc', ''], []],
     ['one whose container is not', ['-namespace', 'k8s.io', '-id', 'abc'], ['abd'], [7]],
+    ["somebody else's", ['-namespace', 'default', '-id', 'abc'], [], []],
+    ['one of no namespace', ['-id', 'abc'], [], []],
     ['one that names none', ['-namespace', 'k8s.io'], [], []],
-    ['one whose id is no id', ['-id', '../..'], [], []],
+    ['one whose id is no id', ['-namespace', 'k8s.io', '-id', '../..'], [], []],
   ])('judges %s', (_title, args, known, expected) => {
     expect(selectLeakedShims([shim(7, args)], known).map((leak) => leak.shim.pid)).toEqual(expected)
   })

@@ -5,8 +5,9 @@ import type { RuntimeService } from '../../../src/cri/cri-runtime.ts'
 
 type Reply = Awaited<ReturnType<RuntimeService['runtimeConfig']>>
 
-const saying = (driver: 'SYSTEMD' | 'CGROUPFS' | undefined): Reply =>
-  ({ linux: driver === undefined ? null : { cgroupDriver: driver } })
+const saying = (driver: 'SYSTEMD' | 'CGROUPFS' | undefined): Reply => ({
+  linux: driver === undefined ? null : { cgroupDriver: driver },
+})
 
 function ask(runtimeConfig: () => Promise<Reply>, config = ''): ReturnType<typeof askCgroupDriver> {
   return askCgroupDriver({

@@ -1,0 +1,98 @@
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { PoddError } from '../../../src/base/errors.ts'
+import { ContainerdExec } from '../../../src/containerd/exec.ts'
+import type { ExecChannel, ExecDefinitions } from '../../../src/containerd/exec-calls.ts'
+
+const spec = Buffer.from(JSON.stringify({ process: { args: ['sh'], cwd: '/', env: [], user: {} } }))
+
+/** Every method there is, known by its name. */
+const definitions: ExecDefinitions = {
+  service: () =>
+    new Proxy(
+      {},
+      {
+        get: (_, name) => ({
+          path: String(name),
+          requestSerialize: () => Buffer.alloc(0),
+          responseDeserialize: () => ({}),
+        }),
+      },
+    ),
+}
+
+/** A containerd whose commands run until `end`, and that fails at a call where it is told so. */
+class FakeContainerd implements ExecChannel {
+  readonly sent: { readonly name: string; readonly execId: string }[] = []
+  failing: string | undefined
+  readonly #over = Promise.withResolvers<void>()
+
+  end(): void {
+    this.#over.resolve()
+  }
+
+  ready(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  async unary(method: { readonly path: string }, request: object): Promise<object> {
+    const execId = 'execId' in request ? String(request.execId) : ''
+    this.sent.push({ name: method.path, execId })
+    if (method.path === this.failing) throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
+    if (method.path === 'Wait') await this.#over.promise
+    return method.path === 'Get' ? { container: { spec: { value: spec } } } : { exitStatus: 0 }
+  }
+}
+
+describe('ContainerdExec', () => {
+  const command = { containerId: 'c1', command: ['true'], terminal: false, stdin: false }
+  let folder = ''
+  let containerd: FakeContainerd
+  let exec: ContainerdExec
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'podd-exec-'))
+    containerd = new FakeContainerd()
+    exec = new ContainerdExec({
+      channel: containerd,
+      tasks: definitions,
+      containers: definitions,
+      folder,
+      // Its output is waited for a second.
+      clock: { ...systemClock, sleep: () => nextTurn() },
+    })
+  })
+
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** Whether the exec takes a command's folder, put there again, for another podd's. */
+  async function isForgotten(): Promise<boolean> {
+    const execId = containerd.sent.find(({ name }) => name === 'Exec')?.execId ?? 'none'
+    const path = join(folder, `c1.${execId}`)
+    await mkdir(path, { recursive: true })
+    await exec.sweep()
+    return !existsSync(path)
+  }
+
+  it('sweeps away no command that runs, and forgets one that has gone', async () => {
+    const running = await exec.start(command)
+    expect(await isForgotten()).toBe(false)
+    containerd.end()
+    await running.removed
+    expect(await isForgotten()).toBe(true)
+  })
+
+  it('forgets a command that did not start', async () => {
+    containerd.failing = 'Start'
+    await expect(exec.start(command)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+    containerd.end()
+    expect(await isForgotten()).toBe(true)
+  })
+})

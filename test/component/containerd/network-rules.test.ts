@@ -1,0 +1,131 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
+import { NetworkRules } from '../../../src/containerd/network-rules.ts'
+
+const places = containerdPlaces('/var/lib/podd', '/run/podd')
+const ready = () => Promise.resolve(new Set(['ab12']))
+const both = ['10.86.0.0/24', 'fd00:86::/64']
+
+const openRules = [
+  '-A FORWARD -i podd0 -j ACCEPT',
+  '-A FORWARD -o podd0 -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT',
+]
+const chain = 'CNI-0123456789abcdef01234567'
+const masquerade = `-A POSTROUTING -s 10.86.0.5/32 -m comment --comment "name: \\"podd\\" id: \\"ab12\\"" -j ${chain}`
+
+/** All of iptables: writes down how it is called, keeps the rules in a file, and does as much as podd asks of it. */
+const script = `#!/bin/sh
+here=\${0%/*} name=\${0##*/}
+rules=$here/rules-\${name%%-*}
+echo "$name $*" >> "$here/calls"
+case $name in
+*-save) cat "$rules" ;;
+*-restore) cat >> "$here/restored" ;;
+*)
+  shift 2
+  case $1 in
+  -S) grep '^-A FORWARD' "$rules" || true ;;
+  -I) shift 2; sed -i "/^:FORWARD/a -A FORWARD $*" "$rules" ;;
+  esac ;;
+esac
+`
+
+/** The rules of a host, which is not this one's. */
+class FakeFirewall {
+  readonly #folder: string
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  async install(): Promise<void> {
+    for (const name of ['iptables', 'ip6tables'] as const) {
+      for (const program of [name, `${name}-save`, `${name}-restore`])
+        await writeFile(join(this.#folder, program), script, { mode: 0o755 })
+      await this.write(name, [], [])
+    }
+  }
+
+  write(name: 'iptables' | 'ip6tables', filter: readonly string[], nat: readonly string[]): Promise<void> {
+    const lines = ['*filter', ':FORWARD DROP [0:0]', ...filter, 'COMMIT', '*nat', ...nat, 'COMMIT', '']
+    return writeFile(join(this.#folder, `rules-${name}`), lines.join('\n'))
+  }
+
+  async forward(name: 'iptables' | 'ip6tables'): Promise<readonly string[]> {
+    const lines = (await readFile(join(this.#folder, `rules-${name}`), 'utf8')).split('\n')
+    return lines.filter((line) => line.startsWith('-A FORWARD'))
+  }
+
+  /** What was called since the last time that this was asked. */
+  async calls(): Promise<readonly string[]> {
+    const path = join(this.#folder, 'calls')
+    const lines = (await readFile(path, 'utf8').catch(() => '')).trim().split('\n')
+    await rm(path, { force: true })
+    return lines.map((line) => line.trim()).filter((line) => line !== '')
+  }
+
+  restored(): Promise<string> {
+    return readFile(join(this.#folder, 'restored'), 'utf8')
+  }
+}
+
+describe('NetworkRules', () => {
+  const path = process.env['PATH']
+  let folder = ''
+  let firewall: FakeFirewall
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'podd-rules-'))
+    firewall = new FakeFirewall(folder)
+    await firewall.install()
+    process.env['PATH'] = `${folder}:${path ?? ''}`
+  })
+
+  afterEach(async () => {
+    process.env['PATH'] = path ?? ''
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('lets traffic through again where a reload took these rules alone, in each family', async () => {
+    const rules = new NetworkRules(places)
+    await firewall.write('iptables', openRules, [masquerade])
+    await firewall.write('ip6tables', openRules, [])
+    expect(await rules.check(both, ready)).toBe(false)
+    await firewall.write('iptables', [], [masquerade])
+    await firewall.write('ip6tables', openRules.slice(1), [])
+    expect(await rules.check(both, ready)).toBe(true)
+    expect(await firewall.forward('iptables')).toEqual(openRules)
+    expect(await firewall.forward('ip6tables')).toEqual(openRules)
+    expect(await rules.check(both, ready)).toBe(false)
+  })
+
+  it.each([
+    ['IPv4', ['10.86.0.0/24'], ['iptables-save']],
+    ['IPv6', ['fd00:86::/64'], ['ip6tables-save']],
+    ['both', both, ['iptables-save', 'ip6tables-save']],
+  ])('starts one program for each family of %s while nothing is missing', async (_, podCidrs, expected) => {
+    const rules = new NetworkRules(places)
+    await rules.check(podCidrs, ready)
+    await firewall.calls()
+    expect(await rules.check(podCidrs, ready)).toBe(false)
+    expect(await firewall.calls()).toEqual(expected)
+  })
+
+  it('leaves the firewall alone while no sandbox is ready', async () => {
+    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()))).toBe(false)
+    expect(await firewall.calls()).toEqual([])
+  })
+
+  it('puts back what a sandbox lost though the filter table cannot be changed', async () => {
+    const rules = new NetworkRules(places)
+    await firewall.write('iptables', openRules, [masquerade])
+    await rules.check(['10.86.0.0/24'], ready)
+    await firewall.write('iptables', [], [])
+    await writeFile(join(folder, 'iptables'), '#!/bin/sh\nexit 1\n')
+    await expect(rules.check(['10.86.0.0/24'], ready)).rejects.toThrow('FORWARD')
+    expect(await firewall.restored()).toContain(masquerade)
+  })
+})
