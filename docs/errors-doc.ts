@@ -31,6 +31,11 @@ const sections: readonly {
         'Look at its log; end it by hand.',
       ),
       entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
+      entry(
+        'WRITE_FAILED',
+        'The output could not be written, or not all of it.',
+        'Make room on the disk it goes to.',
+      ),
       entry('UNREADABLE', '`podd validate` cannot read a file.', 'Check the path.'),
       entry(
         'BAD_CONFIG',
@@ -166,6 +171,11 @@ const sections: readonly {
         'SOURCE_TIMEOUT',
         'The manifest URL gave no answer in time.',
         'podd asks again at the next period; the pods run on.',
+      ),
+      entry(
+        'BAD_PROXY',
+        'A proxy variable in podd’s environment names no proxy.',
+        'Write it as `http://HOST:PORT` in `/etc/default/podd`, and restart podd.',
       ),
       entry(
         'MANIFEST_UNREADABLE',

@@ -30,7 +30,7 @@ PoddConfiguration with podd's own settings. In it, a zero value (\`0s\`, \`""\`,
 kubelet reads it. An unknown field or a wrong value is an error that names its line; a field of the kubelet without effect
 here is a warning.
 
-Durations are written as Go writes them: \`500ms\`, \`20s\`, \`1m30s\`, \`2h\`. \`podd run --help\` shows the same table.
+Durations are written as Go writes them: \`500ms\`, \`20s\`, \`1m30s\`, \`2h\`. \`podd run --help\` lists the same settings.
 
 | Field | Flag | Value | Default | Whose | What it does |
 |---|---|---|---|---|---|

@@ -1,11 +1,20 @@
 import { runCli } from './cli/run-cli.ts'
 
-process.exitCode = await runCli(
+let hasDaemonFailed = false
+const exitCode = await runCli(
   process.argv.slice(2),
   {
-    // Calls to the runtime may be under way still, such as one that stops a container within its grace: nobody waits
-    // for them, the next podd looks what became of them.
-    startDaemon: async (request) => process.exit(await (await import('./daemon.ts')).startDaemon(request)),
+    async startDaemon(request) {
+      const { startDaemon } = await import('./daemon.ts')
+      try {
+        // Calls to the runtime may be under way still, such as one that stops a container within its grace: nobody
+        // waits for them, the next podd looks what became of them.
+        process.exit(await startDaemon(request))
+      } catch (error) {
+        hasDaemonFailed = true
+        throw error
+      }
+    },
     down: async (request) => (await import('./cli/down-host.ts')).downHost(request),
     doctor: async (config, signal) => (await import('./cli/doctor.ts')).runDoctor(config, signal),
   },
@@ -21,3 +30,6 @@ process.exitCode = await runCli(
     },
   },
 )
+// What a failed daemon left under way must not keep a process alive that holds its locks and runs nothing.
+if (hasDaemonFailed) process.exit(exitCode)
+process.exitCode = exitCode

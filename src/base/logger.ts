@@ -26,8 +26,16 @@ export interface Logger {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** JSON lines on standard error, written at once so that a crash loses none. */
+/** What waits to be written where nothing can be; more is dropped. */
+const mostWaitingBytes = 256 * 1024
+
+/**
+ * JSON lines on standard error, written at once so that a crash loses none. Never throws: lines that can't be written
+ * (a full disk, a reader that is gone) wait for the next one that can.
+ */
 export function createLogger(level: LogLevel): Logger {
+  const destination = pino.destination({ fd: 2, sync: true, maxLength: mostWaitingBytes })
+  destination.on('error', () => {})
   return pino(
     {
       level,
@@ -35,7 +43,7 @@ export function createLogger(level: LogLevel): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ fd: 2, sync: true }),
+    destination,
   )
 }
 

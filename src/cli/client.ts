@@ -32,7 +32,7 @@ export class ApiClient {
     return this.#json(await this.#send('POST', path, signal))
   }
 
-  /** The bytes of an answer as they come; ends quietly when the signal is aborted. */
+  /** The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. */
   async *stream(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
     const response = await this.#send('GET', path, signal)
     try {
@@ -43,8 +43,11 @@ export class ApiClient {
     }
   }
 
-  /** One object for each line of an answer, as they come; ends quietly when the signal is aborted. */
-  async *lines<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
+  /**
+   * The objects of a watch, one for each line; ends quietly when the signal is aborted. Throws PoddError DAEMON_GONE
+   * where the daemon ends it, which has no end of its own.
+   */
+  async *watch<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
     const decoder = new TextDecoder()
     let rest = ''
     for await (const chunk of this.stream(path, signal)) {
@@ -55,6 +58,7 @@ export class ApiClient {
         yield parsed
       }
     }
+    if (!signal.aborted) throw this.#gone('has ended')
   }
 
   /**
@@ -116,14 +120,14 @@ export class ApiClient {
         hint: 'Only root may; try again with sudo.',
       })
     }
-    return new PoddError(
-      'DAEMON_GONE',
-      `the connection to podd at ${this.socketPath} broke: ${errorMessage(error)}`,
-      {
-        cause: error,
-        hint: 'podd may have been stopped or restarted; try again.',
-      },
-    )
+    return this.#gone(`broke: ${errorMessage(error)}`, error)
+  }
+
+  #gone(what: string, cause?: unknown): PoddError {
+    return new PoddError('DAEMON_GONE', `the connection to podd at ${this.socketPath} ${what}`, {
+      cause,
+      hint: 'podd may have been stopped or restarted; try again.',
+    })
   }
 }
 

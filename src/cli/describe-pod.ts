@@ -112,7 +112,7 @@ function describeEvents(events: readonly EventObject[], nowMs: number): readonly
       event.reason,
       formatSeen(event, nowMs),
       event.source.component,
-      event.message.trim().replaceAll('\n', ' '),
+      event.message.trim(),
     ]),
   ])
 }

@@ -1,3 +1,5 @@
+import { escapeControls } from '../base/escape-controls.ts'
+
 /** Builds an indented text of labelled values, as `kubectl describe` writes it. */
 export class Description {
   readonly #lines: string[] = []
@@ -9,7 +11,7 @@ export class Description {
     value: string | readonly string[],
     width = level === 0 ? 18 : 20 - 2 * level,
   ): void {
-    const lines = typeof value === 'string' ? [value] : value
+    const lines = linesOf(typeof value === 'string' ? [value] : value)
     const head = `${'  '.repeat(level)}${`${label}:`.padEnd(width)}`
     const [first = '<none>', ...rest] = lines
     this.#lines.push(`${head}${first}`.trimEnd())
@@ -23,7 +25,7 @@ export class Description {
       return
     }
     this.#lines.push(`${'  '.repeat(level)}${label}:`)
-    for (const line of lines) this.#lines.push(`${'  '.repeat(level + 1)}${line}`)
+    for (const line of linesOf(lines)) this.#lines.push(`${'  '.repeat(level + 1)}${line}`)
   }
 
   addLine(level: number, line: string): void {
@@ -31,8 +33,13 @@ export class Description {
   }
 
   toString(): string {
-    return `${this.#lines.join('\n')}\n`
+    return escapeControls(`${this.#lines.join('\n')}\n`)
   }
+}
+
+/** What has newlines in it must not look like other lines of the text. */
+function linesOf(values: readonly string[]): readonly string[] {
+  return values.flatMap((value) => value.split('\n'))
 }
 
 /** As kubectl writes times: `Fri, 20 Nov 2026 11:08:02 +0000`. */

@@ -25,7 +25,7 @@ export function listEvents(events: readonly EventObject[], options: EventListing
       event.type,
       event.reason,
       `${event.involvedObject.kind}/${event.involvedObject.name}`,
-      event.message.trim().replaceAll('\n', ' '),
+      event.message.trim(),
     ]),
     objects: events,
     listKind: 'EventList',

@@ -64,7 +64,7 @@ async function* watchEvents(
   isWanted: (event: EventObject) => boolean,
   listing: (events: readonly EventObject[]) => Listing,
 ): AsyncGenerator<Listing, void> {
-  for await (const { type, object } of client.lines<WatchEvent<EventObject>>(path, signal)) {
+  for await (const { type, object } of client.watch<WatchEvent<EventObject>>(path, signal)) {
     if (type !== 'DELETED' && isWanted(object)) yield listing([object])
   }
 }

@@ -3,6 +3,7 @@ import { nearestName } from '../pod/nearest-name.ts'
 import { ServerError } from './client.ts'
 import { listPath, readNamespace } from './namespace.ts'
 import { readOutputFormat } from './output-format.ts'
+import { UsageError } from './usage-error.ts'
 import type { Column, Listing, VerbContext, VerbResult } from './verb.ts'
 
 /** What `--show-values` is for; without it, only keys and lengths leave the daemon. */
@@ -87,6 +88,7 @@ async function getObjects<Object extends Item>(
   { resource, columns, cells }: Resource<Object>,
 ): Promise<VerbResult> {
   const format = readOutputFormat(args)
+  if (args.has('watch')) throw new UsageError(`${resource} cannot be watched`, 'Pods and events can.')
   const withNamespace = args.has('all-namespaces')
   const namespace = withNamespace ? undefined : readNamespace(args)
   const path = `${listPath(resource, namespace)}${args.has('show-values') ? '?values=true' : ''}`

@@ -2,10 +2,9 @@ import type { PodListObject, PodObject } from '../api/objects.ts'
 import type { DaemonStatus, WatchEvent } from '../api/routes.ts'
 import { ServerError } from './client.ts'
 import { formatProblem } from '../pod/format-problem.ts'
-import { listPath, podPath, readNamespace } from './namespace.ts'
+import { listPath, namedInAll, podPath, readNamespace } from './namespace.ts'
 import { readOutputFormat } from './output-format.ts'
 import { listPods } from './pod-listing.ts'
-import { UsageError } from './usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from './verb.ts'
 
 /** Pods, all or by name, once or with each change. */
@@ -16,15 +15,14 @@ export async function getPods(context: VerbContext, names: readonly string[]): P
   const namespace = withNamespace ? undefined : readNamespace(args)
   const listing = (pods: readonly PodObject[]): Listing =>
     listPods(pods, { withNamespace, nowMs: context.clock.wallMs(), isSingle: names.length === 1 })
+  if (names.length > 0 && namespace === undefined) throw namedInAll()
   if (args.has('watch')) {
+    // A name that nobody bears would be waited for without a word.
+    if (namespace !== undefined)
+      await Promise.all(names.map((name) => client.get<PodObject>(podPath(namespace, name), signal)))
     const path = `${listPath('pods', namespace)}?watch=true`
     return { kind: 'watch', listings: watchPods(context, path, names, listing), format }
   }
-  if (names.length > 0 && namespace === undefined)
-    throw new UsageError(
-      'a pod cannot be asked for by its name in all namespaces',
-      'Name its namespace: -n NAMESPACE',
-    )
   const [found, status] = await Promise.all([
     names.length === 0 || namespace === undefined
       ? client.get<PodListObject>(listPath('pods', namespace), signal).then(({ items }) => items)
@@ -62,7 +60,7 @@ async function* watchPods(
   listing: (pods: readonly PodObject[]) => Listing,
 ): AsyncGenerator<Listing, void> {
   for (const note of daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))) notify(note)
-  for await (const { object } of client.lines<WatchEvent<PodObject>>(path, signal)) {
+  for await (const { object } of client.watch<WatchEvent<PodObject>>(path, signal)) {
     if (names.length === 0 || names.includes(object.metadata.name)) yield listing([object])
   }
 }

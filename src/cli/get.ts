@@ -33,7 +33,7 @@ shown. Manifests that podd could not take, and what is wrong with its runtime, f
   flags: [
     outputFlag,
     showValuesFlag,
-    { name: 'watch', short: 'w', doc: 'Go on with each change, until Ctrl-C.' },
+    { name: 'watch', short: 'w', doc: 'Of pods and events: go on with each change, until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
   ],

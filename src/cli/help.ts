@@ -36,6 +36,7 @@ export function verbHelp(verb: Verb): string {
     '',
     'Flags:',
     ...indent([...verb.flags, ...globalFlags].map((flag) => [formatFlag(flag), flag.doc])),
+    ...(verb.more === undefined ? [] : ['', `${verb.more.title}:`, ...indent(verb.more.rows)]),
     ...(verb.examples.length === 0
       ? []
       : ['', 'Examples:', ...indent(verb.examples.map(([command, does]) => [`podd ${command}`, does]))]),

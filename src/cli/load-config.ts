@@ -3,10 +3,12 @@ import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { mergeConfig, readConfigFlags } from '../config/config-flags.ts'
 import type { ConfigFile } from '../config/read-config-file.ts'
 import { readConfigFile } from '../config/read-config-file.ts'
+import type { Option } from '../config/option.ts'
 import { listOptions } from '../config/options.ts'
 import { defaultConfigPath } from '../config/places.ts'
 import { formatProblem } from '../pod/format-problem.ts'
 import type { RunRequest } from './deps.ts'
+import type { HelpSection } from './verb.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -21,12 +23,23 @@ export const configFlags: readonly FlagSpec[] = [
   configFlag,
   ...listOptions().flatMap(([, option]) => {
     if (option.flag === undefined) return []
-    const shown = option.defaultText ?? option.type.format(option.default)
+    const shown = shownDefault(option)
     const doc = shown === '' ? option.doc : `${option.doc} Default: ${shown}.`
     const label = option.type.isSwitch === true ? {} : { label: option.type.label }
     return [{ name: option.flag, ...label, doc }]
   }),
 ]
+
+/** The options that no flag stands for, each with the values it takes. */
+export const fileOnlyFields: HelpSection['rows'] = listOptions().flatMap(([, option]) => {
+  if (option.flag !== undefined) return []
+  const shown = shownDefault(option)
+  return [[option.field, shown === '' ? option.type.label : `${option.type.label}. Default: ${shown}.`]]
+})
+
+function shownDefault({ defaultText, type, default: value }: Option<unknown>): string {
+  return defaultText ?? type.format(value)
+}
 
 /**
  * The settings that a command line and its config file come to. Throws UsageError for a wrong flag, PoddError

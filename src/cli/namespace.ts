@@ -1,4 +1,5 @@
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+import { UsageError } from './usage-error.ts'
 
 export const namespaceFlag: FlagSpec = {
   name: 'namespace',
@@ -15,6 +16,14 @@ export const allNamespacesFlag: FlagSpec = {
 
 export function readNamespace(args: ParsedArguments): string {
   return args.value('namespace') ?? 'default'
+}
+
+/** One name may stand in several namespaces. */
+export function namedInAll(): UsageError {
+  return new UsageError(
+    'a pod cannot be asked for by its name in all namespaces',
+    'Name its namespace: -n NAMESPACE',
+  )
 }
 
 /** `/api/v1/namespaces/NS/RESOURCE`, or the path over all namespaces. */

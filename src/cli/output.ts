@@ -1,26 +1,45 @@
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
-import { errorCode } from '../base/errors.ts'
+import { getSystemErrorMessage } from 'node:util'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 
 /** Where a verb's data goes. */
 export interface Output {
-  /** Resolves once there is room for more; does nothing after the reader has gone. */
+  /** Resolves once the data is written; does nothing after a write has failed. */
   write(data: string | Uint8Array): Promise<void>
-  /** Aborted when the reader has gone away (`podd logs -f | head`). */
+  /** Aborted when nothing more can be written: the reader has gone away (`podd logs -f | head`), or the disk is full. */
   readonly closed: AbortSignal
+  /** Why something was not written: WRITE_FAILED; undefined for a reader that went away, who wants no more. */
+  failure(): PoddError | undefined
 }
 
 export function createOutput(stream: Writable): Output {
   const closed = new AbortController()
-  stream.on('error', (error) => {
+  let failure: PoddError | undefined
+  const onFailure = (error: unknown): void => {
+    if (closed.signal.aborted) return
+    if (errorCode(error) !== 'EPIPE') failure = writeFailed(error)
     closed.abort()
-    if (errorCode(error) !== 'EPIPE') process.exitCode = 1
-  })
+  }
+  stream.on('error', onFailure)
   return {
     closed: closed.signal,
+    failure: () => failure,
     async write(data) {
-      if (closed.signal.aborted || stream.write(data)) return
-      await once(stream, 'drain', { signal: closed.signal }).catch(() => {})
+      if (closed.signal.aborted) return
+      await new Promise<void>((resolve) => {
+        stream.write(data, (error) => {
+          if (error instanceof Error) onFailure(error)
+          resolve()
+        })
+      })
     },
   }
+}
+
+function writeFailed(cause: unknown): PoddError {
+  const why =
+    cause instanceof Error && 'errno' in cause && typeof cause.errno === 'number'
+      ? getSystemErrorMessage(cause.errno)
+      : errorMessage(cause)
+  return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
 }

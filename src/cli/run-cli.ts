@@ -1,13 +1,15 @@
 import type { Writable } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { escapeControls } from '../base/escape-controls.ts'
 import { nearestName } from '../pod/nearest-name.ts'
 import { ApiClient } from './client.ts'
 import type { CliDeps } from './deps.ts'
 import { globalFlags, programHelp, verbHelp } from './help.ts'
 import type { Output } from './output.ts'
 import { createOutput } from './output.ts'
-import type { ParsedArguments } from './parse-arguments.ts'
+import { namespaceFlag } from './namespace.ts'
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { parseArguments } from './parse-arguments.ts'
 import { printResult } from './print.ts'
 import { findSocket } from './socket-path.ts'
@@ -33,16 +35,18 @@ const interruptedExitCode = 130
 export async function runCli(argv: readonly string[], deps: CliDeps, around: Surroundings): Promise<number> {
   const output = createOutput(around.stdout)
   createOutput(around.stderr)
-  const notify = (line: string): void => void around.stderr.write(`${line}\n`)
-  try {
-    return await runCommand(argv, deps, { ...around, output, notify })
-  } catch (error) {
+  const notify = (line: string): void => void around.stderr.write(`${escapeControls(line)}\n`)
+  const exitCode = await runCommand(argv, deps, { ...around, output, notify }).catch((error: unknown) => {
     // Whoever interrupts knows it, and whoever stops reading needs no word about it.
     if (errorCode(error) === 'INTERRUPTED' && !output.closed.aborted) return interruptedExitCode
     if (output.closed.aborted) return 0
     notify(formatError(error))
     return error instanceof UsageError ? 2 : 1
-  }
+  })
+  const failure = output.failure()
+  if (failure === undefined) return exitCode
+  notify(formatError(failure))
+  return 1
 }
 
 interface Call extends Surroundings {
@@ -52,7 +56,7 @@ interface Call extends Surroundings {
 
 async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): Promise<number> {
   const { before, name, after } = splitCommand(argv)
-  const globals = parseArguments(before, [...globalFlags, { name: 'version', doc: '' }])
+  const globals = parseArguments(before, [...flagsBefore, { name: 'version', doc: '' }])
   const wantsHelp = name === 'help' || (name === undefined && globals.has('help'))
   if (name === undefined && !wantsHelp && !globals.has('version')) {
     call.notify(programHelp(verbs))
@@ -105,15 +109,24 @@ async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: C
   }
 }
 
-/** What stands before the verb may only be flags of every verb, whose values must not be taken for it. */
+/** Flags that may stand before the verb: those of every verb, and the namespace, as with kubectl. */
+const flagsBefore: readonly FlagSpec[] = [...globalFlags, namespaceFlag]
+
+/** The values of the flags before the verb must not be taken for it. */
 function splitCommand(argv: readonly string[]): {
   readonly before: readonly string[]
   readonly name: string | undefined
   readonly after: readonly string[]
 } {
   let at = 0
-  while (argv[at]?.startsWith('-') === true) at += argv[at] === '--socket' ? 2 : 1
+  while (argv[at]?.startsWith('-') === true) at += takesNextWord(argv[at]) ? 2 : 1
   return { before: argv.slice(0, at), name: argv[at], after: argv.slice(at + 1) }
+}
+
+function takesNextWord(word: string | undefined): boolean {
+  return flagsBefore.some(
+    ({ name, short, label }) => label !== undefined && [`--${name}`, `-${short}`].includes(word ?? ''),
+  )
 }
 
 const byManifest = 'Pods come from manifests: put one into the manifest directory, or change it there.'

@@ -1,4 +1,4 @@
-import { configFlags, loadConfig } from './load-config.ts'
+import { configFlags, fileOnlyFields, loadConfig } from './load-config.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb } from './verb.ts'
 
@@ -7,6 +7,7 @@ export const runVerb: Verb = {
   help: `Runs the daemon in this terminal until SIGTERM or Ctrl-C; the pods go on without it.
 Settings come from flags, then the config file, then the defaults; docs/OPTIONS.md tells them all.`,
   flags: configFlags,
+  more: { title: 'Only in the config file (docs/OPTIONS.md tells what they do)', rows: fileOnlyFields },
   examples: [
     ['run', "with the defaults: manifests in /etc/pods, a containerd of podd's own"],
     ['run --pod-manifest-path $PWD/manifests', 'another directory'],

@@ -1,11 +1,14 @@
+import { escapeLine } from '../base/escape-controls.ts'
+
 const gap = 3
 
 /** Lays rows out in columns. The widths of the first rows stay for those that come later. */
 export class Table {
   #widths: readonly number[] = []
 
-  /** Lines for the rows, each with its newline. */
-  layOut(rows: readonly (readonly string[])[]): string {
+  /** A line for each row, with its newline. */
+  layOut(cells: readonly (readonly string[])[]): string {
+    const rows = cells.map((row) => row.map((cell) => escapeLine(cell)))
     const count = Math.max(this.#widths.length, ...rows.map((row) => row.length))
     this.#widths = Array.from({ length: count }, (_, column) =>
       Math.max(this.#widths[column] ?? 0, ...rows.map((row) => cellWidth(row[column] ?? ''))),

@@ -1,6 +1,6 @@
 import type { PodMetrics, PodMetricsList } from '../api/pod-metrics.ts'
 import { parseQuantity, quantityValue } from '../pod/quantity.ts'
-import { allNamespacesFlag, namespaceFlag, readNamespace } from './namespace.ts'
+import { allNamespacesFlag, namedInAll, namespaceFlag, readNamespace } from './namespace.ts'
 import { outputFlag, readOutputFormat } from './output-format.ts'
 import type { ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
@@ -24,12 +24,16 @@ pod without killing something in it.`,
     ['top pod web --containers', 'the containers of one'],
   ],
   async run({ args, client, signal }) {
-    const [resource, name, extra] = args.positionals
-    if (!['pods', 'pod', 'po'].includes(resource ?? '') || extra !== undefined)
+    const [first = '', ...rest] = args.positionals
+    const slash = first.indexOf('/')
+    const resource = slash === -1 ? first : first.slice(0, slash)
+    const [name, extra] = slash === -1 ? rest : [first.slice(slash + 1), ...rest]
+    if (!['pods', 'pod', 'po'].includes(resource) || extra !== undefined)
       throw new UsageError('top shows pods', 'podd top pods [POD]')
     const format = readOutputFormat(args)
     const sortBy = readSort(args)
     const all = args.has('all-namespaces')
+    if (all && name !== undefined) throw namedInAll()
     const namespace = readNamespace(args)
     const base = '/apis/metrics.k8s.io/v1beta1'
     const path = all ? `${base}/pods` : `${base}/namespaces/${encodeURIComponent(namespace)}/pods`

@@ -12,12 +12,19 @@ export interface Verb {
   /** What it does and what is worth knowing, for its `--help`. */
   readonly help: string
   readonly flags: readonly FlagSpec[]
+  /** What else its `--help` lists, after the flags. */
+  readonly more?: HelpSection
   /** Command lines without `podd`, each with what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[]
   /** It handles SIGINT by itself. */
   readonly takesSignals?: boolean
   /** Throws UsageError for wrong arguments, any PoddError for what failed. */
   run(context: VerbContext): Promise<VerbResult>
+}
+
+export interface HelpSection {
+  readonly title: string
+  readonly rows: readonly (readonly [name: string, doc: string])[]
 }
 
 /** What a verb may use of the outside. */

@@ -39,7 +39,7 @@ export const options = {
     type: optionalUrl,
     default: undefined,
     owner: 'kubelet',
-    doc: 'A URL to read manifests from.',
+    doc: "A URL to read manifests from; through a proxy where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` in podd's environment say so.",
   }),
   staticPodUrlHeader: option({
     field: 'staticPodURLHeader',

@@ -28,7 +28,8 @@ export function respondError(response: ServerResponse, error: unknown): void {
 
 /**
  * Sends chunks as they come and takes the next one only when the client has room for it. Nothing is sent before
- * the first chunk (or the end), so that an error until then is still told.
+ * the first chunk (or the end), so that an error until then is still told. What the signal ends is cut off: a client
+ * must not take it for the end of what there is.
  */
 export async function respondStream(
   response: ServerResponse,
@@ -39,6 +40,10 @@ export async function respondStream(
     if (signal.aborted) break
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' })
     if (!response.write(chunk)) await once(response, 'drain', { signal })
+  }
+  if (signal.aborted) {
+    response.destroy()
+    return
   }
   if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' })
   response.end()
@@ -51,7 +56,7 @@ export interface WatchSource<T> {
   accepts(object: T): boolean
 }
 
-/** What is there as ADDED lines, then each change, until the signal ends it. */
+/** What is there as ADDED lines, then each change, until the signal cuts it off. */
 export function respondWatch<T>(
   response: ServerResponse,
   source: WatchSource<T>,
@@ -69,7 +74,7 @@ export function respondWatch<T>(
   return new Promise((resolve) => {
     const end = (): void => {
       unsubscribe()
-      response.end()
+      response.destroy()
       resolve()
     }
     if (signal.aborted) end()

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici'
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { maxSourceBytes } from '../pod/decode-documents.ts'
+import type { HttpRoute } from './http-routes.ts'
 
 const maxRedirects = 5
 const redirectStatuses = [301, 302, 303, 307, 308]
@@ -23,24 +24,36 @@ export type HttpAnswer =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'failed'; readonly message: string; readonly hint?: string | undefined }
 
+/** Leads to servers. */
+interface Routes {
+  find(url: URL): Promise<HttpRoute>
+}
+
 type ResponseHeaders = Dispatcher.ResponseData['headers']
 
 /** One GET, with a bounded number of redirects and a bounded body. Never rejects. */
-export async function getOnce(
-  dispatcher: Dispatcher,
+export async function getOnce(routes: Routes, get: HttpGet, signal: AbortSignal): Promise<HttpAnswer> {
+  let proxy: string | undefined
+  const findRoute = async (url: URL): Promise<Dispatcher> => {
+    const route = await routes.find(url)
+    proxy = route.proxy
+    return route.dispatcher
+  }
+  const answer = await follow(findRoute, get, signal).catch((error: unknown) => {
+    return { kind: 'failed', ...describeFailure(error, signal) } as const
+  })
+  if (answer.kind !== 'failed' || proxy === undefined) return answer
+  return { ...answer, message: `${answer.message} (through the proxy ${proxy})` }
+}
+
+async function follow(
+  findRoute: (url: URL) => Promise<Dispatcher>,
   get: HttpGet,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
-  try {
-    return await follow(dispatcher, get, signal)
-  } catch (error) {
-    return { kind: 'failed', ...describeFailure(error, signal) }
-  }
-}
-
-async function follow(dispatcher: Dispatcher, get: HttpGet, signal: AbortSignal): Promise<HttpAnswer> {
   let { url } = get
   for (let redirects = 0; redirects <= maxRedirects; redirects += 1) {
+    const dispatcher = await findRoute(url)
     const response = await dispatcher.request({
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
@@ -173,6 +186,7 @@ const failures: Readonly<Record<string, string>> = {
 function describeFailure(error: unknown, signal: AbortSignal): Failure {
   if (signal.aborted) return { message: errorMessage(signal.reason) }
   const code = errorCode(error) ?? ''
+  if (error instanceof PoddError) return { message: error.message, ...(error.hint && { hint: error.hint }) }
   const message = failures[code] ?? `the request failed: ${errorMessage(error)}`
   return tlsFailures[code] ?? { message }
 }

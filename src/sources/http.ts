@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { Dispatcher } from 'undici'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
@@ -7,13 +6,14 @@ import type { FieldValidation } from '../pod/check-value.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../pod/document.ts'
 import { isObjectDocument, isPodDocument } from '../pod/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
+import type { Environment } from './choose-proxy.ts'
 import type { DecodeSource } from './decode-source.ts'
 import type { HttpAnswer, Validators } from './http-get.ts'
 import { getOnce } from './http-get.ts'
+import { HttpRoutes } from './http-routes.ts'
 import { LastGoodSaver } from './last-good-saver.ts'
 import { mergeLastGood } from './merge-last-good.ts'
 import type { Source } from './source.ts'
-import { loadTrustedAuthorities } from './trusted-authorities.ts'
 
 const timeoutMs = 10_000
 /** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
@@ -31,6 +31,8 @@ export interface HttpSourceOptions {
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
   readonly fieldValidation?: FieldValidation
+  /** Where proxies are named; that of this process where nothing is said. */
+  readonly env?: Environment
 }
 
 /**
@@ -42,22 +44,18 @@ export function createHttpSource(options: HttpSourceOptions): Source {
   return {
     async run(onSnapshot, signal) {
       if (signal.aborted) return
-      const { Agent } = await import('undici')
-      // No connection outlives its request: a period is longer than servers keep one open.
-      const isSecure = new URL(options.url).protocol === 'https:'
-      const dispatcher = new Agent({
-        pipelining: 0,
-        ...(isSecure && { connect: { secureContext: await loadTrustedAuthorities() } }),
-      })
+      const routes = new HttpRoutes(options.env ?? process.env)
+      // What has to be loaded for it is not the server's delay. A failure is told when the server is asked.
+      await routes.find(new URL(options.url)).catch(() => undefined)
       const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
         loop.publish()
       })
-      const loop = new HttpLoop(options, dispatcher, saver, onSnapshot)
+      const loop = new HttpLoop(options, routes, saver, onSnapshot)
       try {
         await loop.run(signal)
       } finally {
         await saver.flush()
-        await dispatcher.destroy()
+        await routes.destroy()
       }
     },
   }
@@ -81,7 +79,7 @@ function copyKey(url: string): string {
 
 class HttpLoop {
   readonly #options: HttpSourceOptions
-  readonly #dispatcher: Dispatcher
+  readonly #routes: HttpRoutes
   readonly #saver: LastGoodSaver
   readonly #onSnapshot: (snapshot: SourceSnapshot) => void
   readonly #url: URL
@@ -96,12 +94,12 @@ class HttpLoop {
 
   constructor(
     options: HttpSourceOptions,
-    dispatcher: Dispatcher,
+    routes: HttpRoutes,
     saver: LastGoodSaver,
     onSnapshot: (snapshot: SourceSnapshot) => void,
   ) {
     this.#options = options
-    this.#dispatcher = dispatcher
+    this.#routes = routes
     this.#saver = saver
     this.#onSnapshot = onSnapshot
     this.#url = new URL(options.url)
@@ -160,7 +158,7 @@ class HttpLoop {
     )
     try {
       const get = { url: this.#url, headers: this.#options.headers, validators: this.#validators }
-      return await getOnce(this.#dispatcher, get, AbortSignal.any([signal, timeout.signal]))
+      return await getOnce(this.#routes, get, AbortSignal.any([signal, timeout.signal]))
     } finally {
       timer.cancel()
     }
@@ -176,7 +174,10 @@ class HttpLoop {
       this.#validators = answer.validators
       this.#isReady = true
       this.#saver.save(this.#documents)
+      return
     }
+    // A copy that could not be saved is due again, whatever the server has to say.
+    if (this.#isReady && this.#saver.problem() !== undefined) this.#saver.save(this.#documents)
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {

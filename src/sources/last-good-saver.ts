@@ -66,10 +66,11 @@ export class LastGoodSaver {
       const documents = this.#wanted
       this.#wanted = undefined
       const wantedSignature = signature(documents)
-      if (wantedSignature === this.#saved) continue
       try {
-        await this.#store.save(this.#source, this.#location, documents)
-        this.#saved = wantedSignature
+        if (wantedSignature !== this.#saved) {
+          await this.#store.save(this.#source, this.#location, documents)
+          this.#saved = wantedSignature
+        }
         this.#note('saved', undefined)
       } catch (error) {
         this.#note('saved', error)

@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
-import { defaultConfig } from '../../../src/config/options.ts'
+import { defaultConfig, listOptions } from '../../../src/config/options.ts'
 import type { DoctorFinding } from '../../../src/decide/host-facts.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import type { CliOptions, CliOutcome } from '../../support/cli-rig.ts'
@@ -151,6 +153,24 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
     expect((await podd(`get ${resource} gone lost`)).exitCode).toBe(1)
   })
 
+  it('does not wait for one that is not there', async () => {
+    expect(await podd('get pods web nosuch -w')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'podd: Error from server (NotFound): pods "nosuch" not found\n',
+    })
+  })
+
+  it.each([
+    ['-n shop get pods'],
+    ['--namespace shop get pods'],
+    ['-nshop get pods'],
+    ['--namespace=shop get pods'],
+  ])('takes the namespace before the verb too: %s', async (line) => {
+    expect((await podd(`${line} -o name`)).stdout).toBe('pod/till\n')
+    expect((await podd(`${line} -n default web -o name`)).stdout).toBe('pod/web\n')
+  })
+
   it('says so where there are none', async () => {
     expect(await podd('get pods -n empty')).toEqual({
       exitCode: 0,
@@ -172,6 +192,35 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
     call.interrupt()
     expect(await call.outcome).toMatchObject({ exitCode: 130, stderr: '' })
     expect(call.stdout().match(/NAME/gu)).toHaveLength(1)
+  })
+
+  it.each([['get pods -w'], ['get events -w'], ['events -w'], ['logs web -f']])(
+    'fails when podd ends: %s',
+    async (line) => {
+      rig.events.put(eventObject('e1'))
+      const call = startCli(line.split(' '), withSocket())
+      await expect.poll(() => rig.pods.watchers + rig.events.watchers).toBe(1)
+      await rig.close()
+      expect(await call.outcome).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringMatching(
+          /^podd: the connection to podd at .* broke: .*\npodd may have been stopped or restarted; try again.\n$/u,
+        ) as string,
+      })
+    },
+  )
+
+  it('fails when a podd that says goodbye ends the watch', async () => {
+    await rig.close()
+    const polite = createServer((request, response) =>
+      response.end(request.url?.includes('watch') === true ? '' : JSON.stringify(rig.status)),
+    ).listen(rig.socketPath)
+    await once(polite, 'listening')
+    expect(await podd('get pods -w')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('has ended') as string,
+    })
+    polite.close()
   })
 
   it('ends quietly when nobody reads', async () => {
@@ -246,6 +295,14 @@ describe('wrong usage', () => {
     ['logs web main more', 'podd: logs takes no argument "more"'],
     ['get pods --sort-by name', 'podd: unknown flag --sort-by\nWith --help the verb lists its flags.'],
     ['get pods web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
+    ['get pods web -A -w', 'podd: a pod cannot be asked for by its name in all namespaces'],
+    ['top pod web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
+    ['top pod/web more', 'podd: top shows pods'],
+    ['get pvc -w', 'podd: persistentvolumeclaims cannot be watched\nPods and events can.'],
+    ['get cm --watch', 'podd: configmaps cannot be watched'],
+    ['get secrets tls -w', 'podd: secrets cannot be watched'],
+    ['-n', 'podd: -n needs a value'],
+    ['-n shop images', 'podd: unknown flag -n'],
     ['apply -f web.yaml', 'podd: podd has no verb "apply"\nPods come from manifests'],
     ['version 2', 'podd: version takes no argument "2"'],
     ['', 'podd runs Kubernetes Pods'],
@@ -254,6 +311,13 @@ describe('wrong usage', () => {
     const { exitCode, stdout, stderr } = await podd(line)
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toContain(message)
+  })
+
+  it('is helped by a list of all settings', async () => {
+    const { stdout } = await podd('run --help')
+    const words = stdout.split(/\s+/u)
+    const names = listOptions().map(([, { flag, field }]) => (flag === undefined ? field : `--${flag}`))
+    expect(names.filter((name) => !words.includes(name))).toEqual([])
   })
 
   it('is helped by a text for each verb, with examples', async () => {
@@ -503,6 +567,50 @@ describe('podd describe pod', () => {
   })
 })
 
+describe('control characters of pods', () => {
+  const evil = '\u001B[2J\u009B1A'
+  beforeEach(() => {
+    const waiting = { waiting: { reason: `Crash${evil}`, message: `back-off${evil}` } }
+    rig.pods.put(
+      podObject({
+        metadata: { annotations: { note: evil } },
+        spec: { containers: [{ name: 'main', image: 'busybox', env: [{ name: 'A', value: evil }] }] },
+        status: { message: evil, containerStatuses: [containerStatus('main', { state: waiting })] },
+      }),
+    )
+    rig.events.put(eventObject('e1', { message: evil, lastTimestamp: recent(1) }))
+    rig.status = {
+      ...rig.status,
+      problems: [{ severity: 'error', place: { path: evil }, message: evil, object: 'default/web' }],
+    }
+  })
+
+  it.each([['get pods'], ['get pods -o wide'], ['describe pod web'], ['events'], ['get events']])(
+    'are shown, and never sent to the terminal: %s',
+    async (line) => {
+      const { exitCode, stdout, stderr } = await podd(line)
+      expect(exitCode).toBe(0)
+      expect(stdout + stderr).toContain('^[[2J\\u009b1A')
+      expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u)
+    },
+  )
+
+  it('are left to programs as they are', async () => {
+    expect(JSON.parse((await podd('get pod web -o json')).stdout)).toEqual(rig.pods.list()[0])
+    expect(parse((await podd('get pod web -o yaml')).stdout)).toEqual(rig.pods.list()[0])
+    const directory = join(rig.podLogsDir, 'default_web_uid-web', 'main')
+    await mkdir(directory, { recursive: true })
+    await writeFile(join(directory, '0.log'), `2026-01-01T00:00:00.000000001Z stdout F ${evil}\n`)
+    expect((await podd('logs web')).stdout).toBe(`${evil}\n`)
+  })
+
+  it('are shown in what a server says', async () => {
+    const { stderr } = await callCli(['get', 'pod', evil], withSocket())
+    expect(stderr).toMatch(/not found/u)
+    expect(stderr).not.toContain('\u009B')
+  })
+})
+
 describe('podd images', () => {
   it('lists them, one line for each tag', async () => {
     rig.images.push(
@@ -669,6 +777,55 @@ docs/OPTIONS.md lists the fields.
       stderr: 'ending default/web\nleft over: bridge podd0\n',
     })
     expect(graces).toEqual([2])
+  })
+
+  describe('down, with a config file that has errors,', () => {
+    const down = async (flags: string, ...lines: readonly string[]) => {
+      const file = join(rig.directory, 'config.yaml')
+      await writeFile(file, ['apiVersion: podd.dev/v1', 'kind: PoddConfiguration', ...lines, ''].join('\n'))
+      const requests: DownRequest[] = []
+      const deps = {
+        down: async (request: DownRequest) => {
+          requests.push(request)
+          return { podsStopped: 2, leftovers: [] }
+        },
+      }
+      return { file, requests, outcome: await podd(`down --config ${file}${flags}`, { deps }) }
+    }
+
+    it('ends the pods where the file says that they are', async () => {
+      const { file, requests, outcome } = await down(
+        ' --run-dir /run/flag',
+        'maxPods: many',
+        'rootDir: /data',
+      )
+      expect(outcome).toEqual({
+        exitCode: 0,
+        stdout: '2 pods ended\n',
+        stderr: `ignored: ${file}:3:1: maxPods: must be a whole number, not string "many"\n`,
+      })
+      expect(requests.map(({ config }) => config)).toEqual([
+        { ...defaultConfig(), rootDir: '/data', runDir: '/run/flag' },
+      ])
+    })
+
+    it.each([
+      ['rootDir: data'],
+      ['rootdir: /data'],
+      ['containerRuntimeEndpoint: tcp://box'],
+      ['kind: PoddConfiguration'],
+      ['maxPods: [1'],
+    ])('does nothing where that can not be told: %s', async (line) => {
+      const { requests, outcome } = await down('', line)
+      expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
+      expect(outcome.stderr).toContain('--config /dev/null')
+      expect(requests).toEqual([])
+    })
+
+    it('goes without the file when told to', async () => {
+      const { requests } = await down(' --config /dev/null', 'rootDir: data')
+      expect(requests.map(({ config }) => config)).toEqual([defaultConfig()])
+    })
   })
 
   it('show what doctor found to programs too', async () => {

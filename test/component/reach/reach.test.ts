@@ -393,6 +393,7 @@ describe('podd top', () => {
 
   it.each<[words: string, table: string]>([
     ['top pods', 'NAME   CPU(cores)   MEMORY(bytes)\nweb    252m         5Mi\n'],
+    ['top pod/web', 'NAME   CPU(cores)   MEMORY(bytes)\nweb    252m         5Mi\n'],
     [
       'top pods -A --sort-by memory',
       'NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\nshop        big    1m           300Mi\ndefault     web    252m         5Mi\n',

@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { promisify } from 'node:util'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
@@ -12,6 +14,7 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import type { HttpSourceOptions } from '../../../src/sources/http.ts'
 import { createHttpSource, showUrl } from '../../../src/sources/http.ts'
+import type { LastGoodStore } from '../../../src/store/last-good.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { makeBadCertificate } from '../probes/bad-certificate.ts'
 import { serveHttps } from '../probes/bad-servers.ts'
@@ -82,6 +85,7 @@ function start(url: string, options: Partial<HttpSourceOptions> = {}): SourceRun
       logger: silentLogger,
       lastGood: createLastGoodStore(join(scratch, 'state')),
       decode: createDecodeSource(systemClock),
+      env: {},
       ...options,
     }),
   )
@@ -102,6 +106,24 @@ const fails =
   (part: string) =>
   (summary: { problems: string[] }): boolean =>
     summary.problems.some((problem) => problem.includes(part))
+
+/** One of its own authority, for a subject such as `DNS:host`; undefined where there is no openssl. */
+async function makeCertificate(
+  subject: string,
+): Promise<{ readonly key: string; readonly cert: string; readonly path: string } | undefined> {
+  if (spawnSync('openssl', ['version']).status !== 0) return undefined
+  const [key, path] = [join(scratch, 'key.pem'), join(scratch, 'cert.pem')]
+  const request = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=podd -days 2'
+  const names = ['-addext', `subjectAltName=${subject}`, '-keyout', key, '-out', path]
+  expect(spawnSync('openssl', [...request.split(' '), ...names]).status).toBe(0)
+  return { key: await readFile(key, 'utf8'), cert: await readFile(path, 'utf8'), path }
+}
+
+/** What a source in a process of its own, with this environment, says first. */
+async function askOnce(url: string, env: Readonly<Record<string, string>>): Promise<string> {
+  const args = [join(import.meta.dirname, 'ask-once.ts'), url, join(scratch, 'state')]
+  return (await promisify(execFile)(process.execPath, args, { env })).stdout
+}
 
 async function untilRequests(count: number): Promise<void> {
   while (requests.length < count) await systemClock.sleep(5)
@@ -266,6 +288,35 @@ describe('a server that misbehaves leaves the pods as they were', () => {
   })
 })
 
+describe('a last good copy that can’t be saved', () => {
+  it.each<[what: string, listener: RequestListener]>([
+    ['has nothing new', text('', 304)],
+    ['is away', text('', 503)],
+  ])('is saved later, also where the server %s', async (_what, later) => {
+    const store = createLastGoodStore(join(scratch, 'state'))
+    let isFull = true
+    const lastGood: LastGoodStore = {
+      load: (...place) => store.load(...place),
+      save: (...copy) => (isFull ? Promise.reject(new Error('no space left')) : store.save(...copy)),
+    }
+    answer = (request, response) => {
+      if (request.headers['if-none-match'] !== undefined) return later(request, response)
+      response.writeHead(200, { etag: '"v1"' }).end(podYaml('a'))
+    }
+    const url = await serve()
+    const run = start(url, { lastGood })
+    await run.until(fails('cannot be saved: no space left'))
+    await untilRequests(3)
+    isFull = false
+    await run.until(({ problems }) => problems.every((problem) => !problem.includes('cannot be saved')))
+    await run.stop()
+    answer = text('', 500)
+    const next = start(url, { lastGood })
+    await next.until(is('a=busybox:1.36'))
+    expect(next.last()?.ready).toBe(true)
+  })
+})
+
 describe('TLS', () => {
   it('is refused with a certificate that is not good, and nothing is asked for', async () => {
     const asked: string[] = []
@@ -293,27 +344,107 @@ describe('TLS', () => {
   })
 
   // The authorities are read once for each process.
-  it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
-    'trusts whom this host trusts',
-    { timeout: 60_000 },
-    async () => {
-      const [key, cert] = [join(scratch, 'key.pem'), join(scratch, 'cert.pem')]
-      const request =
-        'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=podd -days 2'
-      const names = ['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key, '-out', cert]
-      expect(spawnSync('openssl', [...request.split(' '), ...names]).status).toBe(0)
-      const certificate = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') }
-      const { port, close } = await serveHttps(text(podYaml('a')), certificate)
-      const ask = async (env: Readonly<Record<string, string>>): Promise<string> => {
-        const script = join(import.meta.dirname, 'ask-once.ts')
-        const args = [script, `https://127.0.0.1:${port}/`, join(scratch, 'state')]
-        return (await promisify(execFile)(process.execPath, args, { env })).stdout
-      }
-      expect(await ask({})).toBe("nobody whom this host trusts vouches for the server's certificate\n")
-      expect(await ask({ SSL_CERT_FILE: cert })).toBe('a=busybox:1.36\n')
-      await close()
-    },
-  )
+  it('trusts whom this host trusts', { timeout: 60_000 }, async (context) => {
+    const certificate = await makeCertificate('IP:127.0.0.1')
+    if (certificate === undefined) return context.skip('no openssl')
+    const { port, close } = await serveHttps(text(podYaml('a')), certificate)
+    const url = `https://127.0.0.1:${port}/`
+    expect(await askOnce(url, {})).toBe("nobody whom this host trusts vouches for the server's certificate\n")
+    expect(await askOnce(url, { SSL_CERT_FILE: certificate.path })).toBe('a=busybox:1.36\n')
+    await close()
+  })
+})
+
+describe('proxies of the environment', () => {
+  /** What came by the proxies of a test, and what it was told of who asks. */
+  let passed: { readonly line: string; readonly authorization: string | undefined }[] = []
+  beforeEach(() => void (passed = []))
+
+  /** A proxy that leads every name to this host. */
+  async function serveProxy(status = 200): Promise<string> {
+    const note = (request: IncomingMessage): void => {
+      const line = `${request.method} ${request.url}`
+      passed.push({ line, authorization: request.headers['proxy-authorization'] })
+    }
+    const url = await listen((request, response) => {
+      note(request)
+      if (status !== 200) return void response.writeHead(status).end()
+      answer(request, response)
+    })
+    servers.at(-1)?.on('connect', (request: IncomingMessage, socket: Duplex) => {
+      note(request)
+      if (status !== 200) return void socket.end(`HTTP/1.1 ${status} No\r\n\r\n`)
+      const port = Number(request.url?.split(':').at(-1))
+      const target = connect(port, '127.0.0.1', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
+      socket.on('error', () => target.destroy())
+      target.on('error', () => socket.destroy())
+      socket.pipe(target).pipe(socket)
+    })
+    return url.replace('http://', '')
+  }
+
+  it.each([['HTTP_PROXY'], ['http_proxy']])('are asked for an http URL: %s', async (name) => {
+    answer = text(podYaml('a'))
+    const run = start('http://fleet.example/pods?all', {
+      env: { [name]: `http://me:word@${await serveProxy()}` },
+    })
+    await run.until(is('a=busybox:1.36'))
+    expect(passed[0]).toEqual({
+      line: 'GET http://fleet.example/pods?all',
+      authorization: `Basic ${Buffer.from('me:word').toString('base64')}`,
+    })
+  })
+
+  it('are tunnelled through to an https server, whose certificate counts', async () => {
+    const { port, close } = await serveHttps(text(podYaml('a')), makeBadCertificate())
+    const env = { HTTPS_PROXY: await serveProxy(), HTTP_PROXY: 'http://nobody.example' }
+    const run = start(`https://fleet.example:${port}/`, { env })
+    await run.until(fails("the server's certificate has expired (through the proxy http://127.0.0.1:"))
+    expect(passed[0]?.line).toBe(`CONNECT fleet.example:${port}`)
+    await close()
+  })
+
+  it('are passed by for the loopback', async () => {
+    answer = text(podYaml('a'))
+    const run = start(await serve(), { env: { HTTP_PROXY: await serveProxy() } })
+    await run.until(is('a=busybox:1.36'))
+    expect(passed).toEqual([])
+  })
+
+  it('are passed by for what NO_PROXY names', async () => {
+    // Which no resolver knows.
+    const run = start('http://fleet.invalid/', {
+      env: { HTTP_PROXY: await serveProxy(), NO_PROXY: '.invalid' },
+    })
+    await run.until(({ problems }) => problems.length > 0)
+    expect(run.last()?.problems[0]?.message).not.toContain('proxy')
+    expect(passed).toEqual([])
+  })
+
+  it.each<[env: (proxy: string) => Record<string, string>, url: string, message: string]>([
+    [
+      (proxy) => ({ http_proxy: proxy }),
+      'http://fleet.example/',
+      'the server answered 403 (through the proxy http://',
+    ],
+    [(proxy) => ({ https_proxy: proxy }), 'https://fleet.example/', '403'],
+    [() => ({ HTTP_PROXY: 'ftp://proxy' }), 'http://fleet.example/', 'HTTP_PROXY in podd'],
+  ])('that refuse, or are none, are a problem (%#)', async (env, url, message) => {
+    const run = start(url, { env: env(await serveProxy(403)) })
+    await run.until(fails(message))
+    expect(run.last()?.ready).toBe(false)
+  })
+
+  // The authorities are read once for each process.
+  it('lead to a server that this host trusts', { timeout: 60_000 }, async (context) => {
+    const certificate = await makeCertificate('DNS:fleet.example')
+    if (certificate === undefined) return context.skip('no openssl')
+    const { port, close } = await serveHttps(text(podYaml('a')), certificate)
+    const env = { SSL_CERT_FILE: certificate.path, https_proxy: await serveProxy() }
+    expect(await askOnce(`https://fleet.example:${port}/`, env)).toBe('a=busybox:1.36\n')
+    expect(passed[0]?.line).toBe(`CONNECT fleet.example:${port}`)
+    await close()
+  })
 })
 
 describe('redirects', () => {

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
+import { Description } from '../../../src/cli/description.ts'
+import { Table } from '../../../src/cli/table.ts'
+import { formatProblem } from '../../../src/pod/format-problem.ts'
+
+describe('text from elsewhere', () => {
+  it.each([
+    ['plain – ünïcödé 漢字', 'plain – ünïcödé 漢字'],
+    ['a\u001B[2Jb', 'a^[[2Jb'],
+    ['a\rb\0\u0007\u007F', 'a^Mb^@^G^?'],
+    ['\u009B2J\u0085', '\\u009b2J\\u0085'],
+    ['two\nlines\tand a tab', 'two\nlines\tand a tab'],
+  ])('%j is shown as %j', (text, shown) => {
+    expect(escapeControls(text)).toBe(shown)
+    expect(escapeLine(text)).toBe(shown.replaceAll(/[\n\t]/gu, ' '))
+  })
+
+  it('keeps a table in its columns', () => {
+    expect(
+      new Table().layOut([
+        ['NAME', 'MESSAGE'],
+        ['a\u001B[1A', 'x\ny\tz\r'],
+      ]),
+    ).toBe('NAME     MESSAGE\na^[[1A   x y z^M\n')
+  })
+
+  it('makes no lines of its own in a description', () => {
+    const text = new Description()
+    text.add(0, 'Annotations', ['note: x\nStatus: Running\u001B[0m'])
+    text.addBlock(0, 'Environment', ['A:  1\nB:  2'])
+    expect(text.toString()).toBe(
+      'Annotations:      note: x\n                  Status: Running^[[0m\nEnvironment:\n  A:  1\n  B:  2\n',
+    )
+  })
+
+  it('makes one line of a problem', () => {
+    const place = { path: 'a\u001B[2J.yaml', line: 1 }
+    expect(formatProblem({ severity: 'error', place, message: 'is\nbad', hint: '\u009B' })).toBe(
+      'a^[[2J.yaml:1: is bad (\\u009b)',
+    )
+  })
+})
