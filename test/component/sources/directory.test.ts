@@ -420,6 +420,7 @@ describe('the folder itself', () => {
     await write('a.yaml', podYaml('a'))
     const hints: ((hint: FolderHint) => void)[] = []
     const run = start({
+      clock: slowClock,
       watch: (_path, { onHint }) => {
         hints.push(onHint)
         return { close: async () => undefined }
@@ -428,11 +429,11 @@ describe('the folder itself', () => {
     await run.until(is('a=busybox:1.36'))
     await unlink(join(pods, 'a.yaml'))
     hints[0]!({ kind: 'renamed', name: 'a.yaml' })
-    await sleep(50)
+    await sleep(100)
     await rm(pods, { recursive: true })
     // Nobody told of the folder: podd looks before it believes that the file alone is gone.
     await run.until(({ problems }) => problems.length > 0)
-    await sleep(300)
+    await sleep(1500)
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
   })
 
