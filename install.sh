@@ -24,7 +24,7 @@ catatonit. A containerd or Docker that is here stays as it is. Nothing that is o
   --no-hello    leave out the example pod
   --stage DIR   lay the files out under DIR and touch nothing else: no packages, nothing is started
   --uninstall   end the pods and remove podd, but neither manifests, settings nor data
-  --purge       remove those too, with the packages that came with podd
+  --purge       remove those too, with the packages that came with podd; what the settings put elsewhere stays
   --help        this text
 END
 }
@@ -38,8 +38,11 @@ while [ $# -gt 0 ]; do
     --purge) action=purge ;;
     --no-hello) hello= ;;
     --stage)
-      [ $# -gt 1 ] || { usage >&2; exit 2; }
-      stage=${2%/}
+      case ${2-} in '' | -*) stage=/ ;; *) stage=$(realpath -m -- "$2") ;; esac
+      if [ "$stage" = / ]; then
+        printf 'install.sh: --stage needs a folder, and not /\n' >&2
+        exit 2
+      fi
       shift
       ;;
     -h | --help)
@@ -63,6 +66,7 @@ opt=$stage/opt/podd
 command_link=$stage/usr/local/bin/podd
 config=$stage/etc/podd/config.yaml
 manifests=$stage/etc/pods
+state=/var/lib/podd
 units=$stage/etc/systemd/system
 # Which packages came with podd. Kept apart from the program, which is replaced as a whole.
 packages_record=$stage/etc/podd/.installed-packages
@@ -81,19 +85,29 @@ fail() { # MESSAGE [HINT]
 lock=/run/podd-install.lock
 work=
 old_put_aside=
-clean_up() {
+stopped_daemon=
+clean_up() { # on every way out, and to its end
   local status=$?
   trap - EXIT
+  trap : HUP INT TERM PIPE
+  set +e
+  if [ -z "$stage" ]; then
+    let_services_start
+    record_packages
+  fi
   if [ -n "$old_put_aside" ]; then
     say 'putting the previous version back' >&2
     rm -rf "$opt"
     mv "$opt.old" "$opt"
     put_units
-    start_daemon || true
   fi
   rm -rf "$opt.new"
   [ -z "$work" ] || rm -rf "$work"
   [ -n "$stage" ] || rm -f "$lock"
+  if [ -z "$stage" ] && [ -n "$old_put_aside$stopped_daemon" ]; then
+    say 'starting podd again' >&2
+    start_daemon
+  fi
   exit "$status"
 }
 
@@ -131,18 +145,29 @@ apt_install() {
   apt install "$@"
 }
 
-# A package's service must not start by itself: podd runs the containerd that it needs.
-without_services() {
-  local policy=/usr/sbin/policy-rc.d status=0
-  if [ -e $policy ]; then
-    "$@" || status=$?
-  else
-    printf '#!/bin/sh\nexit 101\n' >$policy
-    chmod 755 $policy
-    "$@" || status=$?
-    rm -f $policy
-  fi
-  return $status
+# A package's service must not start by itself: podd runs the containerd that it needs. One that a run left which was
+# killed is known by its mark; anybody else's stays.
+policy=/usr/sbin/policy-rc.d
+policy_mark="# Of podd's install.sh, while it installs packages."
+keep_services_down() {
+  let_services_start
+  [ ! -e $policy ] || return 0
+  printf '#!/bin/sh\n%s\nexit 101\n' "$policy_mark" >$policy
+  chmod 755 $policy
+}
+let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
+
+known_packages() { dpkg-query -W -f '${Package}\n' | sort; }
+
+# Those that came since packages-before was written, all or the first ones.
+record_packages() {
+  local came
+  [ -e "$work/packages-before" ] || return 0
+  came=$(known_packages | comm -13 "$work/packages-before" -)
+  rm "$work/packages-before"
+  [ -n "$came" ] || return 0
+  mkdir -p "$(dirname "$packages_record")"
+  say "$came" >>"$packages_record"
 }
 
 install_packages() {
@@ -155,11 +180,12 @@ install_packages() {
   step "Packages: ${missing[*]}"
   command -v apt-get >/dev/null ||
     fail "this machine lacks ${missing[*]}, and has no apt-get to install them" 'Install them, and start again.'
-  dpkg-query -W -f '${Package}\n' | sort >"$work/packages-before"
-  quietly without_services apt_install "${missing[@]}" ||
+  known_packages >"$work/packages-before"
+  keep_services_down
+  quietly apt_install "${missing[@]}" ||
     fail 'the packages could not be installed' "Install them by hand (apt-get install ${missing[*]}), and start again."
-  mkdir -p "$(dirname "$packages_record")"
-  dpkg-query -W -f '${Package}\n' | sort | comm -13 "$work/packages-before" - >>"$packages_record"
+  let_services_start
+  record_packages
   case " ${missing[*]} " in
     *' containerd '*) ! has_systemd || systemctl --quiet disable --now containerd.service 2>/dev/null || true ;;
   esac
@@ -226,6 +252,10 @@ put_units() {
     mkdir -p "$units"
     cp "$opt"/packaging/*.service "$units/"
   fi
+  if has_systemd; then
+    systemctl daemon-reload
+    systemctl --quiet enable podd.service
+  fi
 }
 
 # ------------------------------------------------------------------ the daemon
@@ -245,21 +275,33 @@ daemon_pid() {
   return 1
 }
 
+daemon_log_file=/var/log/podd.log
+
 start_daemon() { # and if one runs, the new one takes over: the pods run on
   if has_systemd; then
-    systemctl daemon-reload
-    systemctl --quiet enable podd.service
     systemctl restart podd.service
     return
   fi
   stop_daemon
-  setsid "$opt/bin/podd" run >>/var/log/podd.log 2>&1 </dev/null 9>&- &
+  # Nobody else rotates it.
+  if [ "$(stat -c %s $daemon_log_file 2>/dev/null || echo 0)" -gt $((10 << 20)) ]; then
+    mv -f $daemon_log_file $daemon_log_file.1
+  fi
+  setsid "$opt/bin/podd" run >>$daemon_log_file 2>&1 </dev/null 9>&- &
+}
+
+daemon_runs() { # or is meant to: systemd may be about to start it anew
+  if ! has_systemd; then
+    daemon_pid >/dev/null
+    return
+  fi
+  case $(systemctl is-active podd.service) in active | activating | reloading) ;; *) return 1 ;; esac
 }
 
 stop_daemon() { # the daemon alone
   local pid
   if has_systemd; then
-    systemctl --quiet disable --now podd.service 2>/dev/null || true
+    systemctl --quiet stop podd.service 2>/dev/null || true
     return
   fi
   pid=$(daemon_pid) || return 0
@@ -272,7 +314,7 @@ stop_daemon() { # the daemon alone
 }
 
 daemon_log() {
-  if has_systemd; then journalctl --no-pager --quiet -n 15 -u podd.service; else tail -n 15 /var/log/podd.log; fi
+  if has_systemd; then journalctl --no-pager --quiet -n 15 -u podd.service; else tail -n 15 $daemon_log_file; fi
 }
 
 wait_for_daemon() { # until it answers, and has its runtime
@@ -289,11 +331,20 @@ wait_for_daemon() { # until it answers, and has its runtime
 
 in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-place_hello() { # with the first free port from 8080 on
-  local port=8080
+placed_hello=
+place_hello() { # with the first free port from 8080 on, unless there is one already, or nobody would read it
+  local port=8080 file=$manifests/hello.yaml
+  if [ -e "$file" ] || [ -L "$file" ] || is_moved staticPodPath; then return; fi
+  if [ ! -f "$opt/busybox-image.tar" ]; then
+    say 'no static busybox is to be had here, so there is no example pod'
+    return
+  fi
+  step "Starting the example pod, $file"
+  quietly podd images import "$opt/busybox-image.tar" || fail "the example's image could not be imported"
   while in_use $port && [ $port -lt 8099 ]; do port=$((port + 1)); done
   sed "s/hostPort: 8080/hostPort: $port/" "$opt/manifests/hello.yaml" >"$manifests/.hello.yaml.new"
-  mv "$manifests/.hello.yaml.new" "$manifests/hello.yaml"
+  mv "$manifests/.hello.yaml.new" "$file"
+  placed_hello=yes
 }
 
 hello_is_running() { podd get pods 2>/dev/null | grep -q '^hello .* Running '; }
@@ -330,6 +381,41 @@ show_hello() {
   ' "$url" || fail "the example pod runs, but its page $url does not answer" 'Does a firewall stand between? podd doctor says more.'
 }
 
+# ------------------------------------------------------------------ where things are
+
+# Places that the settings name and that are not the usual ones, as `rootDir /data/podd`. What can't be read here (a
+# value on the next line, say) counts as one of them: podd may then be elsewhere.
+moved_places() {
+  local field usual place
+  [ -f "$config" ] || return 0
+  while read -r field usual; do
+    sed -E 's/(^|[[:space:]])#.*//' "$config" | grep -oE "(^|[^[:alnum:]])${field}[\"']?[[:space:]]*:.*" |
+      sed -E "s/^[^:]*:[[:space:]]*//; s|/*[[:space:]\"'},]*\$||; s/^[\"']//" |
+      while IFS= read -r place; do [ "$place" = "$usual" ] || say "$field $place"; done
+  done <<'END' || true
+staticPodPath /etc/pods
+rootDir /var/lib/podd
+runDir /run/podd
+podLogsDir /var/log/pods
+containerLogsDir /var/log/containers
+END
+}
+
+is_moved() { # FIELD
+  moved_places | grep "^$1 " >/dev/null
+}
+
+mounts_in() { # PATHS... : what is mounted at or below them
+  local path place
+  for path; do
+    path=$(realpath -m -- "$path")
+    while read -r _ _ _ _ place _; do
+      printf -v place %b "$place" # the kernel writes a space as \040
+      case $place in "$path" | "$path"/*) say "$place" ;; esac
+    done </proc/self/mountinfo
+  done
+}
+
 # ------------------------------------------------------------------ the actions
 
 install_podd() {
@@ -346,7 +432,7 @@ install_podd() {
   build
   put_in_place
   if [ -n "$stage" ]; then
-    [ -z "$hello" ] || cp "$opt/manifests/hello.yaml" "$manifests/hello.yaml"
+    [ -z "$hello" ] || [ -e "$manifests/hello.yaml" ] || cp "$opt/manifests/hello.yaml" "$manifests/hello.yaml"
     done_with_old
     say "podd is laid out under $stage"
     return
@@ -355,18 +441,9 @@ install_podd() {
   start_daemon
   wait_for_daemon
   done_with_old
-  if [ -n "$first" ] && [ -n "$hello" ]; then
-    if [ -f "$opt/busybox-image.tar" ]; then
-      step 'Starting the example pod, /etc/pods/hello.yaml'
-      quietly podd images import "$opt/busybox-image.tar" || fail "the example's image could not be imported"
-      place_hello
-    else
-      say 'no static busybox is to be had here, so there is no example pod'
-      hello=
-    fi
-  fi
+  if [ -n "$first" ] && [ -n "$hello" ]; then place_hello; fi
   say
-  if [ -n "$hello" ] && [ -f "$manifests/hello.yaml" ]; then show_hello; else podd get pods; fi
+  if [ -n "$placed_hello" ]; then show_hello; else podd get pods; fi
   say
   say 'podd runs. Drop Pods into /etc/pods; podd --help tells the rest.'
   has_systemd || say 'There is no systemd here: after a reboot, start it with: podd run'
@@ -378,17 +455,29 @@ done_with_old() {
 }
 
 uninstall_podd() {
-  if [ ! -e "$opt" ] && [ ! -e "$units/podd.service" ] && [ $action = uninstall ]; then
-    say 'podd is not installed here'
-    return
+  local doomed=() moved=() mounted ran=
+  if [ ! -e "$opt" ] && [ ! -e "$units/podd.service" ]; then
+    if [ $action = uninstall ] || { [ ! -e "$state" ] && [ ! -e /etc/podd ]; }; then
+      say 'podd is not installed here'
+      return
+    fi
   fi
   if [ -x "$opt/bin/podd" ]; then
     step 'Ending the pods'
+    ! daemon_runs || ran=yes
     stop_daemon
+    stopped_daemon=$ran
     podd down ||
       fail 'the pods could not be ended; podd is still here' 'See what podd said, and start again.'
+  elif [ -e /run/podd/containerd ]; then
+    fail "the program is gone, but podd's containerd was not ended" 'Run install.sh without an option, and then this again.'
   fi
+  choose_doomed
+  mounted=$(mounts_in "${doomed[@]}" | paste -sd' ')
+  [ -z "$mounted" ] ||
+    fail "something is mounted in what is to be removed: $mounted" 'Nothing was removed. Unmount it, and start again.'
   step 'Removing podd'
+  stopped_daemon=
   if has_systemd; then
     systemctl --quiet stop podd.service podd-containerd.service 2>/dev/null || true
     systemctl --quiet disable podd.service 2>/dev/null || true
@@ -398,12 +487,36 @@ uninstall_podd() {
     rm -f "$manifests/hello.yaml"
   fi
   if [ -f "$config" ] && cmp -s "$config" "$opt/packaging/config.yaml"; then rm -f "$config"; fi
-  rm -f "$units/podd.service" "$units/podd-containerd.service" /var/log/podd.log
+  rm -f "$units/podd.service" "$units/podd-containerd.service" $daemon_log_file $daemon_log_file.1
   ! has_systemd || systemctl daemon-reload
   if [ "$(readlink "$command_link" 2>/dev/null)" = /opt/podd/bin/podd ]; then rm -f "$command_link"; fi
-  rm -rf "$opt" "$opt.new" "$opt.old" /run/podd
-  if [ $action = purge ]; then purge_data; else tell_what_stays; fi
+  [ $action = uninstall ] || remove_packages
+  rm -rf "${doomed[@]}"
+  if [ $action = purge ]; then
+    # Links to logs that are gone.
+    find /var/log/containers -xtype l -lname '/var/log/pods/*' -delete 2>/dev/null || true
+    rmdir /var/log/pods /var/log/containers 2>/dev/null || true
+  fi
   rmdir "$manifests" "$(dirname "$config")" 2>/dev/null || true
+  tell_what_stays
+}
+
+# The folders that go, with all that is in them. Where the settings name another place, neither that one nor the usual
+# one is taken for podd's, and the settings stay to tell of it.
+choose_doomed() {
+  local path
+  mapfile -t moved < <(moved_places)
+  doomed=("$opt" "$opt.new" "$opt.old" /run/podd)
+  [ $action = purge ] || return 0
+  is_moved staticPodPath || doomed+=("$manifests")
+  [ ${#moved[@]} -gt 0 ] || doomed+=("$(dirname "$config")")
+  ! is_moved rootDir || return 0
+  doomed+=("$state")
+  ! is_moved podLogsDir || return 0
+  # Logs of podd's pods only: another kubelet may have its own there.
+  for path in "$state"/pods/*; do
+    [ ! -d "$path" ] || doomed+=(/var/log/pods/*_"${path##*/}")
+  done
 }
 
 # Packages that came with podd, unless by now others need one of them.
@@ -415,33 +528,34 @@ removable_packages() {
   if [ -z "$(comm -13 <(printf '%s\n' "${recorded[@]}") <(say "$going"))" ]; then say "$going"; fi
 }
 
-purge_data() {
-  local packages path
+remove_packages() {
+  local packages
   mapfile -t packages < <(removable_packages)
   if [ ${#packages[@]} -gt 0 ] && [ -n "${packages[0]}" ]; then
     step "Removing the packages that came with podd: ${packages[*]}"
     quietly apt purge "${packages[@]}" || say 'they could not be removed' >&2
   fi
-  step 'Removing manifests, settings and data'
-  # Logs of podd's pods only: another kubelet may have its own there.
-  for path in /var/lib/podd/pods/*; do
-    [ -d "$path" ] && rm -rf /var/log/pods/*_"${path##*/}"
-  done
-  find /var/log/containers -xtype l -lname '/var/log/pods/*' -delete 2>/dev/null || true
-  rmdir /var/log/pods /var/log/containers 2>/dev/null || true
-  rm -rf /var/lib/podd /etc/podd "$manifests"
-  say 'podd is gone'
+  rm -f "$packages_record"
 }
 
 tell_what_stays() {
-  local path packages
-  say 'podd is gone. What stays:'
-  for path in "$manifests"/* /etc/podd/* /var/lib/podd; do
-    [ ! -e "$path" ] || say "  $path"
+  local path packages staying=()
+  for path in "$manifests"/* "$(dirname "$config")"/* "$state" "${moved[@]#* }"; do
+    [ ! -e "$path" ] || staying+=("  $path")
   done
   packages=$(removable_packages | paste -sd' ')
-  [ -z "$packages" ] || say "  the packages that came with podd: $packages"
-  say 'install.sh --purge removes these too.'
+  [ -z "$packages" ] || staying+=("  the packages that came with podd: $packages")
+  if [ ${#staying[@]} = 0 ]; then
+    say 'podd is gone'
+    return
+  fi
+  say 'podd is gone. What stays:'
+  printf '%s\n' "${staying[@]}"
+  if [ ${#moved[@]} -gt 0 ]; then
+    say "install.sh --purge removes nothing of what $config names elsewhere, nor that file."
+  elif [ $action = uninstall ]; then
+    say 'install.sh --purge removes these too.'
+  fi
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)
@@ -452,7 +566,7 @@ if [ -z "$stage" ]; then
 fi
 work=$(mktemp -d /var/tmp/podd-install.XXXXXX)
 trap clean_up EXIT
-trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
+trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 141' PIPE; trap 'exit 143' TERM
 case $action in
   install) install_podd ;;
   *) uninstall_podd ;;

@@ -1,11 +1,13 @@
+import { realpath } from 'node:fs/promises'
 import type { DaemonStatus } from '../api/routes.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { silentLogger } from '../base/logger.ts'
 import { apiSocketPath } from '../config/places.ts'
 import { removeEmbeddedContainerd } from '../containerd/remove-embedded-containerd.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
+import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
 import { readProcess, signalProcess, waitForExit } from '../host/processes.ts'
 import { runCommand } from '../host/run-command.ts'
 import { ApiClient } from './client.ts'
@@ -31,15 +33,36 @@ export async function downHost(request: DownRequest): Promise<DownResult> {
     signal.throwIfAborted()
     leftovers.push(`pods: ${errorMessage(error)}`)
   }
+  /** Containers keep what is mounted for them. */
+  let mayRun = leftovers.length > 0
   if (config.containerRuntimeEndpoint === 'embedded') {
     report('ending containerd')
     try {
       await removeEmbeddedContainerd({ rootDir: config.rootDir, runDir: config.runDir, clock: systemClock })
+      mayRun = false
     } catch (error) {
       leftovers.push(errorMessage(error))
     }
   }
+  if (!mayRun) leftovers.push(...(await unmountVolumes(config.rootDir)))
   return { podsStopped, leftovers }
+}
+
+/**
+ * Unmounts what pods that ended by force, or in an earlier call, have left in their folders: whoever removes
+ * podd's root directory would empty the host's own folders through it. Gives what stays.
+ */
+async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
+  try {
+    // Mount tables know real paths only.
+    const folder = await realpath(`${rootDir}/pods`)
+    const left = (): readonly string[] => mountsBelow(folder, readMounts()).filter((path) => path !== folder)
+    for (const path of left()) await unmount(path).catch(() => undefined)
+    return left().map((path) => `${path} is still mounted`)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    return [`volumes of pods: ${errorMessage(error)}`]
+  }
 }
 
 /** A daemon that goes on would start the pods again. systemd's is stopped through systemd, which would revive it. */

@@ -11,7 +11,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { PretendMachine } from '../support/pretend-machine.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 
@@ -100,5 +101,258 @@ describe('install.sh --stage', () => {
     expect(podd('version').status).toBe(0)
     expect(existsSync(at('opt/podd.old'))).toBe(false)
     expect(existsSync(at('opt/podd.new'))).toBe(false)
+  })
+})
+
+describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
+  let machine: PretendMachine
+  beforeEach(() => {
+    machine = new PretendMachine()
+  })
+  afterEach(() => machine[Symbol.dispose]())
+
+  const done = { status: 0, stderr: '' }
+  /** Prints its process, and fails where it doesn't run. */
+  const daemon = "pgrep -f '^/opt/podd/node/bin/node '"
+  const hello = '/etc/pods/hello.yaml'
+  const policy = '/usr/sbin/policy-rc.d'
+  const example = readFileSync(join(root, 'manifests/hello.yaml'), 'utf8')
+  const settings = (...lines: readonly string[]): string =>
+    ['apiVersion: podd.dev/v1', 'kind: PoddConfiguration', ...lines, ''].join('\n')
+  const isGone = (): boolean =>
+    ['/opt/podd', '/usr/local/bin/podd', '/run/podd'].every((path) => !machine.has(path))
+  const calls = (program: string): readonly string[] =>
+    machine.takeCalls().filter((call) => call.startsWith(`${program} `))
+
+  describe('installing', () => {
+    beforeEach(() => machine.write('/pods', 'hello   1/1   Running   0   1s\n'))
+
+    it('starts podd, places an example and shows it', () => {
+      const { stdout, ...rest } = machine.run(`install; ${daemon} >/daemon`)
+      expect(rest).toMatchObject(done)
+      expect(stdout).toContain('curl http://127.0.0.1:8080/')
+      expect(machine.read(hello)).toBe(example)
+      expect(machine.read('/daemon')).not.toBe('')
+      expect(machine.takeCalls()).toContain('podd images import /opt/podd/busybox-image.tar')
+    })
+
+    it("never touches a manifest that is there, be it the example's namesake", () => {
+      machine.write(hello, 'mine\n')
+      expect(machine.run('install')).toMatchObject(done)
+      expect(machine.read(hello)).toBe('mine\n')
+      expect(
+        machine.run('install --stage /stage; echo mine >/stage/etc/pods/hello.yaml; install --stage /stage'),
+      ).toMatchObject(done)
+      expect(machine.read('/stage/etc/pods/hello.yaml')).toBe('mine\n')
+    })
+
+    it('places no example where podd would not read it', () => {
+      machine.write('/etc/podd/config.yaml', settings('staticPodPath: /srv/pods'))
+      expect(machine.run('install')).toMatchObject(done)
+      expect(machine.has(hello)).toBe(false)
+    })
+
+    it('does not wait, on an upgrade, for an example that was changed', () => {
+      expect(machine.run('install')).toMatchObject(done)
+      machine.write(hello, example.replace('name: hello', 'name: shop'))
+      machine.write('/pods', 'shop   0/1   CrashLoopBackOff   9   1h\n')
+      const { stdout, ...rest } = machine.run('install')
+      expect(rest).toMatchObject(done)
+      expect(stdout).toContain('CrashLoopBackOff')
+      expect(stdout).not.toContain('curl')
+    })
+
+    it('keeps one older part of the log of a podd that systemd does not start', () => {
+      machine.write('/var/log/podd.log', 'x'.repeat(11 * 1024 ** 2))
+      expect(machine.run('install')).toMatchObject(done)
+      expect(machine.read('/var/log/podd.log.1')).toHaveLength(11 * 1024 ** 2)
+      expect(machine.read('/var/log/podd.log')).toBe('')
+    })
+
+    it.each(['', '/', '//', '/tmp/..', '--no-hello'])('takes no --stage %j', (folder) => {
+      expect(machine.run(`install --stage '${folder}'`)).toMatchObject({ status: 2 })
+      expect(machine.has('/opt/podd')).toBe(false)
+      expect(machine.takeCalls()).toEqual([])
+    })
+
+    it("takes a --stage from the caller's folder on", () => {
+      expect(machine.run('mkdir /here; cd /here; install --stage out')).toMatchObject(done)
+      expect(machine.has('/here/out/opt/podd/dist/main.js')).toBe(true)
+      expect(machine.has('/out')).toBe(false)
+    })
+  })
+
+  describe('installing packages', () => {
+    // The host's own may be in /usr/bin.
+    beforeEach(() => machine.run('mkdir /only; ln -s /usr/bin/* /only; rm -f /only/runc /stand-ins/runc'))
+    const withoutRunc = 'PATH=/stand-ins:/only'
+
+    it('lets no service start meanwhile, and no longer', () => {
+      machine.write('/apt', `cp -p ${policy} /policy`)
+      expect(machine.run(`${withoutRunc}; install --no-hello`)).toMatchObject({ status: 0 })
+      expect(machine.read('/policy')).toMatch(/\nexit 101\n$/u)
+      expect(machine.has(policy)).toBe(false)
+      expect(machine.read('/etc/podd/.installed-packages')).toBe('runc\n')
+    })
+
+    it.each(['HUP', 'INT', 'TERM'])('cleans up after SIG%s, and knows what came', (signal) => {
+      machine.write('/apt', `kill -${signal} $PPID; exit 1`)
+      expect(machine.run(`${withoutRunc}; install --no-hello`).status).toBeGreaterThan(128)
+      expect(machine.has(policy)).toBe(false)
+      expect(machine.read('/etc/podd/.installed-packages')).toBe('runc\n')
+    })
+
+    it('knows what came although apt failed', () => {
+      machine.write('/apt', 'exit 100')
+      const { status, stderr } = machine.run(`${withoutRunc}; install --no-hello`)
+      expect(status).toBe(1)
+      expect(stderr).toContain('the packages could not be installed')
+      expect(machine.has(policy)).toBe(false)
+      expect(machine.read('/etc/podd/.installed-packages')).toContain('runc\n')
+    })
+
+    it('clears, the next time, what it left when it was killed', () => {
+      machine.write('/apt', 'kill -KILL $PPID; sleep 0.2')
+      machine.run(`${withoutRunc}; install --no-hello`)
+      expect(machine.has(policy)).toBe(true)
+      machine.write('/apt', '')
+      expect(machine.run('install --no-hello')).toMatchObject({ status: 0 })
+      expect(machine.has(policy)).toBe(false)
+    })
+
+    it("leaves the administrator's own policy", () => {
+      machine.write(policy, '#!/bin/sh\nexit 101\n')
+      expect(machine.run(`${withoutRunc}; install --no-hello`)).toMatchObject({ status: 0 })
+      expect(machine.read(policy)).toBe('#!/bin/sh\nexit 101\n')
+    })
+  })
+
+  describe('uninstalling', () => {
+    beforeEach(() => {
+      machine.run('install --no-hello')
+      machine.write('/var/lib/podd/pods/a-uid/etc-hosts', '')
+      machine.takeCalls()
+    })
+
+    it('leaves manifests, settings and data', () => {
+      machine.write('/etc/podd/config.yaml', settings('maxPods: 5'))
+      machine.write('/etc/pods/web.yaml', '')
+      const { stdout, ...rest } = machine.run('install --uninstall')
+      expect(rest).toMatchObject(done)
+      expect(stdout).toMatch(
+        /What stays:\n {2}\/etc\/pods\/web.yaml\n {2}\/etc\/podd\/config.yaml\n {2}\/var\/lib\/podd\ninstall.sh --purge removes these too.\n$/u,
+      )
+      expect(isGone()).toBe(true)
+    })
+
+    it.each(['install --purge', 'install --uninstall; install --purge'])('removes them with `%s`', (line) => {
+      machine.write(
+        '/etc/podd/config.yaml',
+        settings('maxPods: 5', '# rootDir: /data', 'staticPodPath: "/etc/pods/" # here'),
+      )
+      for (const path of [
+        '/etc/pods/web.yaml',
+        '/var/log/pods/default_web_a-uid/0.log',
+        '/var/log/pods/default_x_b-uid/0.log',
+      ])
+        machine.write(path, '')
+      const { stdout, ...rest } = machine.run(line)
+      expect(rest).toMatchObject(done)
+      expect(stdout).toMatch(/podd is gone\n$/u)
+      expect(isGone()).toBe(true)
+      for (const path of ['/etc/podd', '/etc/pods', '/var/lib/podd', '/var/log/pods/default_web_a-uid'])
+        expect(machine.has(path) ? path : '').toBe('')
+      expect(machine.has('/var/log/pods/default_x_b-uid')).toBe(true)
+    })
+
+    it.each([
+      ['YAML', settings('rootDir: /data/podd/ # a disk', "staticPodPath: '/srv/my pods'")],
+      ['JSON', JSON.stringify({ staticPodPath: '/srv/my pods', rootDir: '/data/podd' }, undefined, 1)],
+    ])('purges nothing of what the settings have elsewhere, written as %s, and says so', (_, text) => {
+      machine.write('/etc/podd/config.yaml', text)
+      for (const path of ['/etc/pods/else.txt', '/srv/my pods/web.yaml', '/data/podd/x'])
+        machine.write(path, '')
+      const { stdout, ...rest } = machine.run('install --purge')
+      expect(rest).toMatchObject(done)
+      for (const path of [
+        '/etc/pods/else.txt',
+        '/etc/podd/config.yaml',
+        '/var/lib/podd',
+        '/srv/my pods',
+        '/data/podd',
+      ])
+        expect(stdout).toContain(`  ${path}\n`)
+      expect(machine.has('/etc/pods/else.txt')).toBe(true)
+      expect(machine.has('/var/lib/podd/pods')).toBe(true)
+      expect(isGone()).toBe(true)
+    })
+
+    it('takes nothing of a machine without podd', () => {
+      machine.run('install --purge')
+      machine.write('/etc/pods/else.txt', '')
+      const { stdout } = machine.run('install --purge')
+      expect(stdout).toBe('podd is not installed here\n')
+      expect(machine.has('/etc/pods/else.txt')).toBe(true)
+    })
+
+    it.each(['/var/lib/podd/pods/a-uid/volume-subpaths/v/main/0', '/run/podd/some where', '/etc/pods'])(
+      'removes nothing while something is mounted at %s',
+      (place) => {
+        machine.write('/precious/file', '')
+        const mount = `mkdir -p '${place}'; mount --bind /precious '${place}'`
+        const { status, stderr } = machine.run(`${mount}; install --purge`)
+        expect({ status, stderr }).toMatchObject({
+          status: 1,
+          stderr: expect.stringContaining(place) as string,
+        })
+        expect(machine.has('/precious/file')).toBe(true)
+        expect(machine.has('/opt/podd/bin/podd')).toBe(true)
+        expect(machine.run('install --purge')).toMatchObject(done)
+        expect(machine.has('/precious/file')).toBe(true)
+      },
+    )
+
+    it.each(['--uninstall', '--purge'])('does not %s over a containerd that nobody can end', (flag) => {
+      machine.write('/run/podd/containerd/containerd.sock', '')
+      expect(machine.run(`rm /opt/podd/bin/podd; install ${flag}`)).toMatchObject({ status: 1 })
+      expect(machine.has('/run/podd/containerd/containerd.sock')).toBe(true)
+      expect(machine.run('install')).toMatchObject({ status: 0 })
+      machine.run('rm -r /run/podd/containerd')
+      expect(machine.run(`install ${flag}`)).toMatchObject(done)
+    })
+
+    it('lets podd run on when it could not end the pods', () => {
+      machine.write('/down-fails', '')
+      const untilRunning = `until ${daemon} >/daemon; do sleep 0.05; done`
+      const { status } = machine.run(
+        `setsid /opt/podd/bin/podd run & ${untilRunning}; install --uninstall || { ${untilRunning}; exit 7; }`,
+      )
+      expect(status).toBe(7)
+      expect(machine.read('/daemon')).not.toBe('')
+      expect(calls('podd')).toEqual(['podd run', 'podd down', 'podd run'])
+      expect(machine.run('install --uninstall').status).toBe(1)
+      expect(calls('podd')).toEqual(['podd down'])
+    })
+
+    it.each([
+      ['active', ['stop podd.service', 'restart podd.service']],
+      ['activating', ['stop podd.service', 'restart podd.service']],
+      ['inactive', ['stop podd.service']],
+    ])('leaves the service, which is %s, as it was when it could not end the pods', (state, expected) => {
+      machine.write('/down-fails', '')
+      machine.write('/podd-is', state)
+      expect(machine.run('mkdir -p /run/systemd/system; install --uninstall').status).toBe(1)
+      const told = calls('systemctl').map((call) => call.replace(/^systemctl (--quiet )?/u, ''))
+      expect(told.filter((call) => call !== 'is-active podd.service')).toEqual(expected)
+    })
+
+    it('disables the service once the pods have ended', () => {
+      machine.write('/podd-is', 'active')
+      expect(machine.run('mkdir -p /run/systemd/system; install --uninstall')).toMatchObject(done)
+      const told = machine.takeCalls()
+      const first = (word: string): number => told.findIndex((call) => call.includes(word))
+      expect(first('podd down')).toBeGreaterThan(-1)
+      expect(first(' disable ')).toBeGreaterThan(first('podd down'))
+    })
   })
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config-file.ts'
-import { defaultConfig } from '../../src/config/options.ts'
+import { defaultConfig, listOptions } from '../../src/config/options.ts'
 import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 
 const { rootDir, runDir, staticPodPath } = defaultConfig()
@@ -44,4 +44,15 @@ test('what the installed config has as comments is valid too', async () => {
     'staticPodUrl',
     'staticPodUrlHeader',
   ])
+})
+
+test('install.sh knows the usual places', () => {
+  const [, list = ''] = /^ {2}done <<'END'.*\n([^]*?)\nEND$/m.exec(readFileSync('install.sh', 'utf8')) ?? []
+  const usual = list.split('\n').map((line) => line.split(' '))
+  const fields = usual.map(([field]) => field)
+  const defaults = listOptions().flatMap(([, option]) =>
+    fields.includes(option.field) ? [[option.field, option.default]] : [],
+  )
+  expect(fields).toHaveLength(5)
+  expect(Object.fromEntries(defaults)).toEqual(Object.fromEntries(usual))
 })

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { poddProgram } from '../support/podd-program.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { podOf, shellContainer } from '../support/shell-pods.ts'
+
+interface DownOutcome {
+  readonly code: number
+  readonly leftOver: readonly string[]
+}
+
+/** `podd down`, with programs of the test's own before those of the host. */
+function down(podd: PoddRig, binDir: string): Promise<DownOutcome> {
+  const env = { ...podd.env, PATH: `${binDir}:${podd.env['PATH']}` }
+  return new Promise((resolve) => {
+    const args = ['down', '--grace-period', '0', ...podd.flags()]
+    const child = execFile(poddProgram(), args, { env }, (_error, _stdout, stderr) => {
+      const leftOver = Array.from(stderr.matchAll(/^left over: (.*)$/gmu), ([, what = '']) => what)
+      resolve({ code: child.exitCode ?? -1, leftOver })
+    })
+  })
+}
+
+describePodd('podd down', {}, (rig) => {
+  const mounts = (): readonly string[] =>
+    readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .flatMap((line) => line.split(' ')[4] ?? [])
+      .filter((path) => path.startsWith(`${rig().rootDir}/pods/`))
+
+  it("leaves nothing of the host's mounted for a pod, or says what, also when nothing runs any more", async () => {
+    const podd = rig()
+    const part = join(podd.folder, 'precious/part')
+    mkdirSync(part, { recursive: true })
+    writeFileSync(join(part, 'file'), 'precious')
+    const container = shellContainer('main', 'holder', 'stay', {
+      volumeMounts: [{ name: 'v', mountPath: '/v', subPath: 'part' }],
+    })
+    const volumes = [{ name: 'v', hostPath: { path: join(podd.folder, 'precious') } }]
+    podd.drop('holder', podOf('holder', podd.shared, [container], { volumes }))
+    const { metadata } = await podd.untilReady('holder')
+    const place = join(podd.rootDir, 'pods', metadata.uid, 'volume-subpaths/v/main/1')
+    expect(mounts()).toEqual([place])
+    await podd.stopDaemon()
+
+    const binDir = join(podd.folder, 'bin')
+    const umount = join(binDir, 'umount')
+    mkdirSync(binDir)
+    writeFileSync(
+      umount,
+      `#!/bin/sh\ncase $* in *volume-subpaths*) exit 32 ;; esac\nPATH=\${PATH#*:} exec umount "$@"\n`,
+    )
+    chmodSync(umount, 0o755)
+    const stuck = await down(podd, binDir)
+    expect(stuck.code).toBe(1)
+    expect(stuck.leftOver).toContain('pod default/holder would not end in time')
+    expect(stuck.leftOver).toContain(`${place} is still mounted`)
+    // Containerd and its shims are gone by now.
+    const again = await down(podd, binDir)
+    expect(again.code).toBe(1)
+    expect(again.leftOver).toContain(`${place} is still mounted`)
+    rmSync(umount)
+    const last = await down(podd, binDir)
+    expect(last.leftOver.join()).not.toContain('mounted')
+    expect(mounts()).toEqual([])
+    expect(readFileSync(join(part, 'file'), 'utf8')).toBe('precious')
+    // The next podd brings the pod's end to its end.
+    podd.removeManifest('holder')
+    await podd.startDaemon()
+    await podd.untilGone('holder')
+  })
+})
