@@ -1,8 +1,9 @@
 import { formatTime } from '../base/clock.ts'
+import type { ObservedPod } from '../pod/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../pod/pod-record.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { ContainerState, ContainerStateTerminated, ContainerStatus } from '../pod/status.ts'
-import { viewContainer } from './container-view.ts'
+import { newestEnd, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
 import type { StatusFacts } from './status-facts.ts'
 import { hasInitialized } from './has-initialized.ts'
@@ -15,7 +16,7 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
   const history = facts.record.containers[spec.name]
   const view = viewContainer({ name: spec.name, observed: facts.observed, history })
   const state = deriveState(facts, spec, { view, role })
-  const lastEnd = lastEndOf(view, history, state)
+  const lastEnd = lastEndOf(view, history, state, facts.observed)
   const shown = view.kind === 'live' ? view.container : view.kind === 'ended' ? view.end : undefined
   const id =
     view.kind === 'live' ? view.container.id : view.kind === 'ended' ? view.end.containerId : undefined
@@ -34,13 +35,15 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
   }
 }
 
-/** The end before what `state` shows. */
+/** The end before what `state` shows; the record may not have it yet where a successor has just been made. */
 function lastEndOf(
   view: ContainerView,
   history: ContainerHistory | undefined,
   state: ContainerState,
+  observed: ObservedPod,
 ): EndedContainer | undefined {
-  if (view.kind !== 'ended') return history?.ended
+  if (view.kind === 'none') return history?.ended
+  if (view.kind === 'live') return newestEnd(view.container.name, observed, history)
   if (state.waiting !== undefined) return view.end
   return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
 }

@@ -122,6 +122,12 @@ describe('a container that runs', () => {
     expect(status).toMatchObject({ restartCount: 1, lastState: { terminated: terminated(1) } })
   })
 
+  it('shows that also where the record does not tell of it yet', () => {
+    const containers = [observedContainer('a', { restartCount: 1 }), exitedContainer('a', 7)]
+    const status = statusOf({ containers })
+    expect(status).toMatchObject({ restartCount: 1, lastState: { terminated: { exitCode: 7 } } })
+  })
+
   it('does not say that it waits', () => {
     const status = statusOf({ containers: [observedContainer('a')], waiting: { a: backoff } })
     expect(status.state).toHaveProperty('running')
