@@ -155,7 +155,11 @@ describePodd('podd is restarted', { config }, (rig) => {
     const exec = { command: ['sh', '-c', 'read t _ </proc/uptime; echo "$t hook" >>/shared/orphan'] }
     podd.drop(
       'orphan',
-      shellPod('orphan', podd.shared, 'say start; stay', { container: { lifecycle: { preStop: { exec } } } }),
+      shellPod('orphan', podd.shared, 'say start; stay', {
+        container: { lifecycle: { preStop: { exec } } },
+        // It counts towards the hook, too.
+        spec: { terminationGracePeriodSeconds: 20 },
+      }),
     )
     const { uid } = (await podd.untilReady('orphan')).metadata
     await podd.stopDaemon('SIGKILL')
