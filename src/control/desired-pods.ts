@@ -3,7 +3,7 @@ import type { Logger } from '../base/logger.ts'
 import { newUuid } from '../base/random.ts'
 import { sameData } from '../base/json.ts'
 import type { Admission, Neighbour } from '../decide/admit-pod.ts'
-import { diffPod } from '../decide/diff-pod.ts'
+import { makesNewPod } from '../decide/diff-pod.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
 import { podManifestHash } from '../pod/hash.ts'
 import type { PodKey, PodUid } from '../pod/ids.ts'
@@ -229,7 +229,7 @@ export class DesiredPods {
       return undefined
     }
     const { document, source } = wanted
-    if (!isReplaced(worker, document.pod)) {
+    if (!makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)) {
       this.#dropNext(entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
@@ -432,19 +432,6 @@ export class DesiredPods {
 function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
   const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
   return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)
-}
-
-/**
- * Whether a manifest makes a new pod. As with static pods of the kubelet, any change does where the pod was refused,
- * has ended or is being ended: nothing of it is left that could change in place.
- */
-function isReplaced({ state }: PodWorker, pod: Pod): boolean {
-  if (diffPod(state.pod, pod) === 'replace') return true
-  if (sameData(state.pod.spec, pod.spec)) return false
-  const { failed, ending } = state.record
-  return (
-    state.hasEnded || failed !== undefined || ending !== undefined || state.admission?.kind === 'rejected'
-  )
 }
 
 /** On its way out for good: its name will be free. */

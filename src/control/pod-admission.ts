@@ -117,16 +117,16 @@ export class PodAdmission {
    */
   #readmit({ pod, neighbours, classes: before }: Candidate): Admission {
     const resolved =
-      before === undefined ? resolveClasses(pod.spec, this.#classFacts()) : { kind: 'known' as const }
+      before === undefined
+        ? resolveClasses(pod.spec, this.#classFacts())
+        : { kind: 'resolved' as const, classes: before }
     if (resolved.kind === 'refused')
       return { kind: 'blocked', reason: 'FailedCreate', message: resolved.message }
-    const classes = resolved.kind === 'known' ? before : resolved.classes
-    const problem = this.#preflight(pod, classes?.runtimeHandler ?? '')
+    const { classes } = resolved
+    const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem?.kind === 'blocked') return problem
     const admission = admitPod(pod, neighbours, { maxPods: Infinity })
-    return admission.kind === 'admitted' && resolved.kind === 'resolved'
-      ? { ...admission, classes: resolved.classes }
-      : admission
+    return admission.kind === 'admitted' ? { ...admission, classes } : admission
   }
 
   #preflight(pod: Pod, runtimeHandler: string) {

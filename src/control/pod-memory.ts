@@ -84,6 +84,14 @@ export class PodMemory {
     }
   }
 
+  /** Takes down that a container which is about to be stopped is to have a successor. Throws PoddError RECORD_WRITE. */
+  async claimRestart(id: ContainerId): Promise<void> {
+    const { restartRequested = [] } = this.#record
+    if (restartRequested.includes(id)) return
+    this.change({ restartRequested: [...restartRequested, id] })
+    await this.save('required')
+  }
+
   /** Whether a container's preStop hook is still to be run; it counts as begun from now on, also for a podd to come. */
   async claimPreStop(id: ContainerId, { containers }: ObservedPod): Promise<boolean> {
     const { preStopBegun = [] } = this.#record

@@ -1,5 +1,4 @@
 import type { PodFacts, ProbeVerdicts } from '../decide/pod-facts.ts'
-import { podAsAllocated } from '../decide/resize.ts'
 import type { BackoffLimits } from '../decide/restart-policy.ts'
 import { endingDeadlineMs } from '../decide/termination-order.ts'
 import { podManifestHash } from '../pod/hash.ts'
@@ -20,8 +19,7 @@ export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'event
 /** What a pass decides by. */
 export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
   const { host, objectsKnown, probes, limits, clock } = deps
-  const { observed, fresh, holds, resizeRefusal } = state
-  const pod = podAsAllocated(state.pod, state.record.allocated)
+  const { allocatedPod: pod, observed, fresh, holds, resizeRefusal } = state
   return {
     ...state.restartFacts,
     pod,
@@ -66,12 +64,7 @@ export function makePodContext(
       memory.charge(action)
       await memory.save('required')
     },
-    claimRestart: async (id) => {
-      const { restartRequested = [] } = memory.record
-      if (restartRequested.includes(id)) return
-      memory.change({ restartRequested: [...restartRequested, id] })
-      await memory.save('required')
-    },
+    claimRestart: (id) => memory.claimRestart(id),
     claimPreStop: (id) => memory.claimPreStop(id, state.observed),
     hold: (key, hold) => {
       holds.set(key, hold)

@@ -110,6 +110,14 @@ export class PodState {
     return this.hasEnded && !this.observed.sandboxes.some((sandbox) => sandbox.ready)
   }
 
+  /** It was refused, has ended or is being ended: nothing of it is left that could change in place. */
+  get isPastChange(): boolean {
+    const { failed, ending } = this.record
+    return (
+      this.hasEnded || failed !== undefined || ending !== undefined || this.admission?.kind === 'rejected'
+    )
+  }
+
   /** Whether it has a part of what the host has: it was let in, and isn't through. */
   get holdsResources(): boolean {
     if (this.stage === 'stopped' || this.stage === 'gone') return false

@@ -24,8 +24,8 @@ import type { ObjectStore } from './object-store.ts'
 import { openRules, PodAdmission } from './pod-admission.ts'
 import type { AdmissionRules } from './pod-admission.ts'
 import { podResolvConf } from './pod-resolver.ts'
-import type { PodStage } from './pod-state.ts'
 import { PodWorker } from './pod-worker.ts'
+import { waitForEnds } from './wait-for-ends.ts'
 import { probedPod } from './probed-pod.ts'
 import { Prober } from './prober.ts'
 import type { ProbeReport } from './prober-worker.ts'
@@ -73,12 +73,6 @@ const notListedYet = 'waiting for the container runtime'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
-/**
- * How long pods may take to end beyond their grace, and after that from one of them to the next: a runtime on a full
- * disk may never say that they did.
- */
-const endingSlackMs = 20_000
-
 /** How long the pods' workers may take to let go when podd ends. */
 const letGoMs = 3000
 
@@ -290,25 +284,9 @@ export class PodSystem {
         graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
       })
     }
-    await this.#waitForEnds(workers, options.signal)
+    await waitForEnds(workers, clock, options.signal)
     const stuck = workers.filter((worker) => worker.state.stage !== 'gone').map(({ ref }) => podKey(ref))
     return { ended: workers.length - stuck.length, stuck }
-  }
-
-  /** Until all are gone, or nothing has come of it for a while: a slow host takes its time for many. */
-  async #waitForEnds(workers: readonly PodWorker[], signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
-    const graces = workers.map((worker) => worker.state.record.ending?.graceSeconds ?? 0)
-    let giveUpAtMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000 + endingSlackMs
-    let before = 0
-    while (clock.monotonicMs() < giveUpAtMs) {
-      const count = (stage: PodStage): number => workers.filter(({ state }) => state.stage === stage).length
-      if (count('gone') === workers.length) return
-      const done = count('stopped') + 2 * count('gone')
-      if (done > before) giveUpAtMs = Math.max(giveUpAtMs, clock.monotonicMs() + endingSlackMs)
-      before = done
-      await clock.sleep(20, signal)
-    }
   }
 
   #onSnapshot(snapshot: SourceSnapshot): void {

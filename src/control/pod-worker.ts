@@ -134,8 +134,10 @@ export class PodWorker {
   admit(admission: Admission): void {
     if (sameData(this.#state.admission, admission)) return
     this.#state.admission = admission
-    if (admission.kind === 'admitted' && admission.classes !== undefined)
-      this.#state.memory.change({ classes: admission.classes })
+    // What is known already needs no write.
+    const classes = admission.kind === 'admitted' ? admission.classes : undefined
+    if (classes !== undefined && !sameData(classes, this.#state.record.classes))
+      this.#state.memory.change({ classes })
     if (admission.kind !== 'admitted') {
       const { reason, message } = admission
       this.#event('Warning', reason, message)

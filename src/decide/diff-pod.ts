@@ -33,6 +33,14 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
   return frozen(before) === frozen(after) ? 'in-place' : 'replace'
 }
 
+/**
+ * Whether a manifest makes a new pod. As with static pods of the kubelet, any change of the spec does where the pod is
+ * past changing in place: it was refused, has ended or is being ended.
+ */
+export function makesNewPod(before: Pod, after: Pod, isPastChange: boolean): boolean {
+  return (isPastChange && !sameData(before.spec, after.spec)) || diffPod(before, after) === 'replace'
+}
+
 function byName(a: ContainerSpec, b: ContainerSpec): number {
   return a.name < b.name ? -1 : 1
 }

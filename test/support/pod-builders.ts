@@ -8,6 +8,7 @@ import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/
 import { podFromManifest } from '../../src/pod/pod-from-manifest.ts'
 import type { EndedContainer, PodRecord } from '../../src/pod/pod-record.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
+import type { ResourceFacts } from '../../src/translate/resources.ts'
 
 /** When the things of a test came to be; they are looked at an hour later, at `nowMs`. */
 export const bornMs = Date.UTC(2026, 0, 1)
@@ -242,4 +243,17 @@ export function statusFacts(changes: StatusChanges = {}): StatusFacts {
     nowMs,
     ...others,
   }
+}
+
+/** What a host of 1 GiB with cgroup v2 gives pods to share. */
+export const plainResources: ResourceFacts = {
+  cgroupVersion: 2,
+  memoryCapacityBytes: 2 ** 30,
+  minOomScoreAdj: -1000,
+  cpuCfsQuota: true,
+  cpuCfsQuotaPeriodUs: 100_000,
+  swapController: true,
+  hugePageSizes: [],
+  swapBytes: 0,
+  oomKillsGroup: true,
 }

@@ -17,6 +17,7 @@ import type { ContainerStatus } from '../../../src/pod/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
+import { plainResources } from '../../support/pod-builders.ts'
 
 /** A manifest with one container `main` of image `app:1`, changed where a test cares. */
 export function podManifest(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
@@ -308,17 +309,7 @@ export class PodRig {
       capacity: { cpu: '2', memory: '1Gi' },
       objects: this.objects,
       selinux: false,
-      resources: {
-        cgroupVersion: 2,
-        memoryCapacityBytes: 2 ** 30,
-        minOomScoreAdj: -1000,
-        cpuCfsQuota: true,
-        cpuCfsQuotaPeriodUs: 100_000,
-        swapController: true,
-        hugePageSizes: [],
-        swapBytes: 0,
-        oomKillsGroup: true,
-      },
+      resources: plainResources,
       security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
       ...this.host,
     }

@@ -3,6 +3,7 @@ import { createPodCgroups } from '../../../src/control/pod-cgroups.ts'
 import type { PodCgroups as CgroupTree, QosShares } from '../../../src/host/cgroups.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+import { plainResources } from '../../support/pod-builders.ts'
 
 let shares: QosShares[] = []
 let live: Pod[] = []
@@ -34,17 +35,7 @@ function cgroups(openTree: () => Promise<CgroupTree> = async () => tree) {
   return createPodCgroups({
     openTree,
     livePods: () => live,
-    resources: {
-      cgroupVersion: 2,
-      memoryCapacityBytes: 2 ** 30,
-      minOomScoreAdj: -1000,
-      cpuCfsQuota: true,
-      cpuCfsQuotaPeriodUs: 100_000,
-      swapController: true,
-      hugePageSizes: [],
-      swapBytes: 0,
-      oomKillsGroup: true,
-    },
+    resources: plainResources,
     cpus: 2,
     pidsLimit: undefined,
   })

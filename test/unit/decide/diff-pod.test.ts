@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { diffPod } from '../../../src/decide/diff-pod.ts'
+import { diffPod, makesNewPod } from '../../../src/decide/diff-pod.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 
@@ -74,5 +74,28 @@ describe('diffPod', () => {
   it('takes a default that is written out for no change', () => {
     const spec = { activeDeadlineSeconds: 60, terminationGracePeriodSeconds: 30, dnsPolicy: 'ClusterFirst' }
     expect(diffPod(makePod(base), makePod({ ...base, spec }))).toBe('same')
+  })
+})
+
+describe('makesNewPod', () => {
+  const before = makePod(base)
+  const relabelled = makePod({ ...base, metadata: { labels: { app: 'shop' } } })
+  const slower = makePod({ ...base, spec: { activeDeadlineSeconds: 90 } })
+  const replaced = makePod({ ...base, spec: { hostNetwork: true } })
+
+  it('is what cannot change in place', () => {
+    expect([relabelled, slower, replaced].map((after) => makesNewPod(before, after, false))).toEqual([
+      false,
+      false,
+      true,
+    ])
+  })
+
+  it('is any other spec where the pod is past that', () => {
+    expect([relabelled, slower, replaced].map((after) => makesNewPod(before, after, true))).toEqual([
+      false,
+      true,
+      true,
+    ])
   })
 })
