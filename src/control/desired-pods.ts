@@ -1,21 +1,20 @@
-import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { newUuid } from '../base/random.ts'
 import { sameData } from '../base/json.ts'
-import type { Admission, Neighbour } from '../decide/admit-pod.ts'
 import { makesNewPod } from '../decide/diff-pod.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
 import { podManifestHash } from '../pod/hash.ts'
-import type { PodKey, PodUid } from '../pod/ids.ts'
+import type { PodKey } from '../pod/ids.ts'
 import { podKey } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { readManifestHash } from '../translate/labels.ts'
-import { orphanManifest } from '../translate/orphan-manifest.ts'
-import type { NewWorker } from './pod-state.ts'
-import type { PodWorker } from './pod-worker.ts'
+import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
+import type { PodWorker } from './pod-worker.ts'
+import { PodWorkers } from './pod-workers.ts'
+import type { PodWorkersDeps } from './pod-workers.ts'
 import { Replacement } from './replacement.ts'
 import type { ReplacementDeps } from './replacement.ts'
 
@@ -25,16 +24,11 @@ export interface WantedPod {
   readonly source: SourceName
 }
 
-export interface DesiredPodsDeps extends Pick<ReplacementDeps, 'images'> {
-  readonly makeWorker: (input: NewWorker) => PodWorker
+export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images'> {
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (pod: Pod) => string | undefined
-  readonly podFromManifest: (manifest: PodRecord['manifest']) => Pod
-  readonly clock: Clock
   readonly logger: Logger
   readonly admission: PodAdmission
-  /** What the newest relist found, by UID. */
-  readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
 }
 
 interface Entry {
@@ -46,26 +40,18 @@ interface Entry {
   refused: { readonly wanted: WantedPod; readonly message: string } | undefined
 }
 
-/**
- * The pods that shall be: one name, one pod. It alone makes and ends workers, and admits pods one at
- * a time, so that two never both believe to have got the last port.
- */
+/** The pods that shall be: one name, one pod. It alone has workers made and ended. */
 export class DesiredPods {
+  /** Those of pods that nobody wants any more, too. */
+  readonly workers: PodWorkers
   readonly #deps: DesiredPodsDeps
   readonly #entries = new Map<PodKey, Entry>()
-  /** All workers that aren't gone, those that are being replaced included, in the order they came. */
-  readonly #workers = new Map<PodUid, PodWorker>()
+  readonly #queue: AdmissionQueue
 
   constructor(deps: DesiredPodsDeps) {
     this.#deps = deps
-  }
-
-  worker(uid: PodUid): PodWorker | undefined {
-    return this.#workers.get(uid)
-  }
-
-  workers(): Iterable<PodWorker> {
-    return this.#workers.values()
+    this.workers = new PodWorkers(deps)
+    this.#queue = new AdmissionQueue(this.workers, deps.admission)
   }
 
   /** New versions that can't take their pod's place for now, and why. */
@@ -92,7 +78,7 @@ export class DesiredPods {
       const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
       try {
         const pod = this.#deps.podFromManifest(record.manifest)
-        const worker = this.#add({ record, pod, saved: true })
+        const worker = this.workers.add({ record, pod, saved: true })
         if (record.ending !== undefined) worker.start()
         this.#adoptInto(this.#entry(podKey(record)), worker)
       } catch (error) {
@@ -103,16 +89,12 @@ export class DesiredPods {
       }
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
-    this.#admitWaiting((worker) => worker.state.record.startedAtMs !== undefined)
+    this.#queue.reviewStarted()
   }
 
   /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
   takeObserved(): void {
-    const observed = this.#deps.observedPods()
-    for (const worker of this.#workers.values()) {
-      const seen = observed.get(worker.ref.uid)
-      if (seen !== undefined) worker.takeObserved(seen)
-    }
+    this.workers.takeObserved()
     this.reviewAdmission()
   }
 
@@ -132,7 +114,7 @@ export class DesiredPods {
 
   /** Starts adopted pods that no source has spoken of yet, for the sources that `isSilent` names. */
   startAdopted(isSilent: (source: SourceName) => boolean): void {
-    for (const worker of this.#workers.values()) if (isSilent(worker.state.record.source)) worker.start()
+    for (const worker of this.workers.all()) if (isSilent(worker.state.record.source)) worker.start()
   }
 
   /**
@@ -158,48 +140,24 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
-  /** Ends what the runtime holds and nobody knows; only once every source has spoken. */
-  endOrphans(): void {
-    for (const observed of this.#deps.observedPods().values()) {
-      if (this.#workers.has(observed.uid)) continue
-      this.#endOrphan(observed)
-    }
-  }
-
   /** Lets go of all: resolves when every pass under way has let go too. */
   async stop(): Promise<void> {
     for (const { next } of this.#entries.values()) next?.replacement?.cancel()
-    await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
+    await this.workers.stop()
   }
 
   /** A worker reached another stage. */
   onStage(worker: PodWorker): void {
-    if (worker.state.stage === 'gone') this.#workers.delete(worker.ref.uid)
+    if (worker.state.stage === 'gone') this.workers.forget(worker)
     if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#releaseName(worker)
-    if (worker.state.isSettled) for (const before of this.#predecessors(worker)) before.cleanUp()
+    if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
     this.reviewAdmission()
   }
 
-  /** Admits what waits, one by one; called whenever room may have been made. */
+  /** Lets in what waits; called whenever room may have been made. */
   reviewAdmission(): void {
-    this.#admitWaiting(() => true)
-    for (const worker of this.#workers.values()) this.#judgeResize(worker)
+    this.#queue.review()
     for (const { next } of this.#entries.values()) next?.replacement?.review()
-  }
-
-  /** Before anybody else is let in: what it is given, others can't have. */
-  #judgeResize(worker: PodWorker): void {
-    if (!worker.state.wantsToGrow) return
-    worker.judgeResize(this.#deps.admission.refuseResize(worker.state.classedPod, this.#neighbours(worker)))
-  }
-
-  #admitWaiting(isMeant: (worker: PodWorker) => boolean): void {
-    for (const worker of this.#workers.values()) {
-      const decided =
-        worker.state.admission?.kind === 'admitted' || worker.state.admission?.kind === 'rejected'
-      if (decided || worker.state.stage !== 'waiting' || worker.state.record.failed !== undefined) continue
-      if (isMeant(worker)) worker.admit(this.#admissionOf(worker))
-    }
   }
 
   /** No pod's trouble keeps the others from being brought in line. */
@@ -237,7 +195,7 @@ export class DesiredPods {
       if (entry.refused !== undefined) return worker.start()
       const place = { source, path: document.place.path }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
-      this.#judgeResize(worker)
+      this.#queue.judgeResize(worker)
       worker.start()
       return undefined
     }
@@ -262,7 +220,7 @@ export class DesiredPods {
         return this.#deps.admission.admit({
           pod,
           source,
-          neighbours: this.#neighbours(worker),
+          neighbours: this.workers.neighbours(worker),
           isAccepted: false,
           classes: undefined,
         })
@@ -284,9 +242,9 @@ export class DesiredPods {
 
   #startNew(key: PodKey, entry: Entry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
     const { document, source } = wanted
-    const found = this.#findUnrecorded(key)
+    const found = this.workers.findUnrecorded(key)
     if (found !== undefined && !this.#matches(found, document)) {
-      entry.worker = this.#endOrphan(found)
+      entry.worker = this.workers.endOrphan(found)
       entry.next = { wanted, replacement: undefined }
       return
     }
@@ -305,7 +263,7 @@ export class DesiredPods {
       conditions: {},
       containers: {},
     }
-    const worker = this.#add({
+    const worker = this.workers.add({
       record,
       pod: document.pod,
       saved: false,
@@ -313,14 +271,8 @@ export class DesiredPods {
       ...(pulled === undefined ? {} : { pulled }),
     })
     entry.worker = worker
-    worker.admit(this.#admissionOf(worker))
+    this.#queue.admit(worker)
     worker.start()
-  }
-
-  /** A pod of this name that the runtime holds although its record is lost. */
-  #findUnrecorded(key: PodKey): ObservedPod | undefined {
-    const known = this.#workers
-    return [...this.#deps.observedPods().values()].find((pod) => podKey(pod) === key && !known.has(pod.uid))
   }
 
   #matches(observed: ObservedPod, document: PodDocument): boolean {
@@ -328,37 +280,6 @@ export class DesiredPods {
     return (
       sandbox !== undefined && readManifestHash(sandbox.annotations) === podManifestHash(document.manifest)
     )
-  }
-
-  #endOrphan(observed: ObservedPod): PodWorker {
-    const nowMs = this.#deps.clock.wallMs()
-    const manifest = orphanManifest(observed)
-    const pod = this.#deps.podFromManifest(manifest)
-    const worker = this.#add({
-      record: {
-        version: 1,
-        uid: observed.uid,
-        namespace: observed.namespace,
-        name: observed.name,
-        source: 'file',
-        path: '',
-        manifest,
-        acceptedAtMs: observed.sandboxes.at(-1)?.createdAtMs ?? nowMs,
-        conditions: {},
-        containers: {},
-      },
-      pod,
-      saved: true,
-      observed,
-    })
-    worker.end({
-      cause: 'orphaned',
-      reason: 'Killing',
-      message: 'The pod is not wanted and podd has no record of it',
-      graceSeconds: pod.spec.terminationGracePeriodSeconds,
-    })
-    worker.start()
-    return worker
   }
 
   /** The name is free: what was waiting for it starts. */
@@ -379,38 +300,6 @@ export class DesiredPods {
     }
     worker.supersede()
     this.#startNew(key, entry, next.wanted, next.replacement?.pulled)
-  }
-
-  /** Pods of the same name that were stopped and not yet cleared away. */
-  #predecessors({ ref }: PodWorker): PodWorker[] {
-    const key = podKey(ref)
-    return [...this.#workers.values()].filter(
-      (worker) =>
-        worker.state.stage === 'stopped' && worker.ref.uid !== ref.uid && podKey(worker.ref) === key,
-    )
-  }
-
-  #neighbours(self: PodWorker): Neighbour[] {
-    return [...this.#workers.values()]
-      .filter((worker) => worker !== self && worker.state.holdsResources)
-      .map(({ ref, state }) => ({ key: podKey(ref), pod: state.allocatedPod, hasEnded: state.hasEnded }))
-  }
-
-  #admissionOf(worker: PodWorker): Admission {
-    const { pod, record } = worker.state
-    return this.#deps.admission.admit({
-      pod,
-      source: record.source,
-      neighbours: this.#neighbours(worker),
-      isAccepted: record.startedAtMs !== undefined,
-      classes: record.classes,
-    })
-  }
-
-  #add(input: NewWorker): PodWorker {
-    const worker = this.#deps.makeWorker(input)
-    this.#workers.set(worker.ref.uid, worker)
-    return worker
   }
 
   #entry(key: PodKey): Entry {

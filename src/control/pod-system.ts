@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
@@ -8,27 +8,26 @@ import { backoffLimits } from '../decide/restart-policy.ts'
 import { mergeSnapshots } from '../decide/merge-snapshots.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/document.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
-import type { RuntimeFeatures } from '../pod/runtime-features.ts'
 import { podKey } from '../pod/ids.ts'
 import type { PodKey, PodUid } from '../pod/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
-import { readRuntimeFeatures } from '../translate/read-runtime-features.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
 import { DesiredPods } from './desired-pods.ts'
+import { followResolver } from './follow-resolver.ts'
 import { ImagePuller } from './image-puller.ts'
 import type { PodHost } from './pod-host.ts'
 import { refersTo } from './object-store.ts'
 import type { ObjectStore } from './object-store.ts'
 import { openRules, PodAdmission } from './pod-admission.ts'
 import type { AdmissionRules } from './pod-admission.ts'
-import { podResolvConf } from './pod-resolver.ts'
 import { PodWorker } from './pod-worker.ts'
 import { waitForEnds } from './wait-for-ends.ts'
 import { probedPod } from './probed-pod.ts'
 import { Prober } from './prober.ts'
 import type { ProbeReport } from './prober-worker.ts'
+import { RuntimeKnowledge } from './runtime-knowledge.ts'
 import { RuntimeObserver } from './runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { renamePods } from './rename-pods.ts'
@@ -67,8 +66,6 @@ export interface PodSystemOptions {
   readonly registryBurst: number
 }
 
-const learnAgainMs = 10_000
-
 const notListedYet = 'waiting for the container runtime'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
@@ -85,10 +82,9 @@ export class PodSystem {
   readonly #observer: RuntimeObserver
   readonly #desired: DesiredPods
   readonly #prober: Prober
+  readonly #knowledge: RuntimeKnowledge
   readonly #snapshots = new Map<SourceName, SourceSnapshot>()
   #runtimeProblem: string | undefined = notListedYet
-  #features: RuntimeFeatures | undefined
-  #learnTimer: Timer | undefined
   #listed = false
   /** Every source has told of its objects. */
   #objectsKnown = false
@@ -102,7 +98,7 @@ export class PodSystem {
       {
         snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
         runtime: ({ uid }) => {
-          const worker = this.#desired.worker(uid)
+          const worker = this.#desired.workers.get(uid)
           if (worker === undefined) this.#endOrphans()
           else worker.notice()
         },
@@ -115,7 +111,7 @@ export class PodSystem {
           }
           this.#desired.onStage(worker)
         },
-        probe: ({ uid }) => this.#desired.worker(uid)?.notice(),
+        probe: ({ uid }) => this.#desired.workers.get(uid)?.notice(),
       },
       logger,
     )
@@ -138,6 +134,13 @@ export class PodSystem {
       events,
       onResult: ({ uid }) => this.#loop.post({ kind: 'probe', uid }),
     })
+    this.#knowledge = new RuntimeKnowledge({
+      runtime: options.runtime,
+      clock,
+      logger,
+      isUp: () => this.#runtimeProblem === undefined,
+      onLearnt: () => this.#desired.reviewAdmission(),
+    })
     const images = new ImagePuller({
       images: options.images,
       events,
@@ -154,7 +157,7 @@ export class PodSystem {
       logger,
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: options.maxPods }), {
         objects: this.objects,
-        features: () => this.#features,
+        features: () => this.#knowledge.features,
       }),
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) =>
@@ -182,7 +185,7 @@ export class PodSystem {
             runtimeProblem: () => this.#runtimeProblem,
             objectsKnown: () => this.#objectsKnown,
             recursiveReadOnly: (handler) =>
-              this.#features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
+              this.#knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
           },
           input,
         ),
@@ -206,7 +209,7 @@ export class PodSystem {
 
   /** The pod's worker. */
   findPod(uid: PodUid): PodWorker | undefined {
-    return this.#desired.worker(uid)
+    return this.#desired.workers.get(uid)
   }
 
   /** What came of a pod's probes. */
@@ -216,12 +219,12 @@ export class PodSystem {
 
   /** The pods that aren't gone, as their manifests have them. */
   allPods(): readonly Pod[] {
-    return [...this.#desired.workers()].map((worker) => worker.state.pod)
+    return [...this.#desired.workers.all()].map((worker) => worker.state.pod)
   }
 
   /** The pods that hold resources, as they were let in. */
   livePods(): readonly Pod[] {
-    return [...this.#desired.workers()].flatMap(({ state }) =>
+    return [...this.#desired.workers.all()].flatMap(({ state }) =>
       state.holdsResources ? [state.allocatedPod] : [],
     )
   }
@@ -238,26 +241,28 @@ export class PodSystem {
 
   /** Runs until the signal is aborted, then lets go of the pods, which run on. */
   async run(signal: AbortSignal): Promise<void> {
+    const { host, clock, logger } = this.#options
+    const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
     for (const { path, message } of unreadable) {
-      this.#options.logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
+      logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
     }
     this.#desired.adopt(records)
-    for (const worker of this.#desired.workers()) worker.wake()
-    const following = this.#options.host.followResolver?.(() => void this.#refreshResolvers(), signal)
+    for (const worker of workers.all()) worker.wake()
+    const following = followResolver({ host, workers, logger }, signal)
     const limits = {
-      workers: () => this.#desired.workers(),
-      measure: (uid: PodUid, volume: string) => this.#options.host.volumes.measureEmptyDir(uid, volume),
-      clock: this.#options.clock,
-      logger: this.#options.logger,
+      workers: () => workers.all(),
+      measure: (uid: PodUid, volume: string) => host.volumes.measureEmptyDir(uid, volume),
+      clock,
+      logger,
     }
     const limiting = watchVolumeLimits(limits, signal)
     await Promise.all([following, limiting, this.#loop.run(signal), this.#observer.run(signal)])
     this.#prober.stop()
-    this.#learnTimer?.cancel()
+    this.#knowledge.stop()
     const stopped = this.#desired.stop()
     const done = new AbortController()
-    await Promise.race([stopped, this.#options.clock.sleep(letGoMs, done.signal).catch(() => {})])
+    await Promise.race([stopped, clock.sleep(letGoMs, done.signal).catch(() => {})])
     done.abort()
   }
 
@@ -273,8 +278,8 @@ export class PodSystem {
         throw new PoddError('RUNTIME_UNAVAILABLE', this.#runtimeProblem ?? 'the runtime cannot be listed')
       await clock.sleep(20, options.signal)
     }
-    this.#desired.endOrphans()
-    const workers = [...this.#desired.workers()]
+    this.#desired.workers.endOrphans()
+    const workers = [...this.#desired.workers.all()]
     for (const worker of workers) {
       worker.start()
       worker.end({
@@ -294,50 +299,16 @@ export class PodSystem {
     this.#reconcile()
   }
 
-  /** The host's resolver may have changed: what runs follows it. */
-  async #refreshResolvers(): Promise<void> {
-    const { host, logger } = this.#options
-    const conf = await host.readResolver().catch((error: unknown) => {
-      logger.warn({ err: error }, "the host's resolver cannot be read")
-    })
-    if (conf === undefined) return
-    for (const {
-      ref,
-      state: { classedPod },
-    } of this.#desired.workers()) {
-      try {
-        await host.volumes.refreshResolvConf(ref.uid, podResolvConf(classedPod, conf))
-      } catch (error) {
-        logger.warn({ pod: ref.name, uid: ref.uid, err: error }, "a pod cannot follow the host's resolver")
-      }
-    }
-  }
-
-  /** A runtime that came back may be another version. */
-  async #learnFeatures(): Promise<void> {
-    const { runtime, logger, clock } = this.#options
-    this.#learnTimer?.cancel()
-    if (this.#runtimeProblem !== undefined) return
-    try {
-      const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
-      this.#features = readRuntimeFeatures(version, status)
-      this.#desired.reviewAdmission()
-    } catch (error) {
-      logger.warn({ err: error }, 'the container runtime does not say what it can do')
-      this.#learnTimer = clock.startTimer(learnAgainMs, () => void this.#learnFeatures())
-    }
-  }
-
   #onHealth(problem: string | undefined): void {
     const before = this.#runtimeProblem
     this.#runtimeProblem = problem
-    if (problem === undefined && before !== undefined) void this.#learnFeatures()
+    if (problem === undefined && before !== undefined) void this.#knowledge.learn()
     if (problem === undefined && !this.#listed) {
       this.#listed = true
       this.#desired.takeObserved()
       this.#reconcile()
     }
-    if (before !== problem) for (const worker of this.#desired.workers()) worker.wake()
+    if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
   }
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
@@ -348,7 +319,7 @@ export class PodSystem {
       (key) => {
         const holder = this.objects.holder(key)
         if (holder !== undefined) return holder
-        for (const worker of this.#desired.workers()) {
+        for (const worker of this.#desired.workers.all()) {
           if (`${worker.ref.namespace}/${worker.ref.name}` === key) return worker.state.record
         }
         return undefined
@@ -356,7 +327,7 @@ export class PodSystem {
     )
     this.#problems = merged.problems
     const changed = this.objects.replace(merged.objects)
-    for (const worker of this.#desired.workers())
+    for (const worker of this.#desired.workers.all())
       if (refersTo(worker.state.pod, changed)) worker.reviewReferences()
     if (!this.#listed) return
     this.#desired.reconcile(merged.wanted, () => this.#allReady())
@@ -365,7 +336,8 @@ export class PodSystem {
     this.#desired.startAdopted(isSilent)
     this.#endOrphans()
     // What waits for objects may be sure now that there are no more.
-    if (!this.#objectsKnown && this.#allReady()) for (const worker of this.#desired.workers()) worker.wake()
+    if (!this.#objectsKnown && this.#allReady())
+      for (const worker of this.#desired.workers.all()) worker.wake()
     this.#objectsKnown = this.#allReady()
   }
 
@@ -374,6 +346,6 @@ export class PodSystem {
   }
 
   #endOrphans(): void {
-    if (this.#listed && this.#allReady()) this.#desired.endOrphans()
+    if (this.#listed && this.#allReady()) this.#desired.workers.endOrphans()
   }
 }

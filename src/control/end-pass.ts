@@ -1,0 +1,115 @@
+import { computeEndingActions } from '../decide/compute-ending-actions.ts'
+import { freesNameWithContainers, goesAwayAfter } from '../decide/pod-ending.ts'
+import type { PodRecord } from '../pod/pod-record.ts'
+import type { PodDisplay } from './pod-display.ts'
+import type { PassSignals, PodExecutor } from './pod-executor.ts'
+import type { PodPassDeps } from './pod-pass.ts'
+import type { PodStage, PodState } from './pod-state.ts'
+
+/** What a pod's worker does for this pass. */
+export interface EndPassDeps extends Pick<PodPassDeps, 'host' | 'images' | 'clock'> {
+  readonly executor: PodExecutor
+  readonly display: PodDisplay
+  readonly setStage: (stage: PodStage) => void
+  readonly wake: () => void
+}
+
+/** How long what is left of a pod may wait for its successor's start, which it would only hinder. */
+const remainsWaitMs = 2000
+
+/** One look at a pod that ends: its containers are stopped, and what was its is given back. */
+export class EndPass {
+  readonly #deps: EndPassDeps
+  readonly #state: PodState
+  /** All its sandboxes were stopped in this ending: ports and addresses are free. */
+  #stoppedInFull = false
+  /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
+  #remainsUntilMs: number | undefined
+  /** It is over, and its volumes and its cgroup are gone. */
+  #released = false
+
+  constructor(deps: EndPassDeps, state: PodState) {
+    this.#deps = deps
+    this.#state = state
+  }
+
+  /** How long its remains wait for its successor still; undefined where they don't. Asking at the end of that time ends it. */
+  remainsWaitMs(): number | undefined {
+    if (this.#remainsUntilMs === undefined) return undefined
+    const leftMs = this.#remainsUntilMs - this.#deps.clock.monotonicMs()
+    if (leftMs > 0) return leftMs
+    this.#remainsUntilMs = undefined
+    return undefined
+  }
+
+  /** Its remains are in nobody's way, or that doesn't matter any more. */
+  letRemainsGo(): void {
+    if (this.#remainsUntilMs === undefined) return
+    this.#remainsUntilMs = undefined
+    this.#deps.wake()
+  }
+
+  async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
+    const { executor, display, setStage, wake } = this.#deps
+    const { memory, observed, pod } = this.#state
+    await memory.save('best-effort')
+    display.publish()
+    const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
+    if (plan.kind === 'stop') {
+      await executor.run(plan.actions, signals, () => {
+        if (freesNameWithContainers(ending, pod)) this.#freeName()
+      })
+      this.#stoppedInFull = true
+      // The runtime says that all has ended: whoever waits for that need not wait until it is read back.
+      if (goesAwayAfter(ending)) this.#freeName()
+      return wake()
+    }
+    if (!goesAwayAfter(ending)) {
+      const { reason, message } = ending
+      memory.change({ ending: undefined, failed: { reason, message } })
+      this.#stoppedInFull = false
+      await memory.save('required')
+      setStage('active')
+      return wake()
+    }
+    setStage('stopped')
+    await executor.run(plan.actions, signals)
+    return this.#cleanUp()
+  }
+
+  /**
+   * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
+   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are made anew with its sandbox.
+   */
+  async release(): Promise<void> {
+    const { isOver, record, ref } = this.#state
+    if (!isOver || record.ending !== undefined) {
+      this.#released = false
+      return
+    }
+    if (this.#released || record.startedAtMs === undefined) return
+    await this.#deps.host.volumes.teardown(ref.uid)
+    await this.#deps.host.cgroups.remove(ref.uid)
+    this.#released = true
+  }
+
+  /** Its successor may start; what is left of this one is cleared away after that. */
+  #freeName(): void {
+    if (this.#state.stage === 'stopped') return
+    this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
+    this.#deps.setStage('stopped')
+  }
+
+  /** Leaves nothing behind. The record goes last: a podd that is killed here finishes the work later. */
+  async #cleanUp(): Promise<void> {
+    const { host, images, display, setStage } = this.#deps
+    const { ref, memory } = this.#state
+    await host.volumes.teardown(ref.uid)
+    await host.cgroups.remove(ref.uid)
+    await host.logs.removeAll(ref)
+    await memory.remove()
+    images.clearBackoff(ref.uid)
+    display.hide()
+    setStage('gone')
+  }
+}

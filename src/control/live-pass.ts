@@ -1,0 +1,144 @@
+import { errorMessage } from '../base/errors.ts'
+import { computePodActions } from '../decide/compute-pod-actions.ts'
+import type { PodAction, Waiting } from '../decide/pod-action.ts'
+import type { EndRequest } from '../decide/pod-ending.ts'
+import type { PodDisplay } from './pod-display.ts'
+import type { PassSignals, PodExecutor } from './pod-executor.ts'
+import { gatherPodFacts } from './pod-pass.ts'
+import type { PodPassDeps } from './pod-pass.ts'
+import type { PodState } from './pod-state.ts'
+import type { VolumeRefresh } from './volume-refresh.ts'
+
+/** What a pod's worker does for this pass. */
+export interface LivePassDeps extends PodPassDeps {
+  readonly executor: PodExecutor
+  readonly display: PodDisplay
+  readonly volumeRefresh: VolumeRefresh
+  readonly warn: (reason: string, message: string) => void
+  readonly end: (request: EndRequest) => void
+  /** It has got to where its containers were started, or wait for something. */
+  readonly settle: () => void
+  readonly wake: () => void
+  readonly wakeIn: (delayMs: number) => void
+}
+
+/** What could not be written is tried again after this. */
+const saveAgainMs = 10_000
+
+/** One look at a pod that shall run: what it needs now is decided, shown, written down and done. */
+export class LivePass {
+  readonly #deps: LivePassDeps
+  readonly #state: PodState
+
+  constructor(deps: LivePassDeps, state: PodState) {
+    this.#deps = deps
+    this.#state = state
+  }
+
+  async run(signals: PassSignals): Promise<void> {
+    const { clock, display, objectsKnown, probes } = this.#deps
+    const { memory, record, observed } = this.#state
+    if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
+    memory.rememberStartups(observed, probes)
+    const overdueMs = this.#state.activeDeadlineMs
+    if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
+    const hasVolumes = observed.sandboxes.length > 0 && !this.#state.isOver
+    if (hasVolumes && objectsKnown()) await this.#refreshVolumes()
+    const plan = computePodActions(gatherPodFacts(this.#deps, this.#state))
+    if (plan.isLost === true) return this.#failLost()
+    this.#tellOfBackoff(plan.waiting)
+    if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })
+    this.#state.waiting = plan.waiting
+    this.#state.resize = plan.resize
+    display.publish()
+    if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
+    this.#chargeRestarts(plan.actions)
+    await memory.save('required')
+    await this.#actUntil(overdueMs, plan.actions, signals)
+    this.#deps.settle()
+    return this.#deps.wake()
+  }
+
+  /** There is nothing to do until then. */
+  async #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): Promise<void> {
+    const { memory } = this.#state
+    await memory.save('best-effort')
+    this.#deps.settle()
+    const nowMs = this.#deps.clock.wallMs()
+    const delayMs = Math.min(
+      (wakeAtMs ?? Infinity) - nowMs,
+      (overdueMs ?? Infinity) - nowMs,
+      memory.isSaved ? Infinity : saveAgainMs,
+    )
+    if (delayMs !== Infinity) this.#deps.wakeIn(delayMs)
+  }
+
+  /** Brings the files of volumes up to date; what can't be is told and tried again with the next change. */
+  async #refreshVolumes(): Promise<void> {
+    const { host, volumeRefresh, warn } = this.#deps
+    try {
+      await volumeRefresh.run(() => host.volumes.prepare(this.#state.ref.uid, this.#state.pod))
+    } catch (error) {
+      warn('FailedMount', errorMessage(error))
+    }
+  }
+
+  /**
+   * Takes down what the restarts of this plan cost, so that one write serves for all. Where a sandbox
+   * has to be made first, they may never come to pass: there each is charged when it is about to start.
+   */
+  #chargeRestarts(actions: readonly PodAction[]): void {
+    if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return
+    for (const action of actions) if (action.kind === 'start-container') this.#state.memory.charge(action)
+  }
+
+  #tellOfBackoff(waiting: ReadonlyMap<string, Waiting>): void {
+    const { ref } = this.#state
+    for (const [container, { reason }] of waiting) {
+      if (reason !== 'CrashLoopBackOff' || this.#state.waiting.get(container)?.reason === reason) continue
+      const message = `Back-off restarting failed container ${container} in pod ${ref.name}_${ref.namespace}(${ref.uid})`
+      this.#deps.events.record({ pod: ref, container, type: 'Warning', reason: 'BackOff', message })
+    }
+  }
+
+  async #failLost(): Promise<void> {
+    const { memory, pod } = this.#state
+    const reason = 'SandboxLost'
+    const message = `The pod's sandbox is gone before its containers ran, and its restart policy ${pod.spec.restartPolicy} makes no new one`
+    memory.change({ failed: { reason, message } })
+    this.#deps.warn(reason, message)
+    await memory.save('required')
+    this.#deps.wake()
+  }
+
+  /** A pod's deadline ends it in the middle of what takes long, too. */
+  async #actUntil(
+    overdueMs: number | undefined,
+    actions: readonly PodAction[],
+    signals: PassSignals,
+  ): Promise<void> {
+    const { clock, executor } = this.#deps
+    const timer =
+      overdueMs === undefined
+        ? undefined
+        : clock.startTimer(overdueMs - clock.wallMs(), () => {
+            // It may be another one by now.
+            const { activeDeadlineMs } = this.#state
+            if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
+          })
+    try {
+      await executor.run(actions, signals)
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  #exceedDeadline(): void {
+    this.#deps.end({
+      cause: 'deadline',
+      reason: 'DeadlineExceeded',
+      message: 'Pod was active on the node longer than the specified deadline',
+      graceSeconds: this.#state.pod.spec.terminationGracePeriodSeconds,
+    })
+  }
+}
