@@ -1,22 +1,12 @@
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
-import { isAlive } from '../host/processes.ts'
-import type { HostProcess } from '../host/processes.ts'
-import { criAnswers, hasImage } from './containerd-client.ts'
-import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
+import { hasImage } from './containerd-client.ts'
 import { containerdPlaces } from './containerd-places.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
-import {
-  detectLaunchMode,
-  endContainerd,
-  findContainerd,
-  launchContainerd,
-  readUnitLog,
-} from './containerd-process.ts'
+import { detectLaunchMode, findContainerd } from './containerd-process.ts'
 import type { LaunchMode } from './containerd-process.ts'
 import type { ContainerdVersion } from './containerd-version.ts'
-import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 import { removeTornCniResults } from './cni-results.ts'
 import { findPrograms } from './find-programs.ts'
 import type { ProgramOptions } from './find-programs.ts'
@@ -24,7 +14,9 @@ import { ensureForwardRules, selectFirewalls } from './forward-rules.ts'
 import { importImageFile, importPinnedImage } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
-import { canConnect, connectionEnd } from './unix-socket.ts'
+import { adoptContainerd, boundLog, startContainerd } from './start-process.ts'
+import type { ContainerdHome } from './start-process.ts'
+import { connectionEnd } from './unix-socket.ts'
 import { writeContainerdFiles } from './write-containerd-files.ts'
 import type { ContainerdFileOptions } from './write-containerd-files.ts'
 
@@ -57,12 +49,6 @@ export type ContainerdState =
   /** It died, or does not start; the next try is at `retryAtMs` (wall time). */
   | { readonly kind: 'down'; readonly message: string; readonly retryAtMs: number }
 
-/** A containerd that loads many containers from a slow disk takes its time. */
-const startTimeoutMs = 60_000
-/** How long systemd may take to have the process there. */
-const unitPatienceMs = 5_000
-/** One that is alive must answer within this to be adopted. */
-const adoptTimeoutMs = 10_000
 const firstRetryMs = 1_000
 const longestRetryMs = 30_000
 /** One that lived this long starts again at once, without backoff. */
@@ -78,7 +64,7 @@ const logCheckMs = 10 * 60_000
 export class EmbeddedContainerd {
   readonly places: ContainerdPlaces
   readonly #options: EmbeddedContainerdOptions
-  readonly #mode: LaunchMode
+  readonly #home: ContainerdHome
   readonly #listeners = new Set<(state: ContainerdState) => void>()
   #state: ContainerdState = { kind: 'stopped' }
   #reaping = new AbortController()
@@ -86,7 +72,8 @@ export class EmbeddedContainerd {
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
     this.places = containerdPlaces(options.rootDir, options.runDir)
-    this.#mode = options.launchMode ?? detectLaunchMode()
+    const { clock, logger, launchMode } = options
+    this.#home = { places: this.places, mode: launchMode ?? detectLaunchMode(), clock, logger }
   }
 
   /** For the CRI client, whether containerd runs or not. */
@@ -120,9 +107,9 @@ export class EmbeddedContainerd {
       this.#options,
     )
     if (network.awaited !== undefined) this.#tellAwaited(network.subnets, network.awaited)
-    const adopted = await this.#adopt(configChanged)
+    const adopted = await adoptContainerd(this.#home, configChanged)
     if (adopted === undefined) await removeTornCniResults(places.networkName)
-    const process = adopted ?? (await this.#launch(programs.containerdPath, signal))
+    const process = adopted ?? (await startContainerd(this.#home, programs.containerdPath, signal))
     const importTarget: ImageImportTarget = {
       ctrPath: programs.ctrPath,
       socketPath: places.socketPath,
@@ -211,66 +198,6 @@ export class EmbeddedContainerd {
     })
   }
 
-  /** The containerd that runs and answers; one that can't be used is ended. */
-  async #adopt(configChanged: boolean): Promise<HostProcess | undefined> {
-    const found = findContainerd(this.places)
-    if (found === undefined) return undefined
-    const { clock, logger } = this.#options
-    if (!configChanged && (await this.#answersSoon(found))) return found
-    logger.warn(
-      { id: String(found.pid), reason: configChanged ? 'its config has changed' : 'it does not answer' },
-      'restarting containerd',
-    )
-    await endContainerd(found, { places: this.places, mode: this.#mode, clock })
-    return undefined
-  }
-
-  async #launch(containerdPath: string, signal?: AbortSignal): Promise<HostProcess> {
-    const { places } = this
-    const { clock } = this.#options
-    await this.#boundLog()
-    const logOffset = sizeOf(places.logPath)
-    await launchContainerd(containerdPath, places, this.#mode)
-    const startedMs = clock.monotonicMs()
-    let first: HostProcess | undefined
-    while (clock.monotonicMs() - startedMs < startTimeoutMs) {
-      const process = findContainerd(places)
-      if (process !== undefined && (await this.#answers())) return process
-      first ??= process
-      // systemd needs a moment before the process is there, and starts one that died again.
-      const patienceMs = this.#mode === 'systemd' && first === undefined ? unitPatienceMs : 0
-      const isGone = process?.pid !== first?.pid || first === undefined
-      if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
-      await clock.sleep(20, signal)
-    }
-    const log = this.#mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
-    const said = parseLogErrors(log).join('; ')
-    throw new EmbeddedContainerdError(`containerd does not start${said === '' ? '' : `: ${said}`}`, {
-      hint:
-        this.#mode === 'systemd'
-          ? `See all it said with: journalctl -u ${places.unitName}`
-          : `Its log is ${places.logPath}; \`podd doctor\` checks what it needs.`,
-    })
-  }
-
-  /** systemd may have started it a moment ago: it gets its time while it lives. */
-  async #answersSoon(process: HostProcess): Promise<boolean> {
-    const { clock } = this.#options
-    const startedMs = clock.monotonicMs()
-    while (clock.monotonicMs() - startedMs < adoptTimeoutMs && isAlive(process)) {
-      if (await this.#answers()) return true
-      await clock.sleep(20)
-    }
-    return false
-  }
-
-  /** grpc-js waits a second after a refused connection, so the socket is tried first. */
-  async #answers(): Promise<boolean> {
-    return (
-      (await canConnect(this.socketPath)) && (await criAnswers(this.socketPath, this.#options.clock, 2_000))
-    )
-  }
-
   async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
     const { clock, sandboxImage } = this.#options
     if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
@@ -315,18 +242,10 @@ export class EmbeddedContainerd {
       if (signal.aborted || findContainerd(this.places) === undefined) return
       if (clock.monotonicMs() - logCheckedMs > logCheckMs) {
         logCheckedMs = clock.monotonicMs()
-        await this.#boundLog()
+        await boundLog(this.#home)
       }
       await clock.sleep(20, signal).catch(() => undefined)
     }
-  }
-
-  /** containerd goes before its log: a failure is only said. */
-  async #boundLog(): Promise<void> {
-    const { logPath } = this.places
-    await boundContainerdLog(logPath).catch((error: unknown) =>
-      this.#options.logger.warn({ err: error, path: logPath }, "cannot bound containerd's log"),
-    )
   }
 
   #setState(state: ContainerdState): void {
