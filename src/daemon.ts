@@ -21,6 +21,7 @@ import { createDirectorySource } from './sources/directory.ts'
 import { createHttpSource, showUrl } from './sources/http.ts'
 import type { Source } from './sources/source.ts'
 import { createLastGoodStore } from './store/last-good.ts'
+import { finishPurges } from './volumes/claim-folder.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -69,6 +70,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
     logger.info({ path: socketPath }, 'podd runs')
+    void finishPurges(config.rootDir).catch((error: unknown) =>
+      logger.warn({ err: error }, 'what is left of purged claims cannot be deleted'),
+    )
     const running = sources.map(({ source }) =>
       source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )

@@ -8,6 +8,7 @@ import type { CgroupSystem } from '../host/cgroups-layout.ts'
 import { createSystemdCaller } from '../host/cgroups-systemd-bus.ts'
 import { SystemdPodCgroups } from '../host/cgroups-systemd.ts'
 import type { PodCgroups } from '../host/cgroups.ts'
+import { diskBytes } from '../host/disk-bytes.ts'
 import { followResolver } from '../host/follow-resolver.ts'
 import { readHostInfo } from '../host/host-info.ts'
 import type { HostInfo } from '../host/host-info.ts'
@@ -109,7 +110,11 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const client = runtime.client.runtime
   const objects = new ObjectStore()
   const admission = admissionRules(config, hostInfo)
-  const capacity = admission.limits.allocatable ?? {}
+  const diskSize = diskBytes(config.rootDir)
+  const capacity = {
+    ...admission.limits.allocatable,
+    ...(diskSize === undefined ? {} : { 'ephemeral-storage': String(diskSize) }),
+  }
   const pods = new PodSystem({
     host: {
       calls: client,
@@ -122,7 +127,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       }),
       volumes: createPodVolumes({
         rootDir: config.rootDir,
-        memoryBytes: hostInfo.memoryBytes,
+        resources,
         objects,
         capacity,
         hostName,

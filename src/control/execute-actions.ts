@@ -1,3 +1,4 @@
+import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { parseImageName } from '../pod/image-name.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
@@ -5,7 +6,7 @@ import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { resizeContainers } from './resize-containers.ts'
 import { fetchImage, startContainer } from './start-container.ts'
-import { settleAll, stopContainer, stopPod } from './stop-containers.ts'
+import { stopContainer, stopPod } from './stop-containers.ts'
 
 /** `stop`: the rest of the plan rests on this action, which failed; the pod is looked at anew later. */
 type Outcome = 'done' | 'stop'

@@ -77,7 +77,7 @@ export class LivePass {
   async #refreshVolumes(): Promise<void> {
     const { host, volumeRefresh, warn } = this.#deps
     try {
-      await volumeRefresh.run(() => host.volumes.prepare(this.#state.ref.uid, this.#state.pod))
+      await volumeRefresh.run(() => host.volumes.prepare(this.#state.ref.uid, this.#state.allocatedPod))
     } catch (error) {
       warn('FailedMount', errorMessage(error))
     }

@@ -3,6 +3,7 @@ import { PoddError, errorCode } from '../base/errors.ts'
 import type { ObjectDocument } from '../pod/document.ts'
 import type { PersistentVolumeClaim } from '../pod/schema/object-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { dnsLabel, dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { toConfigObject, toObjectMeta } from '../translate/config-object.ts'
 import { claimFolder, listClaimFolders, purgeClaimFolder } from '../volumes/claim-folder.ts'
 import type { ClaimName } from '../volumes/claim-folder.ts'
@@ -63,6 +64,14 @@ export class LocalObjects {
    */
   async purgeClaim(claim: ClaimName): Promise<void> {
     const { namespace, name } = claim
+    // Anything else may be a path, to this claim by another name or to what is no claim at all.
+    if (dnsLabel(namespace).length > 0 || dnsSubdomain(name).length > 0) {
+      throw new ClaimError(
+        'CLAIM_NOT_FOUND',
+        `${JSON.stringify(name)} in namespace ${JSON.stringify(namespace)} is not the name of a claim`,
+        'Give the name alone, as `podd get pvc` shows it.',
+      )
+    }
     for (const { metadata, spec } of this.#deps.pods()) {
       const uses = spec.volumes.some(({ persistentVolumeClaim: used }) => used?.claimName === name)
       if (!uses || metadata.namespace !== namespace) continue

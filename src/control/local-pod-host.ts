@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
-import { quantityValue } from '../pod/quantity.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../pod/schema/pod-schema.ts'
 import { fieldOf } from '../pod/validation/issues.ts'
+import { podCgroupResources } from '../translate/resources.ts'
+import type { ResourceFacts } from '../translate/resources.ts'
 import type { ResourceList } from '../translate/spec-view.ts'
 import { computeVolumeFiles } from '../translate/volume-files.ts'
 import { readIfExists } from '../store/atomic-file.ts'
@@ -14,7 +15,7 @@ import { prepareVolumes } from '../volumes/prepare-volumes.ts'
 import { readInside } from '../volumes/read-inside.ts'
 import { refreshResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
 import { measureDiskUsage } from '../volumes/disk-usage.ts'
-import { volumeFolder } from '../volumes/pod-folder.ts'
+import { listPodFolders, volumeFolder } from '../volumes/pod-folder.ts'
 import { bindSubPath } from '../volumes/sub-path.ts'
 import { teardownVolumes } from '../volumes/teardown-volumes.ts'
 import {
@@ -28,7 +29,7 @@ import type { PodVolumes } from './pod-host.ts'
 /** The pods' folders under `<root-dir>/pods`. */
 export function createPodVolumes(options: {
   readonly rootDir: string
-  readonly memoryBytes: number
+  readonly resources: ResourceFacts
   readonly objects: ObjectReader
   readonly capacity: ResourceList
   readonly hostName: string
@@ -36,17 +37,18 @@ export function createPodVolumes(options: {
 }): PodVolumes {
   const { rootDir, objects, capacity, hostName, clock } = options
   return {
-    prepare: (uid, pod) => {
+    prepare: (uid, pod, warn) => {
       const { namespace } = pod.metadata
       const fields = { pod, uid, nodeName: hostName, hostIps: [], podIps: [] }
       return prepareVolumes(pod.spec.volumes, {
         uid,
         namespace,
         rootDir,
-        memoryBytes: podMemoryBytes(pod, options.memoryBytes),
+        memoryBytes: podMemoryBytes(pod, options.resources),
         fsGroup: fsGroupOf(pod),
         files: (volume) => computeVolumeFiles(volume, { fields, capacity, objects }),
         hasClaim: (name) => objects.get('PersistentVolumeClaim', namespace, name) !== undefined,
+        warn: (volume, message) => warn?.(`volume "${volume}": ${message}`),
         nowMs: clock.wallMs(),
       })
     },
@@ -65,6 +67,7 @@ export function createPodVolumes(options: {
       removeTerminationLog({ rootDir, uid, container, restartCount }),
     userRange: (uid) => claimUserRange(rootDir, uid),
     teardown: (uid) => teardownVolumes(rootDir, uid),
+    listPods: () => listPodFolders(rootDir),
   }
 }
 
@@ -74,12 +77,13 @@ function fsGroupOf(pod: Pod): FsGroup | undefined {
   return { gid: context.fsGroup, changePolicy: context.fsGroupChangePolicy ?? 'Always' }
 }
 
-/** The pod's memory limit, if every container has one; else what the host has. */
-function podMemoryBytes(pod: Pod, hostBytes: number): number {
-  const limits = pod.spec.containers.map((container) => container.resources.limits['memory'])
-  const known = limits.filter((limit) => limit !== undefined)
-  if (known.length < limits.length) return hostBytes
-  return known.reduce((sum, limit) => sum + quantityValue(limit), 0)
+/**
+ * The pod's memory limit, that of its cgroup, where it has one; else what the host has
+ * (`pkg/volume/emptydir/empty_dir.go`, calculateEmptyDirMemorySize, 1.36).
+ */
+function podMemoryBytes(pod: Pod, facts: ResourceFacts): number {
+  const { memoryLimitBytes } = podCgroupResources(pod.spec, facts, undefined)
+  return Math.min(memoryLimitBytes ?? Infinity, facts.memoryCapacityBytes)
 }
 
 /** A small file of the host's, such as /etc/hosts; empty where there is none. */

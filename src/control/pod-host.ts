@@ -44,8 +44,11 @@ export interface PodCgroups {
 
 /** The pod's folder and what is mounted from it. */
 export interface PodVolumes {
-  /** Makes the pod's volumes; again for one that has them changes nothing. Throws PoddError with the reason. */
-  prepare(uid: PodUid, pod: Pod): Promise<ReadonlyMap<string, HostVolume>>
+  /**
+   * Makes the pod's volumes; again for one that has them changes nothing. `warn` hears of what one goes without.
+   * Throws PoddError with the reason.
+   */
+  prepare(uid: PodUid, pod: Pod, warn?: (message: string) => void): Promise<ReadonlyMap<string, HostVolume>>
   /** The text of a file in a volume that containers may have written; undefined where there is none. */
   readFile(volumePath: string, path: string): Promise<string | undefined>
   /** The bytes of disk that an emptyDir takes. */
@@ -69,6 +72,8 @@ export interface PodVolumes {
   userRange(uid: PodUid): UserRange
   /** Unmounts and removes all of it. */
   teardown(uid: PodUid): Promise<void>
+  /** The pods that have a folder, those of long ago included. */
+  listPods(): Promise<readonly PodUid[]>
 }
 
 /** Where the pod's logs lie. */

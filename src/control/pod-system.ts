@@ -33,6 +33,7 @@ import type { RuntimeEventSource } from './runtime-observer.ts'
 import { renamePods } from './rename-pods.ts'
 import { findMissingReference } from './resolve-pod.ts'
 import { StatusStore } from './status-store.ts'
+import { sweepPodFolders } from './sweep-pod-folders.ts'
 import { SyncLoop } from './sync-loop.ts'
 import { watchVolumeLimits } from './volume-limits.ts'
 
@@ -307,8 +308,16 @@ export class PodSystem {
       this.#listed = true
       this.#desired.takeObserved()
       this.#reconcile()
+      void this.#sweepPodFolders()
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
+  }
+
+  #sweepPodFolders(): Promise<void> {
+    const { host, logger } = this.#options
+    const isKnown = (uid: PodUid): boolean =>
+      this.#desired.workers.get(uid) !== undefined || this.#observer.pods().has(uid)
+    return sweepPodFolders({ volumes: host.volumes, isKnown, logger })
   }
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */

@@ -1,3 +1,4 @@
+import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { computeTerminationWaves, minimumStopSeconds } from '../decide/termination-order.ts'
 import type { ContainerId } from '../pod/ids.ts'
@@ -99,7 +100,7 @@ export async function stopContainer(
 export async function stopPod(ctx: PodContext): Promise<void> {
   const deadlineMs = ctx.deadlineMs ?? ctx.clock.wallMs() + ctx.pod.spec.terminationGracePeriodSeconds * 1000
   const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
-  const waves: Promise<void>[] = []
+  const waves: Promise<unknown>[] = []
   for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
     const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
     const stops = wave.map((container) =>
@@ -133,11 +134,4 @@ function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds
 function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
   const { initContainers, containers, ephemeralContainers } = ctx.pod.spec
   return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
-}
-
-/** Waits for all, also when one fails; then throws the first failure. */
-export async function settleAll(work: readonly Promise<unknown>[]): Promise<void> {
-  const results = await Promise.allSettled(work)
-  const failed = results.find((result) => result.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
 }

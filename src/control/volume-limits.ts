@@ -6,6 +6,8 @@ import type { PodWorker } from './pod-worker.ts'
 
 /** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
 const periodMs = 10_000
+/** Large volumes are measured less often: measuring takes a twentieth of the time at most. */
+const restFactor = 20
 
 export interface VolumeLimitsDeps {
   readonly workers: () => Iterable<PodWorker>
@@ -20,16 +22,29 @@ export interface VolumeLimitsDeps {
  * (`pkg/kubelet/eviction/eviction_manager.go` emptyDirLimitEviction, 1.36). The kubelet doesn't for static pods.
  */
 export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+  const { clock } = deps
+  let restUntilMs = new Map<PodUid, number>()
   while (!signal.aborted) {
-    await deps.clock.sleep(periodMs, signal).catch(() => {})
-    if (signal.aborted) return
+    await clock.sleep(periodMs, signal).catch(() => {})
+    const next = new Map<PodUid, number>()
     for (const worker of deps.workers()) {
+      if (signal.aborted) return
+      const { name: pod, uid } = worker.ref
+      const startMs = clock.monotonicMs()
+      const resting = restUntilMs.get(uid) ?? 0
+      if (startMs < resting) {
+        next.set(uid, resting)
+        continue
+      }
       try {
         await check(worker, deps)
       } catch (error) {
-        deps.logger.warn({ pod: worker.ref.name, uid: worker.ref.uid, err: error }, 'volumes not measured')
+        deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
       }
+      const nowMs = clock.monotonicMs()
+      next.set(uid, nowMs + (nowMs - startMs) * restFactor)
     }
+    restUntilMs = next
   }
 }
 

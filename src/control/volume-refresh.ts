@@ -2,6 +2,9 @@ import type { Clock, Timer } from '../base/clock.ts'
 
 /** Files of volumes that readers may still look at are tidied away after this. */
 const tidyAfterMs = 2000
+/** What failed is tried again after this, then after twice that, and so on; a full disk may have room again. */
+const firstRetryMs = 10_000
+const longestRetryMs = 120_000
 
 /**
  * Keeps the files of one pod's volumes up to date: once marked, the next pass writes them anew where they
@@ -13,6 +16,7 @@ export class VolumeRefresh {
   /** What podd that ran before left may be out of date. */
   #due: 'no' | 'refresh' | 'tidy' = 'refresh'
   #timer: Timer | undefined
+  #retryMs = firstRetryMs
 
   constructor(clock: Clock, wake: () => void) {
     this.#clock = clock
@@ -23,21 +27,31 @@ export class VolumeRefresh {
     this.#due = 'refresh'
   }
 
-  /** Does what is due; what fails is left until the next mark. */
+  /** Does what is due. Throws what `prepare` throws; that is tried again after a while, or with the next mark. */
   async run(prepare: () => Promise<unknown>): Promise<void> {
     const due = this.#due
     if (due === 'no') return
     this.#due = 'no'
-    await prepare()
-    if (due !== 'refresh') return
-    this.#timer?.cancel()
-    this.#timer = this.#clock.startTimer(tidyAfterMs, () => {
-      if (this.#due === 'no') this.#due = 'tidy'
-      this.#wake()
-    })
+    try {
+      await prepare()
+    } catch (error) {
+      this.#wakeIn(this.#retryMs, due)
+      this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs)
+      throw error
+    }
+    this.#retryMs = firstRetryMs
+    if (due === 'refresh') this.#wakeIn(tidyAfterMs, 'tidy')
   }
 
   stop(): void {
     this.#timer?.cancel()
+  }
+
+  #wakeIn(delayMs: number, due: 'refresh' | 'tidy'): void {
+    this.#timer?.cancel()
+    this.#timer = this.#clock.startTimer(delayMs, () => {
+      if (this.#due === 'no') this.#due = due
+      this.#wake()
+    })
   }
 }

@@ -61,7 +61,8 @@ function readBytes(path: string): Buffer | undefined {
   }
 }
 
-function nearestExisting(path: string): string {
+/** The deepest folder on the way to a path that is there. */
+export function nearestExisting(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestExisting(dirname(path))
 }
 

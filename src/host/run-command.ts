@@ -40,13 +40,14 @@ export function runCommand(
     })
     const stdout: Buffer[] = []
     const stderr: Buffer[] = []
-    child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
-    child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+    // Where no more files can be opened, there are no streams: this comes before they are touched.
     child.on('error', (error) => reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)))
+    child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
+    child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
     child.on('close', (exitCode) => resolve({ exitCode, stdout: text(stdout), stderr: text(stderr) }))
     // A program that ends without reading its input is its own affair.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(options.input ?? '')
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(options.input ?? '')
   })
 }
 

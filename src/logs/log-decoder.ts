@@ -98,7 +98,10 @@ export class LogDecoder {
     open ??= { parts: [], heldBytes: 0, dropped: this.#isOld(text, start, record.timeEnd) }
     if (!record.partial) this.#open.delete(record.stream)
     else if (isNew) this.#open.set(record.stream, open)
-    if (open.dropped) return
+    if (open.dropped) {
+      if (!record.partial) this.#complete([])
+      return
+    }
     if (isNew && this.#options.timestamps) open.parts.push(text.subarray(start, record.timeEnd + 1))
     if (record.partial) {
       this.#hold(open, text.subarray(record.textStart, textEnd))

@@ -62,7 +62,8 @@ async function purgeClaim({ readers, response, names }: ObjectCall): Promise<voi
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
     if (error.code === 'CLAIM_NOT_FOUND') throw new ApiError(404, error.message, error.hint)
-    if (error.code === 'CLAIM_IN_USE') throw new ApiError(409, error.message, error.hint)
+    if (error.code === 'CLAIM_IN_USE' || error.code === 'VOLUME_TEARDOWN')
+      throw new ApiError(409, error.message, error.hint)
     throw error
   }
   respondJson(response, { purged: name })

@@ -23,7 +23,8 @@ export function fieldValue(fieldPath: string, facts: FieldFacts): string | undef
   const subscript = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(fieldPath)
   if (subscript !== null) {
     const key = subscript[2] ?? ''
-    return (subscript[1] === 'labels' ? metadata.labels : metadata.annotations)[key] ?? ''
+    const map = subscript[1] === 'labels' ? metadata.labels : metadata.annotations
+    return (Object.hasOwn(map, key) ? map[key] : undefined) ?? ''
   }
   switch (fieldPath) {
     case 'metadata.name': {

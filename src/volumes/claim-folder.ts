@@ -1,6 +1,8 @@
-import { readdir, rename, rm } from 'node:fs/promises'
+import { readdir, realpath, rename, rm } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
+import { mountsBelow, readMounts } from '../host/mounts.ts'
+import { VolumeError } from './volume-error.ts'
 
 /** `<root>/claims/<namespace>/<name>`: outlives pods, podd's upgrades and its removal. */
 export function claimFolder(rootDir: string, namespace: string, name: string): string {
@@ -21,17 +23,46 @@ export async function listClaimFolders(rootDir: string): Promise<readonly ClaimN
   return claims
 }
 
-/** Deletes a claim's data for good. Nothing of it is under its name any more once this has begun. */
+/**
+ * Deletes a claim's data for good. Nothing of it is under its name any more once this has begun; should podd be
+ * killed on the way, `finishPurges` does the rest.
+ * @throws VolumeError where something is mounted into it; what the file system throws (ENOENT: no such data)
+ */
 export async function purgeClaimFolder(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
-  const doomed = `${rootDir}/claims/${namespace}/.purged-${newUuid()}`
-  await rename(claimFolder(rootDir, namespace, name), doomed)
+  const folder = await realpath(claimFolder(rootDir, namespace, name))
+  const [mounted] = mountsBelow(folder, readMounts())
+  if (mounted !== undefined) {
+    throw new VolumeError(
+      'VOLUME_TEARDOWN',
+      `something is mounted at ${mounted}`,
+      undefined,
+      'Unmount it first: what is mounted there is not deleted.',
+    )
+  }
+  const doomed = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
+  await rename(folder, doomed)
   await rm(doomed, { recursive: true, force: true })
 }
 
-async function foldersIn(path: string): Promise<readonly string[]> {
+/** Deletes what purges left that were cut off; not what something is mounted into. Throws what the file system throws. */
+export async function finishPurges(rootDir: string): Promise<void> {
+  for (const namespace of await foldersIn(`${rootDir}/claims`)) {
+    const parent = `${rootDir}/claims/${namespace}`
+    for (const name of await foldersIn(parent, (each) => each.startsWith(purgedPrefix))) {
+      const folder = await realpath(`${parent}/${name}`)
+      if (mountsBelow(folder, readMounts()).length === 0) await rm(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+const purgedPrefix = '.purged-'
+
+const isVisible = (name: string): boolean => !name.startsWith('.')
+
+async function foldersIn(path: string, isMeant = isVisible): Promise<readonly string[]> {
   try {
     const entries = await readdir(path, { withFileTypes: true })
-    const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    const folders = entries.filter((entry) => entry.isDirectory() && isMeant(entry.name))
     return folders.map(({ name }) => name).sort()
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []

@@ -25,7 +25,9 @@ export const prepareClaim: PrepareVolume = async (volume, context) => {
   }
   await makeClaimFolder(folder)
   await onceForPod(context, volume.name, async () => {
-    if (fsGroup !== undefined && !source.readOnly) await applyFsGroup(folder, fsGroup)
+    if (fsGroup === undefined || source.readOnly) return
+    const refusal = await applyFsGroup(folder, fsGroup)
+    if (refusal !== undefined) context.warn(volume.name, refusal)
   })
   return { hostPath: folder, selinuxRelabel: true, readOnly: source.readOnly }
 }

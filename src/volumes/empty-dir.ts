@@ -30,7 +30,9 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
   await onceForPod(context, volume.name, async () => {
     // Whatever the umask says.
     await chmod(folder, 0o777)
-    if (fsGroup !== undefined) await applyFsGroup(folder, { ...fsGroup, changePolicy: 'Always' })
+    if (fsGroup === undefined) return
+    const refusal = await applyFsGroup(folder, { ...fsGroup, changePolicy: 'Always' })
+    if (refusal !== undefined) context.warn(volume.name, refusal)
   })
   return { hostPath: folder, selinuxRelabel: true }
 }

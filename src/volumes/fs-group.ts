@@ -1,9 +1,8 @@
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { chmod, chown, lchown, lstat, readdir } from 'node:fs/promises'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, errorMessage } from '../base/errors.ts'
 import { handlePath, openStep } from './open-inside.ts'
-import { VolumeError } from './volume-error.ts'
 
 /** A pod's fsGroup, as it is applied to the volumes that the pod owns. */
 export interface FsGroup {
@@ -17,21 +16,34 @@ const forFolders = 0o2110
 /** Each level holds a file open. */
 const maxDepth = 512
 
+/** What could not be given away, and goes without. */
+interface Refusals {
+  count: number
+  first: string | undefined
+}
+
 /**
  * Gives a volume with all in it to a group: readable and writable for it, and new files come to belong to it
  * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are given away and never
  * followed, whatever a container that runs on the same volume swaps meanwhile: each thing is opened once by
- * its name in the folder that is open, and changed through what is open.
- * @throws VolumeError where folders are nested too deeply
+ * its name in the folder that is open, and changed through what is open. What can't be given away (an immutable file, a
+ * filesystem without owners) stays as it is, as with the kubelet; gives what there was of that, in words.
  */
-export async function applyFsGroup(folder: string, { gid, changePolicy }: FsGroup): Promise<void> {
-  if (changePolicy === 'OnRootMismatch' && (await isGiven(folder, gid))) return
+export async function applyFsGroup(
+  folder: string,
+  { gid, changePolicy }: FsGroup,
+): Promise<string | undefined> {
+  if (changePolicy === 'OnRootMismatch' && (await isGiven(folder, gid))) return undefined
+  const refusals: Refusals = { count: 0, first: undefined }
   const top = await openStep(folder)
   try {
-    await giveFolder(top, gid, 0)
+    await giveFolder(top, { gid, depth: 0, refusals })
   } finally {
     await top.close()
   }
+  const { count, first } = refusals
+  if (first === undefined) return undefined
+  return `cannot give all of it to group ${gid}: ${first}${count === 1 ? '' : `, and ${count - 1} more`}`
 }
 
 async function isGiven(folder: string, gid: number): Promise<boolean> {
@@ -41,26 +53,48 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
 }
 
 /** The folder itself last: should podd be killed on the way, it is done again. */
-async function giveFolder(folder: FileHandle, gid: number, depth: number): Promise<void> {
-  if (depth > maxDepth) {
-    throw new VolumeError('VOLUME_SETUP', `its folders are nested more than ${maxDepth} levels deep`)
-  }
+async function giveFolder(folder: FileHandle, giving: Giving): Promise<void> {
+  const { gid, depth, refusals } = giving
+  if (depth > maxDepth) return refuse(refusals, `its folders are nested more than ${maxDepth} levels deep`)
   const at = handlePath(folder)
-  for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, gid, depth)
-  await give(at, await folder.stat(), gid)
+  for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, giving)
+  const stats = await folder.stat()
+  return orRefused(refusals, () => give(at, stats, gid))
 }
 
-async function giveEntry(path: string, gid: number, depth: number): Promise<void> {
+interface Giving {
+  readonly gid: number
+  readonly depth: number
+  readonly refusals: Refusals
+}
+
+async function giveEntry(path: string, giving: Giving): Promise<void> {
+  const { gid, depth, refusals } = giving
   const entry = await ifThere(openStep(path))
   if (entry === undefined) return
   try {
     const stats = await entry.stat()
-    if (stats.isDirectory()) await giveFolder(entry, gid, depth + 1)
-    else if (stats.isSymbolicLink()) await ifThere(lchown(path, stats.uid, gid))
-    else await give(handlePath(entry), stats, gid)
+    if (stats.isDirectory()) return await giveFolder(entry, { ...giving, depth: depth + 1 })
+    await orRefused(refusals, async () => {
+      if (stats.isSymbolicLink()) await ifThere(lchown(path, stats.uid, gid))
+      else await give(handlePath(entry), stats, gid)
+    })
   } finally {
     await entry.close()
   }
+}
+
+async function orRefused(refusals: Refusals, act: () => Promise<void>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    refuse(refusals, errorMessage(error))
+  }
+}
+
+function refuse(refusals: Refusals, message: string): void {
+  refusals.count += 1
+  refusals.first ??= message
 }
 
 /** Undefined for what a container took away meanwhile. */

@@ -1,4 +1,5 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
+import { settleAll } from '../base/settle-all.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../translate/mounts.ts'
 import { prepareClaim } from './claim.ts'
@@ -20,13 +21,13 @@ const kinds: readonly PrepareVolume[] = [
 /**
  * Makes all volumes of a pod ready and gives where they lie, by name. May be repeated at any time: what is
  * ready stays as it is, with what containers wrote to it.
- * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words
+ * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words, when all have come to an end
  */
 export async function prepareVolumes(
   volumes: readonly VolumeSpec[],
   context: VolumeContext,
 ): Promise<ReadonlyMap<string, HostVolume>> {
-  const ready = await Promise.all(
+  const ready = await settleAll(
     volumes.map(async (volume) => [volume.name, await prepareVolume(volume, context)] as const),
   )
   return new Map(ready)

@@ -1,6 +1,7 @@
-import { mkdir, open, writeFile } from 'node:fs/promises'
+import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/ids.ts'
+import { readIfExists } from '../store/atomic-file.ts'
 import { podFolder } from './pod-folder.ts'
 
 /** The resolv.conf that the pod's containers share. */
@@ -8,27 +9,42 @@ function resolvConfPath(rootDir: string, uid: PodUid): string {
   return `${podFolder(rootDir, uid)}/resolv.conf`
 }
 
+/** What podd wrote there last; gone while it writes. */
+function writtenPath(rootDir: string, uid: PodUid): string {
+  return `${podFolder(rootDir, uid)}/resolv.conf.written`
+}
+
 /**
  * Writes a pod's resolv.conf and gives its path. It is written in place, never swapped: containers have
- * this very file mounted, and see the change.
+ * this very file mounted, and see the change. What a container made of it itself (a VPN's, say) stays.
  */
 export async function writeResolvConf(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = resolvConfPath(rootDir, uid)
   if (await refreshResolvConf(rootDir, uid, content)) return path
   await mkdir(podFolder(rootDir, uid), { recursive: true, mode: 0o750 })
   await writeFile(path, content, { mode: 0o644 })
+  await writeFile(writtenPath(rootDir, uid), content, { mode: 0o640 })
   return path
 }
 
-/** Brings the file of a pod that has one up to date; gives whether it has. The file is never empty in between. */
+/**
+ * Brings the file of a pod that has one up to date, unless it isn't as podd left it; gives whether it has one. The
+ * file is never empty in between.
+ */
 export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
   try {
     const file = await open(resolvConfPath(rootDir, uid), 'r+')
     try {
-      if ((await file.readFile('utf8')) === content) return true
+      const shown = await file.readFile('utf8')
+      const path = writtenPath(rootDir, uid)
+      const written = await readIfExists(path)
+      if (shown === content && written === content) return true
+      if (written !== undefined && shown !== written && shown !== content) return true
+      await rm(path, { force: true })
       const bytes = Buffer.from(content)
       await file.write(bytes, 0, bytes.length, 0)
       await file.truncate(bytes.length)
+      await writeFile(path, content, { mode: 0o640 })
       return true
     } finally {
       await file.close()

@@ -45,7 +45,8 @@ async function openOrMake({ volumePath, subPath }: SubPathMount): Promise<FileHa
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
     const { mode } = await stat(volumePath)
-    return makeInside(volumePath, subPath, mode & 0o777)
+    // With its set-id and sticky bits, as the kubelet makes it: what is made inside comes to belong to its group.
+    return makeInside(volumePath, subPath, mode & 0o7777)
   }
 }
 

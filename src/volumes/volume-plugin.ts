@@ -16,6 +16,8 @@ export interface VolumeContext {
   readonly files: (volume: VolumeSpec) => VolumeFiles | undefined
   /** Whether there is a claim of that name in the pod's namespace. */
   readonly hasClaim: (name: string) => boolean
+  /** Of what a volume goes without. */
+  readonly warn: (volume: string, message: string) => void
   /** The wall clock. */
   readonly nowMs: number
 }

@@ -9,6 +9,7 @@ export function volumeContext(
     fsGroup: undefined,
     files: () => undefined,
     hasClaim: () => false,
+    warn: () => {},
     nowMs: 0,
     ...given,
   }

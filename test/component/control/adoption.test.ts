@@ -189,6 +189,16 @@ describe('a host that was rebooted', () => {
 })
 
 describe('records that are lost', () => {
+  it('leave no folder of a pod behind that nobody knows', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.kill()
+    rig.podFolders = [uid, 'of-long-ago', 'lost']
+    await rig.start()
+    expect(rig.tornDown).toEqual(['of-long-ago', 'lost'])
+  })
+
   it('are made anew from the runtime: nothing restarts, UID and counts stay', async () => {
     await rig.start()
     await rig.apply(podManifest('web'))

@@ -92,6 +92,8 @@ export class PodRig {
   readonly logged = new Map<string, number | undefined>()
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
+  /** Those that have a folder when podd begins. */
+  podFolders: readonly PodUid[] = []
   /** Those whose volumes were taken down. */
   readonly tornDown: PodUid[] = []
   readonly #options: PodRigOptions
@@ -285,6 +287,7 @@ export class PodRig {
         removeTerminationLog: async () => {},
         userRange: () => ({ firstId: 65_536, length: 65_536 }),
         teardown: async (uid) => void this.tornDown.push(uid),
+        listPods: async () => this.podFolders,
       },
       logs: {
         directory: folder,

@@ -23,6 +23,25 @@ describe('a pod’s resolv.conf', () => {
     expect(statSync(path).ino).toBe(ino)
   })
 
+  it('stays as a container made it, until that is undone', async () => {
+    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    writeFileSync(path, 'nameserver 198.51.100.1 # of a VPN\n')
+    await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 198.51.100.1 # of a VPN\n')
+    writeFileSync(path, 'nameserver 192.0.2.1\n')
+    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+  })
+
+  it('is podd’s where it says nothing of it, or was killed while it wrote', async () => {
+    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    rmSync(`${folder}/pods/u/resolv.conf.written`)
+    writeFileSync(path, 'nameserver 192.0.2.2\n.0.2.1\n')
+    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+  })
+
   it('is not made for a pod that has none', async () => {
     expect(await refreshResolvConf(folder, 'none', 'search lan\n')).toBe(false)
   })

@@ -4,11 +4,16 @@ import { createServer } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import { errorMessage } from '../../../src/base/errors.ts'
+import { createPodVolumes } from '../../../src/control/local-pod-host.ts'
+import { ObjectStore } from '../../../src/control/object-store.ts'
 import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
 import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
 import { listPodFolders } from '../../../src/volumes/pod-folder.ts'
+import { plainResources } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
 import { prepareVolumes } from '../../../src/volumes/prepare-volumes.ts'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
@@ -114,6 +119,47 @@ describe('emptyDir', () => {
     ['strange', false],
   ])('asks a kernel %s for noswap: %s', (kernel, asks) => {
     expect(hasNoSwap(kernel)).toBe(asks)
+  })
+
+  it.each([
+    ['that of the pod', { resources: { limits: { memory: '8Mi' } } }, 8192],
+    ['its containers’, sidecars included', { sidecar: '6Mi' }, 10_240],
+    ['its largest init container’s', { init: '12Mi' }, 12_288],
+    ['the host’s, where one container has no limit', { sidecar: undefined }, 65_536],
+  ])('with medium Memory is as large as the memory limit: %s', async (_what, has, sizeKib) => {
+    const limited = (name: string, memory: string | undefined, more = {}) => ({
+      name,
+      image: 'i:1',
+      resources: { limits: { cpu: '1', ...(memory === undefined ? {} : { memory }) } },
+      ...more,
+    })
+    const pod = podFromManifest({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p', namespace: 'default' },
+      spec: {
+        ...('resources' in has ? { resources: has.resources } : {}),
+        containers: [limited('main', 'resources' in has ? undefined : '4Mi')],
+        initContainers: [
+          ...('sidecar' in has ? [limited('side', has.sidecar, { restartPolicy: 'Always' })] : []),
+          ...('init' in has ? [limited('init', has.init)] : []),
+        ],
+        volumes: [{ name: 'fast', emptyDir: { medium: 'Memory' } }],
+      },
+    })
+    const podVolumes = createPodVolumes({
+      rootDir,
+      resources: { ...plainResources, memoryCapacityBytes: memoryBytes },
+      objects: new ObjectStore(),
+      capacity: {},
+      hostName: 'h',
+      clock: systemClock,
+    })
+    const path = (await podVolumes.prepare(uid, pod)).get('fast')?.hostPath
+    const options = readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions
+    expect(options).toContain(`size=${sizeKib}k`)
+    expect(await podVolumes.listPods()).toEqual([uid])
+    await podVolumes.teardown(uid)
   })
 
   it('refuses a medium it doesn’t know', async () => {

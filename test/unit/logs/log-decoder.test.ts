@@ -69,6 +69,13 @@ describe('LogDecoder', () => {
     expect(decode(log, undefined, 1)).toBe('out-put\n')
   })
 
+  it('counts what is older among the lines it skips', () => {
+    const log = `${t(1)} stdout F old\n${t(1)} stdout P old-\n${t(1)} stdout F er\n${t(5)} stdout F new\n${t(6)} stdout F er\n`
+    const sinceMs = Date.parse('2026-01-01T00:00:02Z')
+    expect(decode(log, { timestamps: false, sinceMs }, 2)).toBe('new\ner\n')
+    expect(decode(log, { timestamps: false, sinceMs }, 3)).toBe('er\n')
+  })
+
   it('gives a very long line out in pieces, but whole', () => {
     const part = 'x'.repeat(16 * 1024)
     const decoder = new LogDecoder({ timestamps: true })
