@@ -20,8 +20,12 @@ const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
 /** The first snapshot waits this long for files that look half-written. */
 const firstSnapshotMs = 1_000
-/** While more files are on their way, snapshots come no closer than this: each costs as much as there are files. */
+/**
+ * While more files are on their way, snapshots come no closer than this, then than twice that, and so on: each costs as
+ * much as there are files.
+ */
 const snapshotGapMs = 100
+const longestSnapshotGapMs = 1000
 /** How long a folder that was away, or was replaced, has to be filled again before missing files count. */
 const refillMs = 5_000
 
@@ -105,6 +109,7 @@ class DirectoryLoop {
     const watch = this.#startWatch()
     let published: string | undefined
     let publishedAtMs = startedMs
+    let gapMs = snapshotGapMs
     try {
       while (!signal.aborted) {
         // A file that is gone counts only where its folder is not.
@@ -118,14 +123,16 @@ class DirectoryLoop {
           readSinceMs !== undefined &&
           (!this.#files.isSettling() ||
             (clock.monotonicMs() - readSinceMs >= firstSnapshotMs && !this.#files.isReading()))
-        const fromMs = isFirst ? startedMs + firstSnapshotMs : publishedAtMs + snapshotGapMs
-        const holdMs = this.#files.isSettling() ? fromMs - clock.monotonicMs() : 0
+        const fromMs = isFirst ? startedMs + firstSnapshotMs : publishedAtMs + gapMs
+        const isSettling = this.#files.isSettling()
+        const holdMs = isSettling ? fromMs - clock.monotonicMs() : 0
         if (holdMs <= 0) {
           const problems = this.#problems()
           const state = JSON.stringify([problems, this.#isReady()])
           if (this.#files.takeChange() || state !== published) {
             published = state
             publishedAtMs = clock.monotonicMs()
+            gapMs = isSettling ? Math.min(gapMs * 2, longestSnapshotGapMs) : snapshotGapMs
             onSnapshot(this.#snapshot(problems))
             if (this.#isComplete) this.#saver.save(this.#files.documents())
           }

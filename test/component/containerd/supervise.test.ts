@@ -15,6 +15,7 @@ import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.
 import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
 import { readProcess, waitForExit } from '../../../src/host/processes.ts'
 import { removeEmbeddedContainerd } from '../../../src/containerd/remove-embedded-containerd.ts'
+import { slowness } from '../../support/slowness.ts'
 
 let folder = ''
 let containerdPath = ''
@@ -76,7 +77,7 @@ if (process.argv[2] === '--version') {
   )
 }
 
-/** Time passes at once; what was slept is written down. */
+/** Time passes at once, but for what programs take that were started; what was slept is written down. */
 function hastyClock(slept: number[]): Clock {
   let passedMs = 0
   return {
@@ -85,9 +86,9 @@ function hastyClock(slept: number[]): Clock {
     async sleep(delayMs, signal) {
       signal?.throwIfAborted()
       slept.push(delayMs)
-      passedMs += delayMs
-      // Programs that were started still take their own time.
-      await nextTurn()
+      const isForProgram = delayMs < 1000
+      passedMs += isForProgram ? delayMs / slowness : delayMs
+      await (isForProgram ? systemClock.sleep(5) : nextTurn())
     },
   }
 }

@@ -228,7 +228,7 @@ describe('redirects', () => {
 })
 
 describe('a server that', () => {
-  const quick = { timeoutMs: 150 }
+  const quick = { timeoutMs: 150 * slowness }
 
   it('refuses connections', async () => {
     const port = await freePort()

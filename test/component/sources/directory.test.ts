@@ -200,9 +200,9 @@ describe('changes', () => {
     const run = start()
     await run.until(is('a=busybox:1.36'))
     await rename(join(pods, 'a.yaml'), join(pods, 'z.yaml'))
+    await run.until(() => run.last()?.pods[0]?.place.path === join(pods, 'z.yaml'))
     await sleep(250)
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length > 0)).toBe(true)
-    expect(run.last()?.pods[0]?.place.path).toBe(join(pods, 'z.yaml'))
   })
 
   it('doesn’t drop a pod while an editor saves by moving the old file aside', async () => {

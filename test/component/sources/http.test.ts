@@ -344,7 +344,7 @@ describe('TLS', () => {
   })
 
   // The authorities are read once for each process.
-  it('trusts whom this host trusts', { timeout: 60_000 }, async (context) => {
+  it('trusts whom this host trusts', { timeout: 60_000 * slowness }, async (context) => {
     const certificate = await makeCertificate('IP:127.0.0.1')
     if (certificate === undefined) return context.skip('no openssl')
     const { port, close } = await serveHttps(text(podYaml('a')), certificate)
@@ -436,7 +436,7 @@ describe('proxies of the environment', () => {
   })
 
   // The authorities are read once for each process.
-  it('lead to a server that this host trusts', { timeout: 60_000 }, async (context) => {
+  it('lead to a server that this host trusts', { timeout: 60_000 * slowness }, async (context) => {
     const certificate = await makeCertificate('DNS:fleet.example')
     if (certificate === undefined) return context.skip('no openssl')
     const { port, close } = await serveHttps(text(podYaml('a')), certificate)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { handlePath, makeInside, openInside } from '../../../src/volumes/open-inside.ts'
 import { readInside } from '../../../src/volumes/read-inside.ts'
-import { swapForLink } from './swap-folder.ts'
+import { swapForLink, tries } from './swap-folder.ts'
 import { slowness } from '../../support/slowness.ts'
 
 let scratch = ''
@@ -78,7 +78,7 @@ describe('openInside', () => {
       await symlink(`${scratch}/outside`, `${volume}/trap`)
       const stopSwapping = swapForLink(volume)
       const outcomes = { inside: 0, refused: 0 }
-      for (let round = 0; round < 5000; round += 1) {
+      for (let round = 0; round < tries(5000); round += 1) {
         try {
           const handle = await openInside(volume, 'spot/secret')
           const text = await readFile(handlePath(handle), 'utf8')

@@ -1,11 +1,25 @@
-import { mkdir, mkdtemp, readFile, readdir, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { bindSubPath } from '../../../src/volumes/sub-path.ts'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
-import { swapForLink } from './swap-folder.ts'
+import { slowness } from '../../support/slowness.ts'
+import { swapForLink, tries } from './swap-folder.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -51,6 +65,16 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
     expect(await readdir(`${volume}/new/er`)).toEqual(['here'])
   })
 
+  it('makes folders that belong to the volume’s group, as the volume says', async () => {
+    await chown(volume, 0, 4321)
+    await chmod(volume, 0o2770)
+    await bind('new/er')
+    for (const path of ['new', 'new/er']) {
+      const { gid, mode } = await stat(`${volume}/${path}`)
+      expect([path, gid, (mode & 0o7777).toString(8)]).toEqual([path, 4321, '2770'])
+    }
+  })
+
   it('stays bound, once, until something else is at the path', async () => {
     const target = await bind('spot')
     await bind('spot')
@@ -72,13 +96,13 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
 
   it(
     'never binds the host while the path is swapped for a link, again and again',
-    { timeout: 120_000 },
+    { timeout: 120_000 * slowness },
     async () => {
       await symlink(`${scratch}/host`, `${volume}/trap`)
       const stopSwapping = swapForLink(volume)
       const shown: string[] = []
       let refused = 0
-      for (let round = 0; round < 300; round += 1) {
+      for (let round = 0; round < tries(300); round += 1) {
         try {
           const target = await bind('spot/file')
           shown.push(await readFile(target, 'utf8'))

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process'
+import { onTestFinished } from 'vitest'
+import { slowness } from '../../support/slowness.ts'
 
 /**
  * A process that swaps a folder's `spot` for its `trap` and back as fast as it can, as a container would that
@@ -7,16 +9,22 @@ import { spawn } from 'node:child_process'
 export function swapForLink(folder: string): () => Promise<void> {
   const child = spawn(process.execPath, ['-e', script, folder], { stdio: 'inherit' })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
-  return () => {
+  const stop = (): Promise<void> => {
     child.kill('SIGKILL')
     return ended
   }
+  onTestFinished(stop)
+  return stop
 }
+
+/** How often a test tries, for all that a slow machine has the time for. */
+export const tries = (count: number): number => Math.max(50, Math.ceil(count / slowness))
 
 const script = `
 const { renameSync, rmSync } = require('node:fs')
 process.chdir(process.argv[1])
-for (;;) {
+const parent = process.ppid
+while (process.ppid === parent) {
   renameSync('spot', 'kept')
   // podd may make a folder in the gap.
   attempt(() => renameSync('trap', 'spot')) && renameSync('spot', 'trap')
