@@ -48,7 +48,10 @@ export const systemClock: Clock = {
     }),
 }
 
-/** RFC 3339 in UTC with whole seconds, as Kubernetes writes times; undefined stays undefined. */
+/** The last one that RFC 3339 can write. */
+const lastTimeMs = Date.UTC(9999, 11, 31, 23, 59, 59)
+
+/** RFC 3339 in UTC with whole seconds, as Kubernetes writes times; what lies beyond the year 9999 is its end. */
 export function formatTime(wallMs: number): string {
-  return `${new Date(wallMs).toISOString().slice(0, 19)}Z`
+  return `${new Date(Math.min(wallMs, lastTimeMs)).toISOString().slice(0, 19)}Z`
 }

@@ -1,5 +1,10 @@
 /** Waits until all have come to an end, then gives what came of them, or throws what the first in the list threw. */
 export async function settleAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(work)
-  return Promise.all(work)
+  // The list may grow meanwhile: what is waited for is what stands there now.
+  return Promise.allSettled(work).then((results) =>
+    results.map((result) => {
+      if (result.status === 'rejected') throw result.reason
+      return result.value
+    }),
+  )
 }

@@ -165,12 +165,12 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       clock,
       kubernetesVersion,
       healthProtoPath: protoPath('grpc-health.proto'),
-      execSync: async ({ containerId, cmd, timeoutMs, signal }) => {
+      execSync: async ({ containerId, cmd, timeoutMs, signal, onSent }) => {
         try {
           const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
           const { exitCode, stdout, stderr } = await client.execSync(
             { containerId, cmd, timeout },
-            { signal },
+            { signal, onSent },
           )
           return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
         } catch (error) {

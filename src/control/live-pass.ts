@@ -22,6 +22,8 @@ export interface LivePassDeps extends PodPassDeps {
   readonly wakeIn: (delayMs: number) => void
 }
 
+const nothingBlocked: ReadonlyMap<string, string> = new Map()
+
 /** What could not be written is tried again after this. */
 const saveAgainMs = 10_000
 
@@ -50,6 +52,7 @@ export class LivePass {
     if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
+    this.#state.blockedRestarts = plan.blockedRestarts ?? nothingBlocked
     display.publish()
     if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
     this.#chargeRestarts(plan.actions)

@@ -1,6 +1,7 @@
 import type { PodObject } from '../api/objects.ts'
 import { formatTime } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
+import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { PodStatus } from '../pod/status.ts'
@@ -22,7 +23,8 @@ export function toPodObject(
       namespace: metadata.namespace,
       uid: record.uid,
       creationTimestamp: formatTime(record.acceptedAtMs),
-      ...(ending === undefined
+      // One that is ended to stay, as failed, isn't being deleted.
+      ...(ending === undefined || !goesAwayAfter(ending)
         ? {}
         : {
             deletionTimestamp: formatTime(ending.requestedAtMs + ending.graceSeconds * 1000),

@@ -5,6 +5,7 @@ import { podManifestHash } from '../pod/hash.ts'
 import { computeSpecHash } from './config-hash.ts'
 import type { PodContext } from './pod-context.ts'
 import type { PodState } from './pod-state.ts'
+import { findMissingReference } from './resolve-pod.ts'
 
 /** What a pass of a pod's worker takes from its surroundings. */
 export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
@@ -28,6 +29,7 @@ export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
       const running = observed.containers.find(({ name }) => name === container.name)?.specHash
       return computeSpecHash({ host, pod, container, running, objectsKnown: objectsKnown() })
     },
+    missingFor: (container) => findMissingReference(host, pod, container),
     imageReady: (container) => fresh.has(container.image),
     holds,
     resizeRefusal,

@@ -49,6 +49,8 @@ export class PodState {
   admission: Admission | undefined
   observed: ObservedPod
   waiting: ReadonlyMap<string, Waiting> = new Map()
+  /** By container: why one that runs can't be made anew for now. */
+  blockedRestarts: ReadonlyMap<string, string> = new Map()
   resize: ResizeState | undefined
   resizeRefusal: ResizeRefusal | undefined
   /** Whether it has got to where its containers were started, or wait for something. */
@@ -136,8 +138,10 @@ export class PodState {
         (container) => container.name === name && container.state === 'running' && container.image !== image,
       )
     const { initContainers, containers } = this.pod.spec
-    const spec = [...initContainers, ...containers].find((each) => waits(each) && this.holds.has(each.name))
-    return spec === undefined ? undefined : this.holds.get(spec.name)?.waiting.message
+    const why = ({ name }: ContainerSpec): string | undefined =>
+      this.holds.get(name)?.waiting.message ?? this.blockedRestarts.get(name)
+    const spec = [...initContainers, ...containers].find((each) => waits(each) && why(each) !== undefined)
+    return spec === undefined ? undefined : why(spec)
   }
 
   get restartFacts() {

@@ -204,9 +204,16 @@ export class PodWorker {
     if (ending === before) return
     this.#state.memory.change({ ending })
     this.#setStage('ending')
+    if (before === undefined) this.#tellWhy(request)
     // Something that takes its time may be under way: that the pod ends is shown at once.
     if (this.#seen) this.#display.publish()
     this.#loop.interrupt()
+  }
+
+  /** Why a pod is ended that nobody took away (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
+  #tellWhy({ cause, reason, message }: EndRequest): void {
+    if (cause === 'deadline') this.#event('Normal', reason, message)
+    if (cause === 'evicted') this.#event('Warning', reason, message)
   }
 
   /** Makes containers anew: see requestRestart. Throws PoddError RESTART_REFUSED. */

@@ -129,7 +129,7 @@ export class RuntimeCaller {
     definition: MethodDefinition<Request, Reply>,
     spec: RpcSpec<Request, Reply>,
     request: Request,
-    { signal, deadlineMs = spec.deadlineMs(request) }: CallOptions,
+    { signal, deadlineMs = spec.deadlineMs(request), onSent }: CallOptions,
   ): Promise<Reply> {
     signal?.throwIfAborted()
     const cancel = new AbortController()
@@ -139,10 +139,12 @@ export class RuntimeCaller {
         ? undefined
         : this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
     if (spec.kind !== 'change') signal?.addEventListener('abort', onAbort, { once: true })
-    const reply = this.#send(method, definition, spec, request, cancel.signal, signal).finally(() => {
-      timer?.cancel()
-      signal?.removeEventListener('abort', onAbort)
-    })
+    const reply = this.#send(method, definition, spec, request, cancel.signal, { signal, onSent }).finally(
+      () => {
+        timer?.cancel()
+        signal?.removeEventListener('abort', onAbort)
+      },
+    )
     return spec.kind === 'change' ? await withAbort(reply, signal) : await reply
   }
 
@@ -152,11 +154,12 @@ export class RuntimeCaller {
     spec: RpcSpec<Request, Reply>,
     request: Request,
     cancel: AbortSignal,
-    signal: AbortSignal | undefined,
+    { signal, onSent }: Pick<CallOptions, 'signal' | 'onSent'>,
   ): Promise<Reply> {
     for (let tries = 1; ; tries += 1) {
       await this.#connection.ready(cancel)
       signal?.throwIfAborted()
+      onSent?.()
       try {
         const reply = await this.#connection.unary(definition, request, cancel)
         this.#remember(method, true)

@@ -6,6 +6,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /** Instead of the RPC's own deadline. */
   readonly deadlineMs?: number | undefined
+  /** The runtime is connected and gets the call now; once more if it is sent again. */
+  readonly onSent?: (() => void) | undefined
 }
 
 type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<Reply>

@@ -13,7 +13,7 @@ import { needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
 import { selectDeadContainers } from './select-dead-containers.ts'
-import { holdOn, planStart } from './start-plan.ts'
+import { canReplace, holdOn, planStart } from './start-plan.ts'
 
 /**
  * What a pod that shall run needs next: the whole of podd's judgement on a live pod, pure. Carried
@@ -51,7 +51,7 @@ export function computePodActions(given: PodFacts): PodPlan {
     if (viewOf(facts, spec).kind === 'none') plan.start(spec, 'ephemeral')
   }
   plan.actions.push(...inits.toStop)
-  for (const spec of inits.toFetch) plan.fetchImage(spec)
+  for (const spec of inits.toFetch) plan.prepareReplacement(spec)
   for (const spec of inits.toStart) plan.start(spec, 'init')
   if (inits.initialized) for (const spec of facts.pod.spec.containers) planMainContainer(facts, plan, spec)
   planResizes(facts, plan)
@@ -163,7 +163,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
   }
   const outdated = isOutdated(container, facts.specHash(spec))
   const requested = isRestartRequested(facts, view)
-  if ((outdated || requested) && facts.imageReady(spec)) {
+  if ((outdated || requested) && canReplace(facts, spec)) {
     if (outdated) stop('changed', `Container ${spec.name} definition changed, will be restarted`)
     else stop('requested', `Container ${spec.name} is restarted on request`)
     return plan.start(spec, 'main')
@@ -171,7 +171,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
   const failed = (['liveness', 'startup'] as const).find(
     (kind) => spec[`${kind}Probe`] !== undefined && facts.probes(kind, container.id) === 'failure',
   )
-  if (failed === undefined) return outdated || requested ? plan.fetchImage(spec) : undefined
+  if (failed === undefined) return outdated || requested ? void plan.prepareReplacement(spec) : undefined
   const restarts = restartsAfterStop(facts.pod.spec, spec)
   stop(failed, `Container ${spec.name} failed ${failed} probe${restarts ? ', will be restarted' : ''}`)
   if (restarts) plan.start(spec, 'main')
@@ -194,8 +194,14 @@ function planResizes(facts: PodFacts, plan: Plan): void {
   )
   if (inPlace !== undefined && inPlace.length > 0)
     plan.actions.unshift({ kind: 'resize-containers', resizes: inPlace })
-  if (restarts === undefined || restarts.length === 0) return undefined
-  for (const { container, spec } of restarts) {
+  const ready = restarts?.filter(({ spec }) => canReplace(facts, spec)) ?? []
+  for (const { spec } of restarts ?? []) {
+    if (canReplace(facts, spec)) continue
+    const error = plan.prepareReplacement(spec)
+    if (plan.resize?.kind === 'in-progress') plan.resize = { kind: 'in-progress', error }
+  }
+  if (ready.length === 0) return undefined
+  for (const { container, spec } of ready) {
     const message = `Container ${spec.name} resize requires restart`
     plan.actions.push({ kind: 'stop-container', container, cause: 'changed', message })
     plan.start(spec, isSidecar(facts.pod.spec, spec) ? 'init' : 'main')
@@ -212,6 +218,7 @@ class Plan {
   isLost = false
   readonly #facts: PodFacts
   readonly #waiting = new Map<string, Waiting>()
+  readonly #blockedRestarts = new Map<string, string>()
   #wakeAtMs: number | undefined
 
   constructor(facts: PodFacts) {
@@ -239,11 +246,20 @@ class Plan {
     this.wakeAt(hold.untilMs)
   }
 
-  /** For a running container that is to be changed; it runs on while the new image can't be had. */
-  fetchImage(spec: ContainerSpec): void {
+  /** For a running container that is to be made anew: it runs on while what the new one needs can't be had. Gives what that is. */
+  prepareReplacement(spec: ContainerSpec): string | undefined {
+    const missing = this.#facts.missingFor(spec)
     const hold = holdOn(this.#facts, spec.name)
-    if (hold === undefined) this.actions.push({ kind: 'fetch-image', spec })
-    else this.wakeAt(hold.untilMs)
+    const blocked = missing ?? hold?.waiting.message
+    if (blocked !== undefined) this.#blockedRestarts.set(spec.name, blocked)
+    if (missing !== undefined) return missing
+    if (hold !== undefined) {
+      this.wakeAt(hold.untilMs)
+      return hold.waiting.message
+    }
+    const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
+    if (!isPlanned) this.actions.push({ kind: 'fetch-image', spec })
+    return undefined
   }
 
   wakeAt(wallMs: number): void {
@@ -266,7 +282,15 @@ class Plan {
     const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
     const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
     const { resize, restartAll, isLost } = this
-    const plan = { actions, wakeAtMs: this.#wakeAtMs, waiting: this.#waiting, restartAll, resize }
-    return isLost ? { ...plan, isLost } : plan
+    const blocked = this.#blockedRestarts
+    return {
+      actions,
+      wakeAtMs: this.#wakeAtMs,
+      waiting: this.#waiting,
+      restartAll,
+      resize,
+      ...(blocked.size === 0 ? {} : { blockedRestarts: blocked }),
+      ...(isLost ? { isLost } : {}),
+    }
   }
 }

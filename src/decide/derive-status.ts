@@ -5,6 +5,7 @@ import { computeQosClass } from '../pod/qos.ts'
 import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatus } from '../pod/status.ts'
 import { deriveContainerStatus } from './derive-container-status.ts'
 import { derivePhase } from './derive-phase.ts'
+import { goesAwayAfter } from './pod-ending.ts'
 import type { ResizeState } from './resize.ts'
 import { isBeingReset, mayRestartAll } from './restart-all.ts'
 import { isRestartableInit } from './restart-policy.ts'
@@ -44,7 +45,9 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...restartAllConditions(facts, phase),
     ...resizeConditions(facts.resize),
   ])
-  const why = record.failed ?? (phase === 'Pending' ? facts.blocked : undefined)
+  const { ending } = record
+  const endedFor = ending === undefined || goesAwayAfter(ending) ? undefined : ending
+  const why = record.failed ?? endedFor ?? (phase === 'Pending' ? facts.blocked : undefined)
   const status: PodStatus = {
     phase,
     conditions,
@@ -159,7 +162,7 @@ function readyCondition(
 function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
   const before = facts.record.conditions
   const record: Record<string, { status: ConditionStatus; atMs: number }> = {}
-  let changed = false
+  let changed = Object.keys(before).some((type) => fresh.every((condition) => condition.type !== type))
   const conditions = fresh.map((condition): PodCondition => {
     const known = before[condition.type]
     const same = known !== undefined && known.status === condition.status

@@ -6,6 +6,7 @@ import type { PodAction, StopCause } from './pod-action.ts'
 import type { PodFacts } from './pod-facts.ts'
 import { isRestartableInit, restartsAfterStop, shouldRestart } from './restart-policy.ts'
 import { currentView } from './restart-all.ts'
+import { canReplace } from './start-plan.ts'
 import { isRestartRequested } from './restart-request.ts'
 
 type StopAction = Extract<PodAction, { kind: 'stop-container' }>
@@ -17,7 +18,7 @@ export interface InitPlan {
   readonly failed: boolean
   readonly toStart: readonly ContainerSpec[]
   readonly toStop: readonly StopAction[]
-  /** Running sidecars whose new image isn't at hand yet. */
+  /** Those that run and are to be made anew as soon as what the new one needs is at hand. */
   readonly toFetch: readonly ContainerSpec[]
 }
 
@@ -67,14 +68,24 @@ interface Judgement {
 }
 
 /** An init container that runs once. */
-function judgeOnce(facts: PodFacts, spec: ContainerSpec, { view, toStart, toStop }: Judgement): Step {
+function judgeOnce(facts: PodFacts, spec: ContainerSpec, judgement: Judgement): Step {
+  const { view, toStart, toStop, toFetch } = judgement
   if (view.kind === 'ended') {
     if (view.end.exitCode === 0) return 'passed'
     // Always means OnFailure for an init container: only a failure runs it again.
     const restarts = shouldRestart(facts.pod.spec, spec, view.end.exitCode) || isRestartRequested(facts, view)
     if (!restarts) return 'failed'
   }
-  if (view.kind === 'live' && view.container.state === 'running') return 'holds'
+  if (view.kind === 'live' && view.container.state === 'running') {
+    const { container } = view
+    if (!isOutdated(container, facts.specHash(spec))) return 'holds'
+    if (!canReplace(facts, spec)) {
+      toFetch.push(spec)
+      return 'holds'
+    }
+    const message = `Init container ${spec.name} definition changed`
+    toStop.push({ kind: 'stop-container', container, cause: 'changed', message })
+  }
   if (view.kind === 'live' && view.container.state === 'unknown') {
     if (!restartsAfterStop(facts.pod.spec, spec)) return 'failed'
     toStop.push(stopUnknown(view.container))
@@ -95,9 +106,15 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
     toStop.push({ kind: 'stop-container', container, cause, message })
     toStart.push(spec)
   }
+  const outdated = isOutdated(container, facts.specHash(spec))
   const requested = isRestartRequested(facts, view)
-  const restartOnRequest = (): void =>
-    restart('requested', `Init container ${spec.name} is restarted on request`)
+  /** Whether it is made anew because its manifest or somebody says so. */
+  const renew = (): boolean => {
+    if ((!outdated && !requested) || !canReplace(facts, spec)) return false
+    if (outdated) restart('changed', `Init container ${spec.name} definition changed`)
+    else restart('requested', `Init container ${spec.name} is restarted on request`)
+    return true
+  }
   if (container.state === 'unknown') {
     toStop.push(stopUnknown(container))
     toStart.push(spec)
@@ -105,20 +122,17 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   }
   if (spec.startupProbe !== undefined) {
     const startup = facts.probes('startup', container.id)
-    if (startup === 'failure') restart('startup', `Init container ${spec.name} failed startup probe`)
     if (startup !== 'success') {
-      if (startup !== 'failure' && requested && facts.imageReady(spec)) restartOnRequest()
+      if (renew()) return 'holds'
+      if (startup === 'failure') restart('startup', `Init container ${spec.name} failed startup probe`)
+      else if (outdated || requested) toFetch.push(spec)
       return 'holds'
     }
   }
   // From here on it has started: what is wrong with it now doesn't hold up those after it.
-  const outdated = isOutdated(container, facts.specHash(spec))
-  if (outdated && facts.imageReady(spec)) {
-    restart('changed', `Init container ${spec.name} definition changed`)
-  } else if (spec.livenessProbe !== undefined && facts.probes('liveness', container.id) === 'failure') {
+  if (renew()) return 'passed'
+  if (spec.livenessProbe !== undefined && facts.probes('liveness', container.id) === 'failure') {
     restart('liveness', `Init container ${spec.name} failed liveness probe`)
-  } else if (requested && facts.imageReady(spec)) {
-    restartOnRequest()
   } else if (outdated || requested) {
     toFetch.push(spec)
   }

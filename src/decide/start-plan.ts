@@ -35,6 +35,11 @@ export function holdOn(facts: PodFacts, key: string): Hold | undefined {
   return hold.untilMs - facts.nowMs > longestHoldMs ? undefined : hold
 }
 
+/** Whether what a container needs is at hand, so that one that runs may be stopped for a new one's sake. */
+export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
+  return facts.missingFor(spec) === undefined && facts.imageReady(spec)
+}
+
 /** Plans the start of a container that shall run and doesn't: now, or when its backoff is over. */
 export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartAction['role']): StartPlan {
   const hold = holdOn(facts, spec.name)

@@ -14,6 +14,8 @@ export interface ExecSyncRequest {
   readonly timeoutMs: number
   /** Nobody waits any more. */
   readonly signal: AbortSignal
+  /** To be told when the runtime gets the call. */
+  readonly onSent?: () => void
 }
 
 export interface ExecSyncResult {
@@ -29,10 +31,13 @@ export type ExecSync = (request: ExecSyncRequest) => Promise<ExecSyncResult>
 
 /** How long the runtime may take beyond the timeout to kill the command before its call is given up. */
 const killSlackMs = 2_000
+/** A runtime that takes the call later than after this part of the timeout leaves too little of it for the command. */
+const latestShare = 0.1
 
 /**
  * Runs a command in the container; exit code 0 is success (kubelet pkg/probe/exec/exec.go, 1.36).
- * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open.
+ * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open. While the runtime is
+ * away, nothing is known of the container, whatever the time.
  */
 export function runExecProbe(
   execSync: ExecSync,
@@ -44,20 +49,31 @@ export function runExecProbe(
   const environment = new Map(target.env?.map(({ name, value }) => [name, value]))
   const cmd = action.command.map((word) => expandReferences(word, environment))
   const giveUp = new AbortController()
+  const beganMs = clock.monotonicMs()
+  let sentMs = Infinity
   const outOfTime = (): ProbeOutcome =>
     timedOut(
       `command timed out: ${JSON.stringify(cmd.join(' '))} timed out after ${formatDuration(timeoutMs)}`,
     )
   return boundAttempt<ProbeOutcome>(bounds, {
     begin: (settle) => {
-      execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal }).then(
+      const onSent = (): void => {
+        sentMs = clock.monotonicMs()
+      }
+      execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal, onSent }).then(
         (reply) => settle(reply.timedOut === true ? outOfTime() : judge(reply)),
         (error: unknown) => settle(unknown(errorMessage(error))),
       )
       return () => undefined
     },
     onTimeout: () => {
+      if (sentMs === Infinity) {
+        giveUp.abort()
+        return unknown('the container runtime is away')
+      }
       clock.startTimer(killSlackMs, () => giveUp.abort())
+      if (sentMs - beganMs > timeoutMs * latestShare)
+        return unknown('the container runtime was away when the command was to run')
       return outOfTime()
     },
     onAbort: () => {

@@ -167,6 +167,7 @@ export function podFacts(changes: FactsChanges = {}): PodFacts {
     probes: probeVerdicts(verdicts ?? {}),
     specHash: containerSpecHash,
     imageReady: () => false,
+    missingFor: () => undefined,
     holds: new Map(Object.entries(holds ?? {})),
     nowMs,
     limits: backoffLimits(),

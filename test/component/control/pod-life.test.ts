@@ -50,6 +50,20 @@ describe('a pod that starts', () => {
 })
 
 describe('a pod whose deadline passes', () => {
+  it('is told of at once, and is not shown as one that is taken away', async () => {
+    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
+    await rig.apply(podManifest('web', { activeDeadlineSeconds: 5 }))
+    await rig.clock.advance(6000)
+    const { metadata, status } = rig.pod('web')
+    expect(metadata.deletionTimestamp).toBeUndefined()
+    expect(status).toMatchObject({ phase: 'Running', reason: 'DeadlineExceeded' })
+    expect(rig.events.filter(({ reason }) => reason === 'DeadlineExceeded')).toMatchObject([
+      { type: 'Normal', message: 'Pod was active on the node longer than the specified deadline' },
+    ])
+    await rig.clock.advance(40_000)
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
+  })
+
   it('ends although it waits for something that takes long', async () => {
     rig.fake.fault('PullImage', { kind: 'delays', delayMs: 3_600_000 })
     await rig.apply(
@@ -236,6 +250,13 @@ describe('a pod whose manifest goes', () => {
     expect(rig.fake.calls('RunPodSandbox')).toHaveLength(2)
     expect(rig.running()).toEqual(['web/main'])
     expect(rig.pod('web').metadata.deletionTimestamp).toBeUndefined()
+  })
+
+  it('with a grace beyond all time is ended all the same', async () => {
+    await rig.apply(podManifest('web', { terminationGracePeriodSeconds: 9_000_000_000_000 }))
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.isEmpty()).toBe(true)
   })
 
   it('while its sandbox is being made is not started', async () => {

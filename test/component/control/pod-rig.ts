@@ -6,7 +6,7 @@ import type { AdmissionRules } from '../../../src/control/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
 import type { PodHost } from '../../../src/control/pod-host.ts'
-import type { PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
+import type { ObjectDocument, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
 import type { PodUid } from '../../../src/pod/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
@@ -92,6 +92,8 @@ export class PodRig {
   readonly logged = new Map<string, number | undefined>()
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
+  /** Objects that the directory holds beside its pods. */
+  given: readonly ObjectDocument[] = []
   /** Those that have a folder when podd begins. */
   podFolders: readonly PodUid[] = []
   /** Those whose volumes were taken down. */
@@ -180,7 +182,8 @@ export class PodRig {
 
   snapshot(source: SourceName, ready = true): SourceSnapshot {
     const pods = [...(this.#documents.get(source) ?? [])]
-    return { source, location: `/${source}`, ready, pods, objects: [], problems: [] }
+    const objects = source === 'file' ? this.given : []
+    return { source, location: `/${source}`, ready, pods, objects, problems: [] }
   }
 
   /** Lets everything happen that takes no time. */

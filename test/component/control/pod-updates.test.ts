@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { ObjectDocument } from '../../../src/pod/document.ts'
+import { objectFromManifest } from '../../../src/pod/local-object.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -6,6 +8,10 @@ let rig: PodRig
 const withImage = (image: string, more: object = {}) => ({
   containers: [{ name: 'main', image, ...more }],
 })
+function configMap(name: string, data: Record<string, string>): ObjectDocument {
+  const manifest = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default' }, data }
+  return { object: objectFromManifest(manifest), manifest, place: { path: `/file/${name}.yaml` } }
+}
 const withEnv = (value: string, image = 'app:1') => withImage(image, { env: [{ name: 'V', value }] })
 
 beforeEach(async () => {
@@ -56,6 +62,42 @@ describe('a change in place', () => {
     expect(rig.container('web').image).toBe('gone:1')
     expect(rig.system.problems()).toEqual([])
   })
+
+  const notApplied = 'the new version is not applied and the old one keeps running'
+  it.each([
+    ['of an image', { image: 'app:2' }, [`${notApplied}: configmap "settings" not found`]],
+    ['of resources by a restart', { image: 'app:1', resources: { requests: { cpu: '200m' } } }, []],
+  ])(
+    '%s while something is missing leaves the old one running, until it is there',
+    async (_what, after, problems) => {
+      const manifest = (more: object) =>
+        podManifest('web', {
+          containers: [
+            {
+              name: 'main',
+              envFrom: [{ configMapRef: { name: 'settings' } }],
+              resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }],
+              ...more,
+            },
+          ],
+        })
+      const settings = configMap('settings', { LEVEL: 'high' })
+      rig.given = [settings]
+      await rig.apply(manifest({ image: 'app:1', resources: { requests: { cpu: '100m' } } }))
+      expect(rig.running()).toEqual(['web/main'])
+      rig.given = []
+      await rig.apply(manifest({ resources: { requests: { cpu: '100m' } }, ...after }))
+      await rig.clock.advance(120_000)
+      expect(rig.running()).toEqual(['web/main'])
+      expect(rig.fake.calls('StopContainer')).toEqual([])
+      expect(rig.system.problems().map(({ message }) => message)).toEqual(problems)
+      rig.given = [settings]
+      await rig.offer()
+      await rig.clock.advance(1000)
+      expect(rig.container('web')).toMatchObject({ image: after.image, restartCount: 1 })
+      expect(rig.system.problems()).toEqual([])
+    },
+  )
 
   it('gone back on while the new image is pulled changes nothing', async () => {
     rig.fake.addRemoteImage('big:1')

@@ -134,9 +134,34 @@ describe('an exec probe', () => {
 
   it('that the runtime never answers is a failure in time', async () => {
     const startMs = performance.now()
-    const outcome = await run(() => new Promise(() => undefined), 100)
+    const outcome = await run(({ onSent }) => {
+      onSent?.()
+      return new Promise(() => undefined)
+    }, 100)
     expect(outcome).toMatchObject({ result: 'failure', timedOut: true })
     expect(performance.now() - startMs).toBeLessThan(400 * slowness)
+  })
+
+  it('that never reaches the runtime says nothing about the container, and is called off', async () => {
+    let seen: AbortSignal | undefined
+    const outcome = await run(({ signal }) => {
+      seen = signal
+      return new Promise(() => undefined)
+    }, 50)
+    expect(outcome).toEqual({ result: 'unknown', output: 'the container runtime is away' })
+    expect(seen?.aborted).toBe(true)
+  })
+
+  it('that reaches the runtime late says nothing about the container', async () => {
+    const outcome = await run(async ({ onSent }) => {
+      await systemClock.sleep(100 * slowness)
+      onSent?.()
+      return new Promise<never>(() => undefined)
+    }, 300 * slowness)
+    expect(outcome).toEqual({
+      result: 'unknown',
+      output: 'the container runtime was away when the command was to run',
+    })
   })
 
   it('that the runtime cannot run errs', async () => {

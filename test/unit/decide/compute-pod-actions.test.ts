@@ -371,14 +371,32 @@ describe('a plan that waits', () => {
     expect(plan.waiting).toEqual(new Map(['a', 'b', 'c'].map((name) => [name, creating])))
   })
 
-  it('says nothing of a running container that waits for its new image', () => {
+  const newImage = { containers: ['a', { name: 'b', image: otherImage }, 'c'] }
+
+  it('stops no container whose new image is not there yet', () => {
+    expect(actionsOf(computePodActions(podFacts({ pod: newImage })))).toEqual(['fetch b'])
+  })
+
+  it('stops no container whose successor would lack something', () => {
+    const missingFor = (): string => 'configmap "c" not found'
+    const plan = computePodActions(podFacts({ pod: newImage, imageReady: () => true, missingFor }))
+    expect(actionsOf(plan)).toEqual([])
+    expect(plan.blockedRestarts).toEqual(new Map([['b', 'configmap "c" not found']]))
+  })
+
+  it('says of a running container that waits for its new image only why', () => {
     const plan = computePodActions(
       podFacts({
         pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
         holds: { b: { untilMs: nowMs + 4000, waiting } },
       }),
     )
-    expect(plan).toEqual({ actions: [], wakeAtMs: nowMs + 4000, waiting: new Map() })
+    expect(plan).toEqual({
+      actions: [],
+      wakeAtMs: nowMs + 4000,
+      waiting: new Map(),
+      blockedRestarts: new Map([['b', waiting.message]]),
+    })
   })
 
   it('stops a container whose probe failed although its successor has to wait', () => {

@@ -153,11 +153,26 @@ const onceRows: readonly Row[] = [
     ['remove i3-0', 'start i3#0'],
   ],
   [
-    'leaves a running one alone whose image changed',
+    'replaces a running one whose image changed',
     {
-      pod: { init: [{ name: 'i1', image: 'busybox:2' }] },
+      pod: { init: [{ name: 'i1', image: 'busybox:2' }, 'i2'] },
       containers: [observedContainer('i1')],
       imageReady: () => true,
+    },
+    ['stop i1 changed', 'start i1#1'],
+  ],
+  [
+    'gets the new image before it stops a running one',
+    { pod: { init: [{ name: 'i1', image: 'busybox:2' }, 'i2'] }, containers: [observedContainer('i1')] },
+    ['fetch i1'],
+  ],
+  [
+    'lets one run on whose successor would lack something',
+    {
+      pod: { init: [{ name: 'i1', image: 'busybox:2' }, 'i2'] },
+      containers: [observedContainer('i1')],
+      imageReady: () => true,
+      missingFor: () => 'configmap "c" not found',
     },
     [],
   ],
@@ -215,6 +230,23 @@ const sidecarRows: readonly Row[] = [
       imageReady: () => true,
     },
     ['stop s3 changed', 'start s3#1', ...allStart],
+  ],
+  [
+    'replaces one whose image changed before it has started up, and holds up what follows',
+    {
+      pod: { init: [s1, sidecar('s2', { image: 'busybox:2', startupProbe: probe }), s3] },
+      containers: [r1, r2],
+      imageReady: () => true,
+    },
+    ['stop s2 changed', 'start s2#1'],
+  ],
+  [
+    'gets the new image of one that has not started up',
+    {
+      pod: { init: [s1, sidecar('s2', { image: 'busybox:2', startupProbe: probe }), s3] },
+      containers: [r1, r2],
+    },
+    ['fetch s2'],
   ],
   [
     'gets the new image before it stops a sidecar whose image changed',

@@ -135,7 +135,8 @@ export const lifecycleCases: readonly LedgerSection[] = [
         'has liveness and startup stopped, at once and quietly, and readiness going on',
       ),
       ...all('runs none again once a main container was made', 'image of a passed one updated'),
-      'image of a running one updated': 'leaves a running one alone whose image changed',
+      // The kubelet leaves it alone in a pod of the API's, and makes a static pod anew.
+      'image of a running one updated': 'replaces a running one whose image changed',
       'image updated while it ends': endsOnce,
     },
   },

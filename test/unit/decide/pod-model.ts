@@ -81,6 +81,7 @@ export class PodModel {
       restartAll: this.#restartAll,
       probes: (kind, id) => this.#verdicts.get(`${kind} ${id}`),
       specHash: containerSpecHash,
+      missingFor: () => undefined,
       imageReady: ({ image }) => this.#fresh.has(image),
       holds: this.holds,
       nowMs: this.nowMs,

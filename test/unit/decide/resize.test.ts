@@ -96,6 +96,7 @@ function facts(
     probes: () => undefined,
     specHash: () => 'same',
     imageReady: () => true,
+    missingFor: () => undefined,
     holds: new Map(),
     nowMs: 100_000,
     limits: { initialMs: 10_000, maxMs: 300_000 },
@@ -251,6 +252,18 @@ describe('a pod whose containers have other resources than it asks for', () => {
     ],
   ])('gets %s', (_what, wanted, containers, expected) => {
     expect(inShort(facts(wanted, containers))).toEqual(expected)
+  })
+
+  it('waits with a restart until what the new container needs is at hand', () => {
+    const wanted = pod([container('a', '200m/-', {}, { cpu: 'RestartContainer' })])
+    const has = [running('a', '100m/-')]
+    expect(inShort(facts(wanted, has, { imageReady: () => false }))).toEqual(['fetch-image'])
+    const blocked = facts(wanted, has, { missingFor: () => 'secret "s" not found' })
+    expect(inShort(blocked)).toEqual([])
+    expect(computePodActions(blocked).resize).toEqual({
+      kind: 'in-progress',
+      error: 'secret "s" not found',
+    })
   })
 
   it('is content when the record says that it was resized, and not for another container', () => {
