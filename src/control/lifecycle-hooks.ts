@@ -24,15 +24,16 @@ export interface LifecycleHooksOptions {
 export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
   const { execSync, events, clock, kubernetesVersion } = options
   return {
-    async run({ pod, handler, containerId, podIp, ports, timeoutMs, signal }) {
+    async run({ pod, handler, containerId, podIp, ports, timeoutMs, signal, onSent }) {
       const { exec, httpGet, sleep } = handler
       if (exec !== undefined) {
         const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
-        const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal })
+        const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
         if (reply.exitCode === 0) return
         const output = Buffer.concat([reply.stdout, reply.stderr]).toString('utf8').slice(0, 1024)
         throw new HookError(`command ended with exit code ${reply.exitCode}: ${output}`)
       }
+      onSent?.()
       if (httpGet !== undefined) {
         const result = await runHttpHook({
           action: httpGet,

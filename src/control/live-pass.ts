@@ -41,7 +41,7 @@ export class LivePass {
     const { clock, display, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
-    memory.rememberStartups(observed, probes)
+    memory.rememberProbes(observed, probes)
     const overdueMs = this.#state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
     const hasVolumes = observed.sandboxes.length > 0 && !this.#state.isOver

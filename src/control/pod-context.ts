@@ -44,6 +44,12 @@ export interface PodContext {
   onContainersStopped(): void
   /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
   claimPreStop(id: ContainerId): Promise<boolean>
+  /** It could not be begun after all. */
+  releasePreStop(id: ContainerId): void
+  /** PreStop hooks under way, by container: they outlive the pass that began them. Reject where they could not be begun. */
+  readonly preStops: Map<ContainerId, Promise<void>>
+  /** Aborted when podd lets go of the pod, or it is gone: ends hooks. */
+  readonly lifeSignal: AbortSignal
   /** Has on record that this container, which is about to be stopped, is to have a successor whatever its policy says. */
   claimRestart(id: ContainerId): Promise<void>
   /** Has the cost of this restart on record before it is made. */

@@ -12,8 +12,11 @@ export interface PodExecutorDeps extends PodPassDeps {
   readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
 }
 
-/** What ends a pass early: `signal` all its waits, `manifestSignal` those for what a changed manifest may not want. */
-export type PassSignals = Pick<PodContext, 'signal' | 'manifestSignal'>
+/**
+ * What ends a pass early: `signal` all its waits, `manifestSignal` those for what a changed manifest may not want,
+ * `lifeSignal` what outlives a pass.
+ */
+export type PassSignals = Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal'>
 
 /** A pass that is done sooner shows the news itself. */
 const newsDelayMs = 1000

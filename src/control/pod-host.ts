@@ -111,6 +111,8 @@ export interface HookRunner {
     /** Undefined: only the signal ends it. */
     readonly timeoutMs: number | undefined
     readonly signal: AbortSignal
+    /** Called when it begins: the runtime has the call, where it needs the runtime. */
+    readonly onSent?: () => void
   }): Promise<void>
 }
 

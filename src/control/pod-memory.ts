@@ -4,7 +4,7 @@ import type { PodAction } from '../decide/pod-action.ts'
 import type { ProbeVerdicts } from '../decide/pod-facts.ts'
 import type { ContainerId, PodUid } from '../pod/ids.ts'
 import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
-import type { ContainerHistory, PodRecord } from '../pod/pod-record.ts'
+import type { ContainerHistory, EndedContainer, PodRecord } from '../pod/pod-record.ts'
 
 export interface PodMemoryDeps {
   readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
@@ -65,22 +65,34 @@ export class PodMemory {
   async rememberEnds({ containers }: ObservedPod): Promise<void> {
     const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
       state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
+    const isKnownBetter = ({ id, name, state, foretold }: ObservedContainer): boolean => {
+      const known = this.#record.containers[name]?.ended
+      return state === 'exited' && foretold !== true && known?.foretold === true && known.containerId === id
+    }
     // Oldest first, so that each end pushes the one before it back.
     for (const container of containers.toReversed()) {
-      if (!isNews(container)) continue
-      const ended = { ...endOf(container), message: await this.#deps.readEndMessage(container) }
-      this.changeContainer(container.name, {
-        ended,
-        endedBefore: this.#record.containers[container.name]?.ended,
-      })
+      if (isNews(container)) {
+        const endedBefore = this.#record.containers[container.name]?.ended
+        this.changeContainer(container.name, { ended: await this.#readEnd(container), endedBefore })
+      } else if (isKnownBetter(container)) {
+        this.changeContainer(container.name, { ended: await this.#readEnd(container) })
+      }
     }
   }
 
-  /** Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them anew. */
-  rememberStartups({ containers }: ObservedPod, probes: ProbeVerdicts): void {
+  /**
+   * Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them anew, and
+   * which are ready, so that they stay so meanwhile.
+   */
+  rememberProbes({ containers }: ObservedPod, probes: ProbeVerdicts): void {
     for (const { id, name, state } of containers) {
-      if (state !== 'running' || this.#record.containers[name]?.startedUp === id) continue
-      if (probes('startup', id) === 'success') this.changeContainer(name, { startedUp: id })
+      if (state !== 'running') continue
+      const { startedUp, ready } = this.#record.containers[name] ?? {}
+      if (startedUp !== id && probes('startup', id) === 'success')
+        this.changeContainer(name, { startedUp: id })
+      const readiness = probes('readiness', id)
+      if (readiness === 'success' && ready !== id) this.changeContainer(name, { ready: id })
+      if (readiness === 'failure' && ready === id) this.changeContainer(name, { ready: undefined })
     }
   }
 
@@ -100,6 +112,12 @@ export class PodMemory {
     this.change({ preStopBegun: [...known, id] })
     await this.save('best-effort')
     return true
+  }
+
+  /** A hook that was claimed could not be begun. */
+  releasePreStop(id: ContainerId): void {
+    const left = this.#record.preStopBegun?.filter((begun) => begun !== id)
+    this.change({ preStopBegun: left })
   }
 
   /**
@@ -123,6 +141,10 @@ export class PodMemory {
   async remove(): Promise<void> {
     await this.#writing
     await this.#deps.records.remove(this.#record.uid)
+  }
+
+  async #readEnd(container: ObservedContainer): Promise<EndedContainer> {
+    return { ...endOf(container), message: await this.#deps.readEndMessage(container) }
   }
 
   async #write(): Promise<void> {

@@ -42,7 +42,7 @@ export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
 export function makePodContext(
   deps: PodPassDeps,
   state: PodState,
-  pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'onContainersStopped'>,
+  pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal' | 'onContainersStopped'>,
 ): PodContext {
   const { host, images, events, clock, logger, recursiveReadOnly } = deps
   const { memory, ref, observed, holds, fresh } = state
@@ -68,6 +68,8 @@ export function makePodContext(
     },
     claimRestart: (id) => memory.claimRestart(id),
     claimPreStop: (id) => memory.claimPreStop(id, state.observed),
+    releasePreStop: (id) => memory.releasePreStop(id),
+    preStops: state.preStops,
     hold: (key, hold) => {
       holds.set(key, hold)
     },

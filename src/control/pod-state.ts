@@ -44,6 +44,8 @@ export class PodState {
   readonly fresh: Set<string>
   /** Containers whose postStart hook is under way. */
   readonly postStarts = new Set<ContainerId>()
+  /** Hooks under way, by container. */
+  readonly preStops = new Map<ContainerId, Promise<void>>()
   pod: Pod
   stage: PodStage
   admission: Admission | undefined

@@ -15,7 +15,7 @@ import { podFromManifest } from '../pod/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
 import { DesiredPods } from './desired-pods.ts'
-import { followResolver } from './follow-resolver.ts'
+import { followHost } from './follow-host.ts'
 import { ImagePuller } from './image-puller.ts'
 import type { PodHost } from './pod-host.ts'
 import { refersTo } from './object-store.ts'
@@ -250,7 +250,7 @@ export class PodSystem {
     }
     this.#desired.adopt(records)
     for (const worker of workers.all()) worker.wake()
-    const following = followResolver({ host, workers, logger }, signal)
+    const following = followHost({ host, workers, logger }, signal)
     const limits = {
       workers: () => workers.all(),
       measure: (uid: PodUid, volume: string) => host.volumes.measureEmptyDir(uid, volume),

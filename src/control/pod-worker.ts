@@ -56,6 +56,8 @@ export class PodWorker {
   readonly #endPass: EndPass
   /** Ends only waits for what a changed manifest may not want any more. */
   #outdate = new AbortController()
+  /** Ends hooks, when podd lets go of the pod or it is gone. */
+  readonly #life = new AbortController()
   /** Nothing of it can be in the runtime: its UID is new. */
   #unheardOf: boolean
   readonly #volumeRefresh: VolumeRefresh
@@ -236,6 +238,7 @@ export class PodWorker {
 
   /** Lets go of the pod and leaves it running; resolves when the pass under way has let go too. */
   async stop(): Promise<void> {
+    this.#life.abort(new Interrupted())
     await this.#loop.stop()
     this.#volumeRefresh.stop()
   }
@@ -260,7 +263,8 @@ export class PodWorker {
 
   async #pass(signal: AbortSignal): Promise<void> {
     this.#outdate = new AbortController()
-    await this.#passOnce({ signal, manifestSignal: AbortSignal.any([signal, this.#outdate.signal]) })
+    const manifestSignal = AbortSignal.any([signal, this.#outdate.signal])
+    await this.#passOnce({ signal, manifestSignal, lifeSignal: this.#life.signal })
     this.#state.lastError = undefined
   }
 
@@ -347,7 +351,10 @@ export class PodWorker {
   #setStage(stage: PodStage): void {
     if (this.#state.stage === stage) return
     this.#state.stage = stage
-    if (stage === 'gone') this.#volumeRefresh.stop()
+    if (stage === 'gone') {
+      this.#life.abort(new Interrupted())
+      this.#volumeRefresh.stop()
+    }
     this.#deps.onStage(this)
   }
 

@@ -22,15 +22,18 @@ export function probedPod(state: Readonly<PodState>, hostIps: readonly string[])
 
 /**
  * How a container was when podd last looked, maybe before podd was restarted: it stays so until a probe
- * says otherwise. A pod whose containers were all ready had started up, which records of older podds tell
- * in no other way.
+ * says otherwise. A pod whose containers were all ready had started up, and so had each of them, which records of older
+ * podds tell in no other way.
  */
 function wasFound(
   record: PodRecord,
   running: { readonly name: string; readonly id: ContainerId; readonly startedAtMs: number },
 ): NonNullable<ProbedContainer['adopted']> {
   const containersReady = record.conditions['ContainersReady']
-  const ready = containersReady?.status === 'True' && running.startedAtMs <= containersReady.atMs
-  const startedUp = record.containers[running.name]?.startedUp
-  return { started: startedUp === undefined ? ready : startedUp === running.id, ready }
+  const allReady = containersReady?.status === 'True' && running.startedAtMs <= containersReady.atMs
+  const { startedUp, ready } = record.containers[running.name] ?? {}
+  return {
+    started: startedUp === undefined ? allReady : startedUp === running.id,
+    ready: ready === running.id || allReady,
+  }
 }

@@ -29,6 +29,7 @@ export class RuntimeStatuses {
   /** What events said ended; without `exit`, the runtime has to be asked until it says so too. */
   readonly #exited = new Map<string, ProcessExit | undefined>()
   readonly #oomKilled = new Set<ContainerId>()
+  readonly #foretold = new WeakSet<cri.ContainerStatus>()
 
   constructor(options: RuntimeStatusesOptions) {
     this.#options = options
@@ -79,7 +80,14 @@ export class RuntimeStatuses {
     })
     const exit = this.#exited.get(id)
     if (exit === undefined || status?.state !== 'CONTAINER_RUNNING') return status
-    return withExit(status, exit, this.#oomKilled.has(id))
+    const foretold = withExit(status, exit, this.#oomKilled.has(id))
+    this.#foretold.add(foretold)
+    return foretold
+  }
+
+  /** Whether a status that was given is the event's, and the runtime's own is still to come. */
+  isForetold(status: cri.ContainerStatus): boolean {
+    return this.#foretold.has(status)
   }
 
   /**

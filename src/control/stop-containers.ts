@@ -27,33 +27,57 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
   const { clock } = ctx
   const beganMs = clock.monotonicMs()
   recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
-  if (request.preStop !== undefined && request.graceSeconds > 0 && (await ctx.claimPreStop(request.id))) {
-    await runPreStop(ctx, request, request.preStop)
-  }
   const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
-  const { turn } = request
+  const { preStop, turn } = request
+  if (preStop !== undefined && request.graceSeconds > 0) {
+    const hook = ctx.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
+    if (hook !== undefined) await waitInGrace(ctx, leftMs(), hook)
+  }
   // What keeps it from its turn fails the pass, and the next one stops it in its turn.
-  if (turn !== undefined && (await waitForTurn(ctx, leftMs(), turn)) === 'lost') return
+  if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
   const timeout = Math.max(minimumStopSeconds, Math.ceil(leftMs() / 1000))
   await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
 }
 
-/** Rejects with the reason of the pass's abort. */
-async function waitForTurn(
+/** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
+async function waitInGrace<T>(
   { clock, signal }: PodContext,
   delayMs: number,
-  turn: NonNullable<StopRequest['turn']>,
-): Promise<'come' | 'lost'> {
-  if (delayMs <= 0) return 'come'
+  event: Promise<T>,
+): Promise<T | undefined> {
+  if (delayMs <= 0) return undefined
   const over = new AbortController()
-  const timeUp = clock.sleep(delayMs, AbortSignal.any([signal, over.signal])).catch(() => {})
-  const outcome = await Promise.race([turn, timeUp])
-  over.abort()
-  signal.throwIfAborted()
-  return outcome ?? 'come'
+  const wait = clock.sleep(delayMs, AbortSignal.any([signal, over.signal]))
+  const timeUp = wait.then(nothing, nothing)
+  try {
+    return await Promise.race([event, timeUp])
+  } finally {
+    over.abort()
+    signal.throwIfAborted()
+  }
 }
 
+/**
+ * Begins a container's preStop hook, once in its life: it goes on when this pass is interrupted, and the next one waits
+ * for it. Undefined where it was begun before.
+ */
+async function beginPreStop(
+  ctx: PodContext,
+  request: StopRequest,
+  handler: LifecycleHandler,
+): Promise<Promise<void> | undefined> {
+  const { id } = request
+  if (!(await ctx.claimPreStop(id))) return undefined
+  const hook = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))
+  // Who waits hears of it.
+  hook.catch(() => undefined)
+  ctx.preStops.set(id, hook)
+  return hook
+}
+
+/** Rejects where the runtime was not there to begin it: it is due still then. */
 async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
+  let isSent = false
   try {
     await ctx.host.hooks.run({
       pod: ctx.ref,
@@ -63,10 +87,17 @@ async function runPreStop(ctx: PodContext, request: StopRequest, handler: Lifecy
         ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
       ports: request.ports ?? [],
       timeoutMs: request.graceSeconds * 1000,
-      signal: ctx.signal,
+      signal: ctx.lifeSignal,
+      onSent: () => {
+        isSent = true
+      },
     })
   } catch (error) {
-    if (ctx.signal.aborted) throw ctx.signal.reason
+    if (ctx.lifeSignal.aborted) return
+    if (!isSent) {
+      ctx.releasePreStop(request.id)
+      throw error
+    }
     ctx.logger.warn(
       { pod: ctx.ref.name, uid: ctx.ref.uid, container: request.name, err: error },
       'preStop hook failed',
@@ -115,6 +146,7 @@ export async function stopPod(ctx: PodContext): Promise<void> {
   )
 }
 
+const nothing = () => undefined
 const come = () => 'come' as const
 const lose = () => 'lost' as const
 

@@ -42,6 +42,7 @@ export type CallObserver = (method: string, durationMs: number, ok: boolean) => 
 /** What calls go over; see RuntimeConnection. */
 export interface CallChannel {
   readonly connections: number
+  readonly isReady: boolean
   ready(signal?: AbortSignal): Promise<void>
   unary<Request, Reply>(
     method: WireMethod<Request, Reply>,
@@ -159,7 +160,7 @@ export class RuntimeCaller {
     for (let tries = 1; ; tries += 1) {
       await this.#connection.ready(cancel)
       signal?.throwIfAborted()
-      onSent?.()
+      if (this.#connection.isReady) onSent?.()
       try {
         const reply = await this.#connection.unary(definition, request, cancel)
         this.#remember(method, true)

@@ -84,6 +84,11 @@ export class RuntimeConnection {
     return this.#connections
   }
 
+  /** Whether the runtime is connected, as far as is known. */
+  get isReady(): boolean {
+    return this.#ready
+  }
+
   /**
    * Sets what tells whether the runtime, though it accepts connections, is still starting. It is asked
    * once per connection, before any call goes out.

@@ -1,6 +1,7 @@
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodAction, Waiting } from './pod-action.ts'
-import { newestEnd, nextRestartCount, viewContainer } from './container-view.ts'
+import { isOutdated, newestEnd, nextRestartCount, viewContainer } from './container-view.ts'
+import type { ContainerView } from './container-view.ts'
 import type { Hold, PodFacts } from './pod-facts.ts'
 import { backoffKey, computeRestartTiming } from './restart-policy.ts'
 import { asksForRestartAll, isReset } from './restart-all.ts'
@@ -40,6 +41,12 @@ export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
   return facts.missingFor(spec) === undefined && facts.imageReady(spec)
 }
 
+/** Whether what runs is stopped for a container that its manifest wants instead. */
+function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): boolean {
+  if (view.kind !== 'live' || view.container.state !== 'running') return false
+  return isOutdated(view.container, facts.specHash(spec)) && canReplace(facts, spec)
+}
+
 /** Plans the start of a container that shall run and doesn't: now, or when its backoff is over. */
 export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartAction['role']): StartPlan {
   const hold = holdOn(facts, spec.name)
@@ -54,8 +61,8 @@ export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartActio
   const view = viewContainer({ name: spec.name, observed, history })
   if (view.kind === 'none' || (view.kind === 'live' && view.container.state === 'created'))
     return start(history?.backoff)
-  // Who asks for a restart is not made to wait, and the container is not charged for it.
-  if (isRestartRequested(facts, view)) return start(history?.backoff)
+  // Who asks for a restart, or for another container, is not made to wait, and the container is not charged for it.
+  if (isRestartRequested(facts, view) || isRenewed(facts, spec, view)) return start(history?.backoff)
   // Nor is one that is taken along by the restart of all, which another one asked for.
   if (isReset(facts.restartAll, view) && !asksForRestartAll(spec, view)) return start(history?.backoff)
   // One that is stopped for its successor's sake ends now; the delay counts from the end before it.

@@ -13,6 +13,8 @@ export interface ObservedContainer {
   readonly startedAtMs: number | undefined
   readonly finishedAtMs: number | undefined
   readonly exitCode: number | undefined
+  /** That it has exited, and how, an event has told; the runtime's own books don't say so yet. */
+  readonly foretold?: boolean
   /** The runtime's word for how it ended: `Completed`, `Error`, `OOMKilled`, … */
   readonly reason: string
   readonly message: string

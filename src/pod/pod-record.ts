@@ -10,6 +10,8 @@ export interface EndedContainer {
   readonly containerId: ContainerId
   readonly restartCount: number
   readonly exitCode: number
+  /** As an event had it: the runtime will know more, and its last output may be on its way. */
+  readonly foretold?: boolean | undefined
   readonly reason: string
   readonly message: string
   readonly startedAtMs: number | undefined
@@ -35,6 +37,8 @@ export interface ContainerHistory {
   readonly backoff?: BackoffEntry | undefined
   /** The newest container whose startup probe has passed. */
   readonly startedUp?: ContainerId | undefined
+  /** The container that its readiness probe found ready, the last time. */
+  readonly ready?: ContainerId | undefined
   /** The cpu and memory that a container was given after it was made. */
   readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
 }

@@ -11,6 +11,8 @@ export interface RuntimeListing {
   readonly sandboxStatuses: ReadonlyMap<string, cri.PodSandboxStatus>
   /** By container id: times, exit code and reason stand only in the status. */
   readonly containerStatuses: ReadonlyMap<string, cri.ContainerStatus>
+  /** Whether a container's end is as an event had it, and the runtime's own word still to come. */
+  readonly isForetold?: (status: cri.ContainerStatus) => boolean
 }
 
 const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
@@ -39,9 +41,10 @@ export function observePods(listing: RuntimeListing): ReadonlyMap<PodUid, Observ
     podOf(sandbox.labels)?.sandboxes.push(observeSandbox(sandbox, listing.sandboxStatuses.get(sandbox.id)))
   }
   for (const container of listing.containers) {
-    podOf(container.labels)?.containers.push(
-      observeContainer(container, listing.containerStatuses.get(container.id)),
-    )
+    const status = listing.containerStatuses.get(container.id)
+    const observed = observeContainer(container, status)
+    const isForetold = status !== undefined && listing.isForetold?.(status) === true
+    podOf(container.labels)?.containers.push(isForetold ? { ...observed, foretold: true } : observed)
   }
   return new Map(
     [...pods].map(([uid, { ref, sandboxes, containers }]) => [

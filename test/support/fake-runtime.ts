@@ -317,6 +317,7 @@ export class FakeRuntime {
         return connections()
       },
       ready: () => Promise.resolve(),
+      isReady: true,
       suspect: () => undefined,
       unary: (method, request, signal) => this.#unary(service, method, request, signal),
     }

@@ -57,6 +57,47 @@ describe.each([
     expect([...sent].toSorted()).toEqual(['main-ready', 'side-up'])
   })
 
+  it('and keeps each one’s own readiness', async () => {
+    await rig.start()
+    answer('main-ready')
+    const probe = (word: string) => ({ readinessProbe: exec(word) })
+    const containers = [
+      { name: 'main', image: 'app:1', ...probe('main-ready') },
+      { name: 'side', image: 'side:1', ...probe('side-ready') },
+    ]
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(3000)
+    const ready = () => ['main', 'side'].map((name) => rig.container('web', name).ready).join()
+    expect(ready()).toBe('true,false')
+    await end()
+    rig.boot()
+    const seen = new Set<string>()
+    rig.system.statuses.subscribe(() => seen.add(ready()))
+    await rig.settle()
+    await rig.offer()
+    await rig.clock.advance(3000)
+    expect([...seen]).toEqual(['true,false'])
+  })
+
+  it('and their readiness, where the wall clock was set back after they had started', async () => {
+    await rig.start()
+    answer('main-up', 'side-up')
+    await rig.apply(web)
+    await rig.clock.advance(3000)
+    rig.clock.setWall(rig.clock.wallMs() - 3_600_000)
+    answer('main-ready')
+    await rig.clock.advance(3000)
+    expect(rig.condition('web', 'Ready')).toBe('True')
+    await end()
+    rig.boot()
+    const seen = new Set<unknown>()
+    rig.system.statuses.subscribe(() => seen.add(rig.condition('web', 'Ready')))
+    await rig.settle()
+    await rig.offer()
+    await rig.clock.advance(3000)
+    expect([...seen]).toEqual(['True'])
+  })
+
   it('and takes the successor of one that had for a new one', async () => {
     await rig.start()
     answer('main-up', 'side-up', 'main-ready')

@@ -241,6 +241,64 @@ describe('a preStop hook', () => {
   })
 })
 
+describe('a preStop hook under way', () => {
+  it('runs to its end although the pod, that has passed its deadline, is taken away meanwhile', async () => {
+    hookTakes(20_000)
+    const spec = { activeDeadlineSeconds: 10, terminationGracePeriodSeconds: 60 }
+    await rig.apply(podManifest('web', withPreStop(spec)))
+    await rig.clock.advance(11_000)
+    expect(preStops).toMatchObject([{ atMs: 10_000 }])
+    await rig.remove('web')
+    await rig.clock.advance(18_000)
+    expect(stops()).toEqual([])
+    await rig.clock.advance(2000)
+    expect(stops()).toEqual([{ timeout: 40, atMs: 30_000 }])
+    await rig.clock.advance(5000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('of a container that is restarted runs to its end although the pod is taken away meanwhile', async () => {
+    hookTakes(20_000)
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
+    await rig.apply(podManifest('web', { ...withPreStop({ terminationGracePeriodSeconds: 60 }) }))
+    rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    await rig.clock.advance(5000)
+    expect(preStops).toHaveLength(1)
+    await rig.remove('web')
+    await rig.clock.advance(14_000)
+    expect(stops()).toEqual([])
+    await rig.clock.advance(2000)
+    expect(stops()).toMatchObject([{ atMs: expect.closeTo(20_000, -3) as number }])
+    expect(preStops).toHaveLength(1)
+  })
+
+  it('gets no more than the grace that is left', async () => {
+    hookTakes(600_000)
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 30 })))
+    await rig.remove('web')
+    await rig.clock.advance(29_000)
+    expect(stops()).toEqual([])
+    await rig.clock.advance(1000)
+    expect(stops()).toEqual([{ timeout: 2, atMs: 30_000 }])
+    await rig.clock.advance(5000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('begins when the runtime is back, where that was away', async () => {
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
+    rig.isExecAway = true
+    await rig.remove('web')
+    await rig.clock.advance(5000)
+    expect([preStops, stops()]).toEqual([[], []])
+    rig.isExecAway = false
+    await rig.clock.advance(10_000)
+    expect(preStops).toHaveLength(1)
+    expect(stops()).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+})
+
 describe('podd itself ends in the middle of a pod’s end', () => {
   it('SIGTERM: it lets go soon, and the next podd goes on with what is left of the grace', async () => {
     rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })

@@ -49,6 +49,27 @@ describe('a pod that starts', () => {
   })
 })
 
+describe('a pod on the host’s network', () => {
+  it('is shown and probed at the host’s address, whichever that is', async () => {
+    const asked: unknown[] = []
+    rig.probe = (_id, _probe, podIps) => {
+      asked.push(podIps[0])
+      return { result: 'success', output: '' }
+    }
+    const readinessProbe = { tcpSocket: { port: 80 }, periodSeconds: 5 }
+    const containers = [{ name: 'main', image: 'app:1', readinessProbe }]
+    await rig.apply(podManifest('web', { hostNetwork: true, containers }))
+    await rig.clock.advance(20_000)
+    rig.hostIps = ['198.51.100.7']
+    rig.hint()
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').status).toMatchObject({ hostIP: '198.51.100.7', podIP: '198.51.100.7' })
+    await rig.clock.advance(5000)
+    expect(new Set(asked)).toEqual(new Set(['192.0.2.1', '198.51.100.7']))
+    expect(asked.at(-1)).toBe('198.51.100.7')
+  })
+})
+
 describe('a pod whose deadline passes', () => {
   it('is told of at once, and is not shown as one that is taken away', async () => {
     rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { CriError } from '../../../src/cri/cri-error.ts'
 import { createHookRunner } from '../../../src/control/lifecycle-hooks.ts'
 import { ObjectStore } from '../../../src/control/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/pod-admission.ts'
@@ -84,7 +85,10 @@ export class PodRig {
   readonly records = new MemoryRecords()
   readonly events: PodEvent[] = []
   /** What probes find; success unless told. */
-  probe: (containerId: string, probe: Probe) => ProbeOutcome = () => ({ result: 'success', output: '' })
+  probe: (containerId: string, probe: Probe, podIps: readonly string[]) => ProbeOutcome = () => ({
+    result: 'success',
+    output: '',
+  })
   /** Overrides of what acting for a pod needs of the host. */
   host: Partial<PodHost> = {}
   readonly failures: unknown[] = []
@@ -94,6 +98,12 @@ export class PodRig {
   readonly prepared: PodUid[] = []
   /** Objects that the directory holds beside its pods. */
   given: readonly ObjectDocument[] = []
+  /** The runtime takes no commands for containers. */
+  isExecAway = false
+  /** The host's addresses. */
+  hostIps: readonly string[] = ['192.0.2.1']
+  /** Has podd look at what follows the host's network. */
+  hint: () => void = () => {}
   /** Those that have a folder when podd begins. */
   podFolders: readonly PodUid[] = []
   /** Those whose volumes were taken down. */
@@ -249,7 +259,7 @@ export class PodRig {
       runtimeEvents: fake.events,
       records: this.records,
       events: { record: (event) => void this.events.push(event) },
-      runProbe: async (probe, { containerId }) => this.probe(containerId, probe),
+      runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,
       random: () => 0,
       logger: silentLogger,
@@ -302,7 +312,10 @@ export class PodRig {
         removeAll: async () => {},
       },
       hooks: createHookRunner({
-        execSync: fake.runtime.execSync,
+        execSync: (request, options) => {
+          if (this.isExecAway) return Promise.reject(new CriError('RUNTIME_UNAVAILABLE', 'no connection'))
+          return fake.runtime.execSync(request, options)
+        },
         events: { record: (event) => void this.events.push(event) },
         clock,
         kubernetesVersion: '1.36',
@@ -311,7 +324,10 @@ export class PodRig {
       hostName: 'box',
       readHostsFile: async () => '',
       readResolver: async () => ({ servers: [], searches: [], options: [] }),
-      hostIps: () => ['192.0.2.1'],
+      hostIps: () => this.hostIps,
+      followResolver: async (onHint) => {
+        this.hint = onHint
+      },
       capacity: { cpu: '2', memory: '1Gi' },
       objects: this.objects,
       selinux: false,

@@ -6,11 +6,33 @@ import { loadProto } from '../../../src/cri/load-proto.ts'
 import { createRuntimeService } from '../../../src/cri/runtime-service.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
+it.each([
+  [true, 1],
+  [false, 0],
+])('tells of a call that goes out, where the runtime is connected: %s', async (isReady, told) => {
+  let sent = 0
+  const channel: CallChannel = {
+    connections: 1,
+    isReady,
+    ready: async () => {},
+    suspect: () => {},
+    unary: async () => {
+      throw new CriError('RUNTIME_UNAVAILABLE', 'no connection')
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const { bind } = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const onSent = (): void => void (sent += 1)
+  await expect(createRuntimeService(bind).execSync({ containerId: 'c' }, { onSent })).rejects.toThrow()
+  expect(sent).toBe(told)
+})
+
 it('makes sure of the connection again before it repeats a call that found it broken', async () => {
   const steps: string[] = []
   let broken = true
   const channel: CallChannel = {
     connections: 1,
+    isReady: true,
     ready: async () => void steps.push('ready'),
     suspect: () => void steps.push('suspect'),
     unary: async ({ responseDeserialize }) => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions, hasFinished } from '../../../src/decide/compute-pod-actions.ts'
+import { backoffKey } from '../../../src/decide/restart-policy.ts'
+import { containerSpecHash } from '../../../src/pod/hash.ts'
 import {
   actionsOf,
   bornMs,
@@ -372,6 +374,26 @@ describe('a plan that waits', () => {
   })
 
   const newImage = { containers: ['a', { name: 'b', image: otherImage }, 'c'] }
+
+  it('starts the successor of a changed container at once, though that had crashed a moment ago', () => {
+    const [, spec] = podFacts({}).pod.spec.containers
+    const key = spec === undefined ? '' : backoffKey(spec)
+    const plan = computePodActions(
+      podFacts({
+        containers: [
+          observedContainer('a'),
+          observedContainer('b', { restartCount: 1 }),
+          exitedContainer('b', 1, { finishedAtMs: nowMs - 2000 }),
+          observedContainer('c'),
+        ],
+        history: { b: { backoff: { key, delayMs: 300_000, updatedAtMs: nowMs - 2000 } } },
+        specHash: (container) => containerSpecHash(container) + (container.name === 'b' ? '.new' : ''),
+        imageReady: () => true,
+      }),
+    )
+    expect(actionsOf(plan)).toEqual(['stop b changed', 'start b#2'])
+    expect(plan.waiting).toEqual(new Map())
+  })
 
   it('stops no container whose new image is not there yet', () => {
     expect(actionsOf(computePodActions(podFacts({ pod: newImage })))).toEqual(['fetch b'])

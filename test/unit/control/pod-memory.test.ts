@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { PodMemory } from '../../../src/control/pod-memory.ts'
+import type { ObservedContainer } from '../../../src/pod/observed.ts'
+import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import { exitedContainer, observedPod } from '../../support/pod-builders.ts'
+
+const record: PodRecord = {
+  version: 1,
+  uid: 'u',
+  namespace: 'default',
+  name: 'web',
+  source: 'file',
+  path: '/web.yaml',
+  manifest: {},
+  acceptedAtMs: 0,
+  conditions: {},
+  containers: {},
+}
+
+/** What the memory knows of container `a` after it has seen these, one after another; its log grows meanwhile. */
+async function remember(...seen: readonly ObservedContainer[][]) {
+  const log = ['first line', 'first line, last line', 'something else']
+  const memory = new PodMemory(
+    {
+      records: { save: async () => {}, remove: async () => {} },
+      readEndMessage: async () => log.shift() ?? 'nothing',
+      onUnwritten: () => {},
+    },
+    { record, saved: true },
+  )
+  for (const containers of seen) await memory.rememberEnds(observedPod({ sandboxes: [], containers }))
+  return memory.record.containers['a']
+}
+
+const foretold = exitedContainer('a', 137, { reason: 'Error', foretold: true })
+const known = exitedContainer('a', 137, { reason: 'OOMKilled' })
+
+describe('how a container ended', () => {
+  it('is what the runtime itself says, once it does', async () => {
+    const { ended, endedBefore } = (await remember([foretold], [foretold], [known], [known])) ?? {}
+    expect(ended).toMatchObject({ reason: 'OOMKilled', message: 'first line, last line' })
+    expect(ended?.foretold).toBeUndefined()
+    expect(endedBefore).toBeUndefined()
+  })
+
+  it('stays as it was read first, where the runtime said so', async () => {
+    const changed = exitedContainer('a', 1, { reason: 'Error' })
+    expect((await remember([known], [changed]))?.ended).toMatchObject({
+      exitCode: 137,
+      reason: 'OOMKilled',
+      message: 'first line',
+    })
+  })
+
+  it('is not mixed up with the end of its successor', async () => {
+    const successor = exitedContainer('a', 0, { restartCount: 1 })
+    const { ended, endedBefore } = (await remember([foretold], [successor, known])) ?? {}
+    expect([ended?.exitCode, endedBefore?.exitCode]).toEqual([0, 137])
+  })
+})
