@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../base/clock.ts'
 import { formatTime } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
+import { digestText } from '../pod/hash.ts'
 import type { EventRecorder, PodEvent } from '../pod/pod-event.ts'
 import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../store/atomic-file.ts'
 
@@ -146,7 +147,8 @@ export class RingEventRecorder implements EventRecorder {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: {
-        name: `${pod.name}.${firstAtMs.toString(16)}`,
+        // Several come in one millisecond.
+        name: `${pod.name}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
         namespace: pod.namespace,
         creationTimestamp: formatTime(firstAtMs),
       },

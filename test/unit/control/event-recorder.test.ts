@@ -64,6 +64,13 @@ describe('the recorder of events', () => {
     })
   })
 
+  it('names each of them, also those of one moment', () => {
+    for (const message of ['no room', 'other', 'no room']) recorder.record(event(message))
+    const names = recorder.list().map(({ metadata }) => metadata.name)
+    expect(new Set(names).size).toBe(2)
+    expect(names.every((name) => /^web-here\.[0-9a-f]+$/u.test(name))).toBe(true)
+  })
+
   it('tells events that differ in their message alone as one, from the eleventh in ten minutes on', () => {
     for (let index = 1; index <= 14; index += 1) recorder.record(event(`${index} bytes in use`))
     expect(told()).toHaveLength(11)
