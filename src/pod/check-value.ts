@@ -49,11 +49,16 @@ class Check {
       case 'map':
         if (!isJsonObject(value)) return this.#wrong(value, 'an object', path)
         return Object.fromEntries(
-          Object.entries(value).map(([key, item]) => [key, this.value(type.value, item, [...path, key])]),
+          Object.entries(value).map(([key, item]) => [key, this.#entry(type.value, item, [...path, key])]),
         )
       default:
         return this.#scalar(type, value, path)
     }
+  }
+
+  /** In a map of strings null is the empty string, as Go's decoder has it. */
+  #entry(type: AnyType, value: Json, path: FieldPath): Json {
+    return type.kind === 'string' && value === null ? '' : this.value(type, value, path)
   }
 
   #object(
@@ -73,10 +78,8 @@ class Check {
       }
     }
     for (const [key, field] of Object.entries(fields)) {
-      const given = value[key]
-      if (field.presence === 'required' && (given === undefined || given === null) && !meant.has(key)) {
-        this.#error([...path, key], 'Required value')
-      }
+      if (field.presence !== 'required' || meant.has(key)) continue
+      if (isAbsent(field, value[key] ?? null)) this.#error([...path, key], 'Required value')
     }
     return Object.fromEntries(kept)
   }
@@ -99,7 +102,7 @@ class Check {
     }
   }
 
-  /** Gives the name that was probably meant. */
+  /** Gives the name that was probably meant, where the complaint makes one about that field needless. */
   #unknown(key: string, known: readonly string[], path: FieldPath): string | undefined {
     const nearest = nearestName(key, known)
     const parent = path.length === 0 ? 'the document' : formatFieldPath(path)
@@ -110,7 +113,7 @@ class Check {
       path: [...path, key],
       message: `unknown field ${JSON.stringify(key)} in ${parent}${guess}`,
     })
-    return nearest
+    return warn ? undefined : nearest
   }
 
   #scalar(type: ScalarType<unknown>, value: Json, path: FieldPath): Json {
@@ -158,12 +161,12 @@ class Check {
   }
 
   #wrong(value: Json, expected: string, path: FieldPath): Json {
-    const isScalar = typeof value === 'number' || typeof value === 'boolean'
+    const isPlain = typeof value === 'number' || typeof value === 'boolean'
     this.problems.push({
       severity: 'error',
       path,
       message: `Invalid value: must be ${expected}, not ${describe(value)}`,
-      hint: isScalar && expected === 'a string' ? `put quotes around it: "${value}"` : undefined,
+      ...(isPlain && expected === 'a string' && { hint: 'put quotes around it', wantsQuotes: true as const }),
     })
     return value
   }

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../base/json.ts'
+import { errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { FieldValidation } from './check-value.ts'
 import { checkValue } from './check-value.ts'
@@ -10,7 +11,7 @@ import { formatFieldPath } from './field-path.ts'
 import { podKey } from './ids.ts'
 import type { ObjectKind } from './local-object.ts'
 import { isObjectKind, objectKey } from './local-object.ts'
-import type { Position, RawDocument } from './read-documents.ts'
+import type { RawDocument } from './read-documents.ts'
 import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { refuseKind } from './refuse-kind.ts'
 import { objectSchemas } from './schema/object-schema.ts'
@@ -82,7 +83,8 @@ function decodeAll(raw: readonly RawDocument[], options: DecodeOptions): DecodeR
   return decoder.result()
 }
 
-type Locate = (path: FieldPath) => Position | undefined
+/** What is known of where a document's fields stand. */
+type Written = Pick<Extract<RawDocument, { kind: 'read' }>, 'locate' | 'textOf'>
 
 class Decoder {
   readonly #options: DecodeOptions
@@ -118,43 +120,52 @@ class Decoder {
       this.#holdsAll = true
       return
     }
-    this.#takeObject(document.value, [], document.locate)
+    this.#takeObject(document.value, [], document)
   }
 
-  #takeObject(value: Json, at: FieldPath, locate: Locate): void {
+  #takeObject(value: Json, at: FieldPath, written: Written): void {
     if (!isJsonObject(value)) {
       this.#refuse(
         { severity: 'error', path: [], message: 'must be an object with apiVersion and kind' },
         at,
-        locate,
+        written,
       )
       return
     }
-    const kind = value['kind']
-    if (kind === undefined || kind === null || kind === '') {
-      this.#refuse({ severity: 'error', path: ['kind'], message: 'Required value' }, at, locate, value)
-    } else if (typeof kind !== 'string') {
-      this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, locate, value)
-    } else if (kind === 'Pod') this.#takePod(value, at, locate)
-    else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, locate)
-    else if ((kind === 'List' || kind === 'PodList') && at.length === 0) this.#takeList(kind, value, locate)
-    else {
-      const { message, hint, isOtherKind } = refuseKind(kind)
-      this.#refuse({ severity: 'error', path: ['kind'], message, hint }, at, locate, value, !isOtherKind)
+    try {
+      this.#takeKind(value, at, written)
+    } catch (error) {
+      // A fault of podd's own, which must not cost more than this document.
+      this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
     }
   }
 
-  #takeList(kind: 'List' | 'PodList', value: JsonObject, locate: Locate): void {
+  #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
+    const kind = value['kind']
+    if (kind === undefined || kind === null || kind === '') {
+      this.#refuse({ severity: 'error', path: ['kind'], message: 'Required value' }, at, written, value)
+    } else if (typeof kind !== 'string') {
+      this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
+    } else if (kind === 'Pod') this.#takePod(value, at, written)
+    else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
+    else if ((kind === 'List' || kind === 'PodList') && at.length === 0) this.#takeList(kind, value, written)
+    else {
+      const { message, hint, isOtherKind } = refuseKind(kind)
+      this.#refuse({ severity: 'error', path: ['kind'], message, hint }, at, written, value, !isOtherKind)
+    }
+  }
+
+  #takeList(kind: 'List' | 'PodList', value: JsonObject, written: Written): void {
     const { items, ...envelope } = value
     const checked = checkValue(podListSchema, { ...envelope, kind })
-    for (const problem of checked.problems) this.#report(problem, [], locate)
+    for (const problem of checked.problems) this.#report(problem, [], written)
     if (checked.value === undefined) this.#holdsAll = true
     if (items === undefined || items === null) return
     if (!Array.isArray(items)) {
       this.#refuse(
         { severity: 'error', path: ['items'], message: 'Invalid value: must be a list' },
         [],
-        locate,
+        written,
       )
       return
     }
@@ -162,51 +173,68 @@ class Decoder {
       // The API leaves the type of a PodList's items out.
       const typed =
         kind === 'PodList' && isJsonObject(item) ? { apiVersion: 'v1', kind: 'Pod', ...item } : item
-      this.#takeObject(typed, ['items', index], locate)
+      this.#takeObject(typed, ['items', index], written)
     })
   }
 
-  #takePod(value: JsonObject, at: FieldPath, locate: Locate): void {
+  #takePod(value: JsonObject, at: FieldPath, written: Written): void {
     const { accepted, problems } = decodePod(value, this.#options.fieldValidation ?? 'Strict')
     const object = objectOf(value)
-    for (const problem of problems) this.#report(problem, at, locate, object)
+    for (const problem of problems) this.#report(problem, at, written, object)
     if (accepted !== undefined) {
-      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...locate(at) } })
+      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
     } else if (object === undefined) this.#holdsAll = true
     else this.#heldObjects.add(object)
   }
 
-  #takeLocalObject(kind: ObjectKind, value: JsonObject, at: FieldPath, locate: Locate): void {
+  #takeLocalObject(kind: ObjectKind, value: JsonObject, at: FieldPath, written: Written): void {
     const { accepted, problems } = decodeObject(kind, value, this.#options.fieldValidation ?? 'Strict')
     const named = nameOf(value)
     const key = named === undefined ? undefined : objectKey(kind, named.namespace, named.name)
-    for (const problem of problems) this.#report(problem, at, locate, key)
+    for (const problem of problems) this.#report(problem, at, written, key)
     if (accepted !== undefined) {
-      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...locate(at) } })
+      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
     } else if (key === undefined) this.#holdsAll = true
     else this.#heldObjects.add(key)
   }
 
   /** Reports what can't be taken as a document; `holds` where it may be one gone wrong, of whatever kind. */
-  #refuse(problem: FieldProblem, at: FieldPath, locate: Locate, value: JsonObject = {}, holds = true): void {
+  #refuse(
+    problem: FieldProblem,
+    at: FieldPath,
+    written: Written,
+    value: JsonObject = {},
+    holds = true,
+  ): void {
     const named = nameOf(value)
-    this.#report(problem, at, locate, objectOf(value))
+    this.#report(problem, at, written, objectOf(value))
     if (!holds) return
     if (named === undefined) this.#holdsAll = true
     else for (const key of keysNamed(named)) this.#heldObjects.add(key)
   }
 
-  #report(problem: FieldProblem, at: FieldPath, locate: Locate, object?: string): void {
+  #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
     this.#problems.push({
       severity: problem.severity,
-      place: { path: this.#options.path, ...locate(path) },
+      place: { path: this.#options.path, ...written.locate(path) },
       ...(path.length > 0 && { field: formatFieldPath(path) }),
       message: problem.message,
-      ...(problem.hint !== undefined && { hint: problem.hint }),
+      ...(problem.hint !== undefined && { hint: withQuoted(problem, written.textOf(path)) }),
       ...(object !== undefined && { object }),
     })
   }
+}
+
+/** The words of an error may quote what a Secret holds. */
+function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'message' | 'hint'> {
+  const what = value['kind'] === 'Secret' ? '' : `: ${errorMessage(error)}`
+  return { message: `podd cannot check this document${what}`, hint: 'this is a fault of podd: report it' }
+}
+
+/** What stands there is not what it was read as: `1.20` is the number 1.2. */
+function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
+  return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(text)}` : hint
 }
 
 interface Named {

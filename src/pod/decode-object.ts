@@ -60,7 +60,8 @@ function redact(problem: FieldProblem): FieldProblem {
   if (isMeta || !problem.message.startsWith('Invalid value')) return problem
   const isEntry = problem.path.length > 1
   return {
-    ...problem,
+    severity: problem.severity,
+    path: problem.path,
     message: isEntry ? 'Invalid value: must be a string' : 'Invalid value: not of the right type',
     hint: isEntry ? 'put quotes around it' : undefined,
   }

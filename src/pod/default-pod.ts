@@ -55,7 +55,7 @@ function defaultContainer<C extends ContainerSpec>(container: C, spec: PodSpec):
   }
 }
 
-/** Always for `:latest`, said or meant; IfNotPresent for any other tag and for a digest. */
+/** Always for `:latest`, said or meant; IfNotPresent for any other tag, and (other than in Kubernetes) for any digest. */
 export function imagePullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
   const name = parseImageName(image)
   if (name === undefined || name.digest !== undefined) return 'IfNotPresent'

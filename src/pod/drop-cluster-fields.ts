@@ -70,7 +70,8 @@ function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[])
       const mounts = isJsonObject(container) ? container['volumeMounts'] : undefined
       if (!isJsonObject(container) || mounts === undefined) return container
       const path = ['spec', listName, index, 'volumeMounts']
-      return Object.assign({}, container, { volumeMounts: lists.cut(mounts, path, isTokenMount) })
+      const kept = lists.cut(mounts, path, isTokenMount)
+      return Object.fromEntries([...Object.entries(container), ['volumeMounts', kept]])
     })
   }
   return without

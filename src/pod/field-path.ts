@@ -18,4 +18,6 @@ export interface FieldProblem {
   readonly path: FieldPath
   readonly message: string
   readonly hint?: string | undefined
+  /** The hint may be followed by the value as it is written, in quotes. */
+  readonly wantsQuotes?: true
 }

@@ -53,8 +53,22 @@ export function isNamespaced(kind: ObjectKind): boolean {
 export function objectFromManifest(manifest: JsonObject): LocalObject {
   const kind = manifest['kind']
   const found = typeof kind === 'string' && isObjectKind(kind) ? filled(kind, manifest) : undefined
-  if (found !== undefined) return found
+  if (found !== undefined) return inNamespace(found)
   throw new PoddError('MANIFEST_UNREADABLE', 'the recorded manifest is not one that this version can read')
+}
+
+/** An empty namespace is the default one, as a Pod's is. */
+function inNamespace(object: LocalObject): LocalObject {
+  switch (object.kind) {
+    case 'RuntimeClass':
+    case 'PriorityClass':
+      return object
+    case 'ConfigMap':
+    case 'Secret':
+    case 'PersistentVolumeClaim':
+      if (object.metadata.namespace !== '') return object
+      return { ...object, metadata: { ...object.metadata, namespace: 'default' } }
+  }
 }
 
 function filled(kind: ObjectKind, manifest: JsonObject): LocalObject | undefined {

@@ -114,6 +114,11 @@ export function quantityValue(text: string): number {
   return Number(divideUp(nanosOf(text), nano))
 }
 
+/** Whether a checked text is a whole number of units. */
+export function isWholeQuantity(text: string): boolean {
+  return nanosOf(text) % nano === 0n
+}
+
 /** Thousandths of a checked text, rounded up as Kubernetes' `MilliValue()` does. */
 export function quantityMilliValue(text: string): number {
   return Number(divideUp(nanosOf(text), nano / 1000n))

@@ -2,6 +2,7 @@ import type { Document } from 'yaml'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { FieldPath } from './field-path.ts'
+import { yamlMessage } from './yaml-message.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 import { YamlValueError, yamlToJson } from './yaml-value.ts'
 
@@ -18,6 +19,8 @@ export type RawDocument =
       readonly value: Json
       /** Where the field at `path` stands; the nearest thing above it where there is no such field. */
       readonly locate: (path: FieldPath) => Position | undefined
+      /** The scalar at `path` as it is written; undefined where there is none, or nothing is known of it. */
+      readonly textOf: (path: FieldPath) => string | undefined
     }
   | { readonly kind: 'broken'; readonly message: string; readonly position: Position }
 
@@ -30,7 +33,7 @@ export function readJsonDocument(text: string): RawDocument | undefined {
   try {
     const value: Json = JSON.parse(text)
     if (countKeys(value) !== countKeyTokens(text)) return undefined
-    return { kind: 'read', value, locate: () => undefined }
+    return { kind: 'read', value, locate: () => undefined, textOf: () => undefined }
   } catch {
     // Not JSON, or nested so deeply that the stack ends; the YAML reader says which, and where.
     return undefined
@@ -89,12 +92,17 @@ function readOne(
     })
     const [error] = document.errors
     if (error !== undefined) {
-      const message = error.code === 'RESOURCE_EXHAUSTION' ? 'nested too deeply' : error.message
-      return { kind: 'broken', message, position: positionOf(error.pos[0]) }
+      return { kind: 'broken', message: yamlMessage(error), position: positionOf(error.pos[0]) }
     }
     const value = yamlToJson(yaml, document)
     if (value === null) return undefined
-    return { kind: 'read', value, locate: (path) => locate(yaml, document, path, positionOf) }
+    const find = (path: FieldPath): Found => findNode(yaml, document, path)
+    return {
+      kind: 'read',
+      value,
+      locate: (path) => positionOf(find(path).offset),
+      textOf: (path) => textOf(yaml, find(path).node),
+    }
   } catch (error) {
     if (error instanceof YamlValueError) {
       return { kind: 'broken', message: error.message, position: positionOf(error.offset) }
@@ -103,27 +111,35 @@ function readOne(
     if (error instanceof RangeError) {
       return { kind: 'broken', message: 'nested too deeply', position: positionOf(0) }
     }
-    throw error
+    // A fault of the library, whose words may quote the text.
+    const what = error instanceof Error ? error.name : typeof error
+    return { kind: 'broken', message: `the YAML reader failed (${what})`, position: positionOf(0) }
   }
 }
 
-/** Walks down to the field at `path`: to its key where it has one, else to the last thing on the way. */
-function locate(
-  yaml: YamlLibrary,
-  document: Document,
-  path: FieldPath,
-  positionOf: (offset: number) => Position,
-): Position {
+interface Found {
+  /** Of the field's key where it has one, else of the last thing on the way. */
+  readonly offset: number
+  /** Its value; undefined where there is no such field. */
+  readonly node: unknown
+}
+
+/** Walks down to the field at `path`. */
+function findNode(yaml: YamlLibrary, document: Document, path: FieldPath): Found {
+  const behind = (node: unknown): unknown => (yaml.isAlias(node) ? node.resolve(document) : node)
   let node: unknown = document.contents
   let offset = startOf(yaml, node) ?? 0
   for (const step of path) {
-    if (yaml.isAlias(node)) node = node.resolve(document)
-    const found = descend(yaml, document, node, step)
-    if (found === undefined) break
+    const found = descend(yaml, document, behind(node), step)
+    if (found === undefined) return { offset, node: undefined }
     offset = startOf(yaml, found.mark) ?? offset
     node = found.value
   }
-  return positionOf(offset)
+  return { offset, node: behind(node) }
+}
+
+function textOf(yaml: YamlLibrary, node: unknown): string | undefined {
+  return yaml.isScalar(node) && typeof node.value === 'string' ? node.value : undefined
 }
 
 function descend(

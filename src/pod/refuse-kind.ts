@@ -50,8 +50,17 @@ export interface KindRefusal {
   readonly isOtherKind: boolean
 }
 
-/** Why a document of a kind that podd doesn't know isn't taken. */
+/** Why a document of a kind that podd doesn't know isn't taken, or a List inside another one. */
 export function refuseKind(kind: string): KindRefusal {
+  if (kind === 'List' || kind === 'PodList') {
+    const hint = 'put its items into the outer one'
+    return { message: `a ${kind} inside another list is not taken`, hint, isOtherKind: false }
+  }
+  const item = kind.replace(/List$/, '')
+  if (item !== kind && Object.hasOwn(objectSchemas, item)) {
+    const hint = `write a List, or each ${item} as a document of its own`
+    return { message: `kind ${kind} is not supported`, hint, isOtherKind: false }
+  }
   if (workloads.includes(kind)) {
     return {
       message: `kind ${kind} is not supported: podd runs Pods`,

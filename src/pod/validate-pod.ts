@@ -5,11 +5,12 @@ import { podSecurityContextSchema } from './schema/pod-schema.ts'
 import { fieldOf, Issues } from './validation/issues.ts'
 import { dnsLabel } from './validation/name-rules.ts'
 import { validateAnnotations } from './validation/validate-annotations.ts'
+import { limitGrace } from './validation/validate-handlers.ts'
 import { validateContainer } from './validation/validate-container.ts'
 import { validateMetadata } from './validation/validate-metadata.ts'
 import { validateNetwork } from './validation/validate-network.ts'
 import { validatePodSecurityContext } from './validation/validate-security-context.ts'
-import { validatePodResources } from './validation/validate-resources.ts'
+import { validateOverhead, validatePodResources } from './validation/validate-resources.ts'
 import { validateVolumeFiles } from './validation/validate-volume-files.ts'
 import { validateVolumes } from './validation/validate-volumes.ts'
 
@@ -48,6 +49,7 @@ export function validatePod(pod: Pod): readonly FieldProblem[] {
 function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   if (spec.containers.length === 0) issues.required([...path, 'containers'])
   issues.range([...path, 'terminationGracePeriodSeconds'], spec.terminationGracePeriodSeconds, 0)
+  limitGrace(spec.terminationGracePeriodSeconds, [...path, 'terminationGracePeriodSeconds'], issues)
   issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
   for (const field of ['hostname', 'subdomain'] as const) {
     const value = spec[field]
@@ -68,6 +70,7 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   }
   validateNetwork(spec, path, issues)
   validatePodResources(spec, [...path, 'resources'], issues)
+  validateOverhead(spec.overhead, [...path, 'overhead'], issues)
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
   if (securityContext !== undefined) {
     validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)

@@ -3,6 +3,7 @@ import type { Document, Pair, Scalar } from 'yaml'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { resolvePlain } from './plain-scalar.ts'
+import { unknownTag } from './yaml-message.ts'
 
 /** The YAML library, loaded by whoever needs it first (see read-documents.ts). */
 export type YamlLibrary = typeof yaml
@@ -57,7 +58,7 @@ class YamlReader {
     if (depth > maxDepth) throw new YamlValueError(`nested deeper than ${maxDepth} levels`, offset)
     if (isAlias(node)) return this.#readAlias(node.source, offset)
     if (node.tag !== undefined && !knownTags.has(node.tag)) {
-      throw new YamlValueError(`tag ${node.tag} is not supported`, offset)
+      throw new YamlValueError(unknownTag, offset)
     }
     const { anchor } = node
     const before = this.#values
@@ -77,8 +78,12 @@ class YamlReader {
 
   #readAlias(name: string, offset: number): Json {
     const anchored = this.#anchors.get(name)
-    if (anchored === undefined) throw new YamlValueError(`alias *${name} has no anchor before it`, offset)
-    if (anchored === 'open') throw new YamlValueError(`alias *${name} refers to what it stands in`, offset)
+    if (anchored === undefined) {
+      const message =
+        'an alias whose anchor does not stand before it; a value that begins with `*` needs quotes'
+      throw new YamlValueError(message, offset)
+    }
+    if (anchored === 'open') throw new YamlValueError('an alias that refers to what it stands in', offset)
     this.#values += anchored.count
     this.#aliasedValues += anchored.count
     if (this.#aliasedValues > maxAliasedValues) {

@@ -18,11 +18,15 @@ export const largeDocumentBytes = 64 * 1024
 const decodeTimeoutMs = 120_000
 
 /** Decodes small texts here and large ones in a worker thread that lives as long as it takes. */
-export function createDecodeSource(clock: Clock): DecodeSource {
-  return (bytes, options) =>
-    bytes.byteLength < largeDocumentBytes
-      ? decodeDocuments(bytes, options)
-      : decodeInWorker(clock, { bytes, options })
+export function createDecodeSource(clock: Clock, decode = decodeDocuments): DecodeSource {
+  return async (bytes, options) => {
+    try {
+      if (bytes.byteLength >= largeDocumentBytes) return await decodeInWorker(clock, { bytes, options })
+      return await decode(bytes, options)
+    } catch (error) {
+      return unreadable(options, `cannot be decoded: ${errorMessage(error)}`)
+    }
+  }
 }
 
 function decodeInWorker(clock: Clock, request: DecodeRequest): Promise<DecodeResult> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
-import { PoddError } from '../base/errors.ts'
+import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { FieldValidation } from '../pod/check-value.ts'
 import type { Problem, SourceDocument, SourceSnapshot } from '../pod/document.ts'
@@ -122,10 +122,13 @@ class HttpLoop {
         const answer = await this.#ask(signal)
         if (signal.aborted) break
         patience.cancel()
-        await this.#take(answer)
+        const isTaken = await this.#take(answer).catch((error: unknown) => {
+          this.#noteFailure(this.#problem(`the answer cannot be taken: ${errorMessage(error)}`))
+          return false
+        })
         this.publish()
-        const waitMs = answer.kind === 'failed' ? Math.min(retryMs, periodMs) : periodMs
-        retryMs = answer.kind === 'failed' ? retryMs * 2 : firstRetryMs
+        const waitMs = isTaken ? periodMs : Math.min(retryMs, periodMs)
+        retryMs = isTaken ? firstRetryMs : retryMs * 2
         await clock.sleep(waitMs, signal).catch(() => undefined)
       }
     } finally {
@@ -164,20 +167,22 @@ class HttpLoop {
     }
   }
 
-  async #take(answer: HttpAnswer): Promise<void> {
+  /** Gives whether the server answered. */
+  async #take(answer: HttpAnswer): Promise<boolean> {
     if (answer.kind === 'failed') this.#noteFailure(this.#problem(answer.message, answer.hint))
     else if (answer.kind === 'unchanged') this.#noteFailure(undefined)
     else if (isBlank(answer.bytes)) this.#noteFailure(this.#problem('the answer is empty', emptyHint))
     else {
-      this.#noteFailure(undefined)
       await this.#takeContent(answer.bytes)
+      this.#noteFailure(undefined)
       this.#validators = answer.validators
       this.#isReady = true
       this.#saver.save(this.#documents)
-      return
+      return true
     }
     // A copy that could not be saved is due again, whatever the server has to say.
     if (this.#isReady && this.#saver.problem() !== undefined) this.#saver.save(this.#documents)
+    return answer.kind !== 'failed'
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {

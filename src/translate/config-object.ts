@@ -19,12 +19,12 @@ export function toConfigObject(
 ): ConfigObject {
   const show = options.values ? (text: string) => text : (_text: string, bytes: number) => `<${bytes} bytes>`
   const isText = (key: string): boolean => object.kind === 'ConfigMap' && Object.hasOwn(object.data, key)
-  const data: Record<string, string> = {}
-  const binaryData: Record<string, string> = {}
+  const data = new Map<string, string>()
+  const binaryData = new Map<string, string>()
   for (const [key, bytes] of objectData(object)) {
     const text = bytes.toString(isText(key) ? 'utf8' : 'base64')
     const target = object.kind === 'Secret' || isText(key) ? data : binaryData
-    target[key] = show(text, bytes.byteLength)
+    target.set(key, show(text, bytes.byteLength))
   }
   return {
     apiVersion: 'v1',
@@ -32,8 +32,8 @@ export function toConfigObject(
     metadata: toObjectMeta(object.metadata, origin, options),
     ...(object.kind === 'Secret' && { type: object.type }),
     ...(object.immutable && { immutable: true }),
-    data,
-    ...(Object.keys(binaryData).length > 0 && { binaryData }),
+    data: Object.fromEntries(data),
+    ...(binaryData.size > 0 && { binaryData: Object.fromEntries(binaryData) }),
   }
 }
 

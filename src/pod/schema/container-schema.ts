@@ -234,7 +234,10 @@ const containerFields = {
   terminationMessagePath: defaulted(string, '/dev/termination-log'),
   terminationMessagePolicy: defaulted(oneOf('File', 'FallbackToLogsOnError'), 'File'),
   /** Default depends on the image's tag; see ../default-pod.ts. */
-  imagePullPolicy: optional(oneOf('Always', 'Never', 'IfNotPresent')),
+  imagePullPolicy: optional(oneOf('Always', 'Never', 'IfNotPresent'), {
+    kind: 'supported',
+    note: 'an image with a digest is `IfNotPresent` where nothing is said, also as `name:latest@sha256:…`, which Kubernetes pulls `Always`: a digest never changes',
+  }),
   securityContext: optional(securityContextSchema),
   stdin: defaulted(bool, false),
   stdinOnce: defaulted(bool, false),

@@ -18,6 +18,7 @@ import { keyToPathSchema } from './container-schema.ts'
 
 const network = 'network volumes are not supported; mount it on the host and use a hostPath'
 const gone = 'removed from Kubernetes'
+const deprecated = 'deprecated in Kubernetes: mount it on the host and use a hostPath'
 const cloud = 'cloud disks need a control plane'
 
 const hostPathSchema = object('HostPathVolumeSource', {
@@ -136,7 +137,7 @@ export const volumeSchema = object('Volume', {
   fc: refused(any, network),
   azureFile: refused(any, network),
   gitRepo: refused(any, gone),
-  flexVolume: refused(any, gone),
+  flexVolume: refused(any, deprecated),
   flocker: refused(any, gone),
   quobyte: refused(any, gone),
   storageos: refused(any, gone),

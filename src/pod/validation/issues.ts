@@ -1,5 +1,6 @@
 import type { FieldPath, FieldProblem } from '../field-path.ts'
 import { conforms } from '../fill-defaults.ts'
+import { isWholeQuantity } from '../quantity.ts'
 import type { AnyType, Infer } from '../schema/types.ts'
 
 /** Collects what is wrong, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
@@ -38,6 +39,12 @@ export class Issues {
   /** What podd can't do although Kubernetes can. */
   refused(path: FieldPath, reason: string): void {
     this.#add(path, reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
+  }
+
+  /** As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36). */
+  wholeBytes(path: FieldPath, amount: string | undefined): void {
+    if (amount === undefined || isWholeQuantity(amount)) return
+    this.warn(path, `fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)
   }
 
   warn(path: FieldPath, message: string): void {

@@ -6,10 +6,13 @@ import { list } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
-import { configMapKey, dnsSubdomain, envVarName } from './name-rules.ts'
+import { configMapKey, dnsSubdomain, envVarName, qualifiedName } from './name-rules.ts'
 import { filePathInVolume } from './validate-volumes.ts'
 
-type FileKey = NonNullable<NonNullable<EnvVar['valueFrom']>['fileKeyRef']>
+type ValueFrom = NonNullable<EnvVar['valueFrom']>
+type FileKey = NonNullable<ValueFrom['fileKeyRef']>
+type FieldRef = NonNullable<ValueFrom['fieldRef']>
+type ResourceRef = Pick<NonNullable<ValueFrom['resourceFieldRef']>, 'resource' | 'divisor'>
 
 const longestFileKey = 128
 
@@ -17,6 +20,10 @@ const resourceFields = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => 
   `limits.${name}`,
   `requests.${name}`,
 ])
+const cpuDivisors = ['1m', '1']
+const byteDivisors = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map(
+  (suffix) => `1${suffix}`,
+)
 const podFields = ['metadata.name', 'metadata.namespace', 'metadata.uid']
 const envFields = [
   ...podFields,
@@ -72,10 +79,10 @@ function validateSource(
   issues: Issues,
 ): void {
   if (fieldRef !== undefined) {
-    validateFieldPath(fieldRef.fieldPath, envFields, [...path, 'fieldRef', 'fieldPath'], issues)
+    validateFieldRef(fieldRef, envFields, [...path, 'fieldRef'], issues)
   }
   if (resourceFieldRef !== undefined) {
-    validateResourceField(resourceFieldRef.resource, [...path, 'resourceFieldRef', 'resource'], issues)
+    validateResourceRef(resourceFieldRef, [...path, 'resourceFieldRef'], issues)
   }
   for (const [kind, ref] of Object.entries({ configMapKeyRef, secretKeyRef })) {
     if (ref === undefined) continue
@@ -107,27 +114,43 @@ function validateFileKey(
 }
 
 /** Fields of the pod that a file of a downward volume can show. */
-export function validateVolumeFieldPath(fieldPath: string, path: FieldPath, issues: Issues): void {
-  validateFieldPath(fieldPath, ['metadata.labels', 'metadata.annotations', ...podFields], path, issues)
+export function validateVolumeFieldRef(ref: FieldRef, path: FieldPath, issues: Issues): void {
+  validateFieldRef(ref, ['metadata.labels', 'metadata.annotations', ...podFields], path, issues)
 }
 
-function validateFieldPath(
-  fieldPath: string,
+/** Source: pkg/apis/core/validation (validateObjectFieldSelector), 1.36. */
+function validateFieldRef(
+  { apiVersion, fieldPath }: FieldRef,
   supported: readonly string[],
   path: FieldPath,
   issues: Issues,
 ): void {
-  if (fieldPath === '') issues.required(path)
-  else if (!supported.includes(fieldPath) && !/^metadata\.(?:labels|annotations)\['.+'\]$/.test(fieldPath)) {
-    issues.unsupported(path, fieldPath, supported)
-  }
+  if (!['', 'v1'].includes(apiVersion)) issues.unsupported([...path, 'apiVersion'], apiVersion, ['v1'])
+  const at = [...path, 'fieldPath']
+  const subscript = /^metadata\.(labels|annotations)\['(.*)'\]$/s.exec(fieldPath)
+  if (fieldPath === '') issues.required(at)
+  else if (subscript !== null) {
+    const [, map, key = ''] = subscript
+    issues.name(at, map === 'labels' ? key : key.toLowerCase(), qualifiedName)
+  } else if (!supported.includes(fieldPath)) issues.unsupported(at, fieldPath, supported)
 }
 
-export function validateResourceField(resource: string, path: FieldPath, issues: Issues): void {
-  if (resource === '') issues.required(path)
+/** Source: pkg/apis/core/validation (validateContainerResourceFieldSelector, validateContainerResourceDivisor), 1.36. */
+export function validateResourceRef(
+  { resource, divisor = '0' }: ResourceRef,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const at = [...path, 'resource']
+  if (resource === '') issues.required(at)
   else if (!resourceFields.includes(resource) && !/^(?:limits|requests)\.hugepages-/.test(resource)) {
-    issues.unsupported(path, resource, resourceFields)
+    issues.unsupported(at, resource, resourceFields)
   }
+  const known = resource.endsWith('.cpu') ? cpuDivisors : byteDivisors
+  if (divisor === '0' || known.includes(divisor)) return
+  const name = resource.replace(/^[a-z]+\./, '')
+  const detail = `only divisor's values ${known.join(', ')} are supported with the ${name} resource`
+  issues.invalid([...path, 'divisor'], divisor, detail)
 }
 
 /** The name of a ConfigMap, Secret or claim. */

@@ -1,10 +1,13 @@
+import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath, FieldProblem } from '../field-path.ts'
 import type { LocalObject } from '../local-object.ts'
 import { objectData } from '../object-data.ts'
+import { isPositive } from '../pod-resources.ts'
 import type { ConfigMap, PersistentVolumeClaim, Secret } from '../schema/object-schema.ts'
 import { Issues } from './issues.ts'
 import { configMapKey, dnsLabel } from './name-rules.ts'
 import { validateMetadata } from './validate-metadata.ts'
+import { validateOverhead } from './validate-resources.ts'
 
 /** What the keys and values of a ConfigMap or Secret may come to (MaxSecretSize). */
 const maxDataBytes = 1024 * 1024
@@ -15,13 +18,13 @@ const highestUserPriority = 1_000_000_000
 export const localStorageClass = 'podd-local'
 
 /** What each type of Secret has to hold; all or one of the keys. */
-const secretKeys: Readonly<Record<string, { readonly keys: readonly string[]; readonly any?: boolean }>> = {
-  'kubernetes.io/dockercfg': { keys: ['.dockercfg'] },
-  'kubernetes.io/dockerconfigjson': { keys: ['.dockerconfigjson'] },
-  'kubernetes.io/basic-auth': { keys: ['username', 'password'], any: true },
-  'kubernetes.io/ssh-auth': { keys: ['ssh-privatekey'] },
-  'kubernetes.io/tls': { keys: ['tls.crt', 'tls.key'] },
-}
+const secretKeys = new Map<string, { readonly keys: readonly string[]; readonly any?: boolean }>([
+  ['kubernetes.io/dockercfg', { keys: ['.dockercfg'] }],
+  ['kubernetes.io/dockerconfigjson', { keys: ['.dockerconfigjson'] }],
+  ['kubernetes.io/basic-auth', { keys: ['username', 'password'], any: true }],
+  ['kubernetes.io/ssh-auth', { keys: ['ssh-privatekey'] }],
+  ['kubernetes.io/tls', { keys: ['tls.crt', 'tls.key'] }],
+])
 
 /**
  * What Kubernetes' validation refuses in the objects that pods refer to. No complaint about a Secret says
@@ -42,7 +45,8 @@ export function validateObject(object: LocalObject): readonly FieldProblem[] {
       validateClaim(object, issues)
       break
     case 'RuntimeClass':
-      if (object.handler !== '') issues.name(['handler'], object.handler, dnsLabel)
+      issues.name(['handler'], object.handler, dnsLabel)
+      validateOverhead(object.overhead?.podFixed, ['overhead', 'podFixed'], issues)
       break
     case 'PriorityClass':
       validatePriority(object.metadata.name, object.value, issues)
@@ -69,7 +73,7 @@ function validateSecret(object: Secret, issues: Issues): void {
   if (object.type === 'kubernetes.io/service-account-token') {
     issues.refused(['type'], 'there is no API server to issue tokens')
   }
-  const needed = secretKeys[object.type]
+  const needed = secretKeys.get(object.type)
   if (needed === undefined) return
   const has = objectData(object)
   const missing = needed.keys.filter((key) => !has.has(key))
@@ -77,8 +81,8 @@ function validateSecret(object: Secret, issues: Issues): void {
   if (lacks) for (const key of missing) issues.required(['data', key])
   for (const key of ['.dockercfg', '.dockerconfigjson']) {
     const value = needed.keys.includes(key) ? has.get(key) : undefined
-    if (value !== undefined && !isJson(value)) {
-      issues.invalid(['data', key], '<secret contents redacted>', 'must be JSON')
+    if (value !== undefined && !isJsonMap(value)) {
+      issues.invalid(['data', key], '<secret contents redacted>', 'must be a JSON object')
     }
   }
 }
@@ -101,10 +105,9 @@ function limitSize(object: ConfigMap | Secret, path: FieldPath, issues: Issues):
   if (bytes > maxDataBytes) issues.tooLong(path, maxDataBytes)
 }
 
-function isJson(value: Buffer): boolean {
+function isJsonMap(value: Buffer): boolean {
   try {
-    JSON.parse(value.toString('utf8'))
-    return true
+    return isJsonObject(JSON.parse(value.toString('utf8')))
   } catch {
     return false
   }
@@ -120,9 +123,11 @@ function validateClaim({ spec }: PersistentVolumeClaim, issues: Issues): void {
       'may not use ReadWriteOncePod with other access modes on the same PersistentVolumeClaim',
     )
   }
-  if (spec.resources.requests['storage'] === undefined) {
-    issues.required(['spec', 'resources', 'requests', 'storage'])
-  }
+  const { storage } = spec.resources.requests
+  const at = ['spec', 'resources', 'requests', 'storage']
+  if (storage === undefined) issues.required(at)
+  else if (!isPositive(storage)) issues.invalid(at, storage, 'must be greater than zero')
+  issues.wholeBytes(at, storage)
   const { storageClassName = '' } = spec
   if (storageClassName !== '' && storageClassName !== localStorageClass) {
     issues.refused(

@@ -20,15 +20,11 @@ export function validateResources(
     ['limits', limits],
     ['requests', requests],
   ] as const) {
-    for (const [name, amount] of Object.entries(amounts)) {
-      // A request that was defaulted from its limit is complained of there.
-      if (list === 'requests' && limits[name] === amount) continue
-      const at = [...path, list, name]
-      validateResourceName(name, at, issues)
-      if (compareQuantities(amount, '0') < 0) {
-        issues.invalid(at, amount, 'must be greater than or equal to 0')
-      } else validatePages(name, amount, at, issues)
-    }
+    // A request that was defaulted from its limit is complained of there.
+    const own = Object.entries(amounts).filter(
+      ([name, amount]) => list !== 'requests' || limits[name] !== amount,
+    )
+    validateAmounts(Object.fromEntries(own), [...path, list], issues)
   }
   for (const [name, limit] of Object.entries(limits)) {
     const request = requests[name]
@@ -45,6 +41,22 @@ export function validateResources(
   const names = Object.keys({ ...limits, ...requests })
   if (names.some((name) => name.startsWith(hugePages)) && !supported.some((name) => names.includes(name))) {
     issues.forbidden(path, 'HugePages require cpu or memory')
+  }
+}
+
+/** What a RuntimeClass adds to its pods. Source: pkg/apis/core/validation (validateOverhead), 1.36. */
+export function validateOverhead(overhead: ResourceList | undefined, path: FieldPath, issues: Issues): void {
+  validateAmounts(overhead ?? {}, path, issues)
+}
+
+function validateAmounts(amounts: ResourceList, path: FieldPath, issues: Issues): void {
+  for (const [name, amount] of Object.entries(amounts)) {
+    const at = [...path, name]
+    validateResourceName(name, at, issues)
+    if (name === 'memory' || name === 'ephemeral-storage') issues.wholeBytes(at, amount)
+    if (compareQuantities(amount, '0') < 0) {
+      issues.invalid(at, amount, 'must be greater than or equal to 0')
+    } else validatePages(name, amount, at, issues)
   }
 }
 

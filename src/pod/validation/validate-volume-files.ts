@@ -12,7 +12,7 @@ import type { Infer } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { configMapKey } from './name-rules.ts'
-import { validateObjectName, validateResourceField, validateVolumeFieldPath } from './validate-env.ts'
+import { validateObjectName, validateResourceRef, validateVolumeFieldRef } from './validate-env.ts'
 import { filePathInVolume } from './validate-volumes.ts'
 
 type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
@@ -125,14 +125,14 @@ function validateDownwardFiles(
       )
     }
     if (fieldRef !== undefined) {
-      validateVolumeFieldPath(fieldRef.fieldPath, [...at, 'fieldRef', 'fieldPath'], issues)
+      validateVolumeFieldRef(fieldRef, [...at, 'fieldRef'], issues)
     } else if (resourceFieldRef === undefined) {
       issues.required(at, 'one of fieldRef and resourceFieldRef is required')
     } else {
       if (resourceFieldRef.containerName === undefined || resourceFieldRef.containerName === '') {
         issues.required([...at, 'resourceFieldRef', 'containerName'])
       }
-      validateResourceField(resourceFieldRef.resource, [...at, 'resourceFieldRef', 'resource'], issues)
+      validateResourceRef(resourceFieldRef, [...at, 'resourceFieldRef'], issues)
     }
   }
 }

@@ -49,6 +49,7 @@ function validateSource(
       issues.unsupported(at, emptyDir.medium, ['', 'Memory'])
     }
     const { sizeLimit } = emptyDir
+    issues.wholeBytes([...path, 'emptyDir', 'sizeLimit'], sizeLimit)
     if (sizeLimit !== undefined && compareQuantities(sizeLimit, '0') < 0) {
       const detail = 'SizeLimit field must be a valid resource quantity'
       issues.forbidden([...path, 'emptyDir', 'sizeLimit'], detail)

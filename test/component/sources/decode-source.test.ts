@@ -44,4 +44,14 @@ describe('createDecodeSource', () => {
       holdsAll: true,
     })
   })
+
+  it('makes a problem of what goes wrong in it', async () => {
+    const decode = createDecodeSource(systemClock, () => Promise.reject(new Error('a fault')))
+    expect(await decode(Buffer.from('a'), options)).toEqual({
+      documents: [],
+      problems: [{ severity: 'error', place: options, message: 'cannot be decoded: a fault' }],
+      heldObjects: [],
+      holdsAll: true,
+    })
+  })
 })

@@ -145,6 +145,22 @@ describe('a URL', () => {
     expect(run.last()?.problems).toEqual([])
   })
 
+  it('is asked again after a fault in taking its answer', async () => {
+    answer = text(podYaml('a'))
+    const decode = createDecodeSource(systemClock)
+    let faults = 0
+    const run = start(await serve(), {
+      clock: hastyClock,
+      decode: (bytes, options) => {
+        faults += 1
+        return faults <= 2 ? Promise.reject(new Error('a fault')) : decode(bytes, options)
+      },
+    })
+    await run.until(fails('the answer cannot be taken: a fault'))
+    await run.until(is('a=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
   it('is asked with the headers that were configured, and conditionally', async () => {
     answer = (request, response) => {
       if (request.headers['if-none-match'] === '"v1"') response.writeHead(304).end()

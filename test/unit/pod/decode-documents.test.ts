@@ -133,8 +133,10 @@ describe('YAML means what it means to Kubernetes', () => {
 
   it.each([
     ['env: [{name: A, value: 8080}]', 'the number 8080', '"8080"'],
-    ['env: [{name: A, value: yes}]', 'the boolean true', '"true"'],
-    ['args: [1]', 'the number 1', '"1"'],
+    ['env: [{name: A, value: yes}]', 'the boolean true', '"yes"'],
+    ['env: [{name: A, value: 1.20}]', 'the number 1.2', '"1.20"'],
+    ['env: [{name: A, value: 0123}]', 'the number 83', '"0123"'],
+    ['args: [1_000]', 'the number 1000', '"1_000"'],
   ])('%s is no string', async (line, what, quoted) => {
     const { problems } = await decode(container(line))
     expect(problems).toHaveLength(1)
@@ -223,9 +225,21 @@ describe('what is refused', () => {
       ],
     ],
     ['one key twice', container('image: x'), ['9:5: key "image" stands twice']],
-    ['an anchor that isn’t there', yaml('containers: *a'), ['6:15: alias *a has no anchor before it']],
-    ['an anchor inside itself', yaml('containers: &a [*a]'), ['6:19: alias *a refers to what it stands in']],
-    ['an unknown tag', yaml('containers: !foo []'), ['6:20: tag !foo is not supported']],
+    [
+      'an anchor that isn’t there',
+      yaml('containers: *a'),
+      ['6:15: an alias whose anchor does not stand before it; a value that begins with `*` needs quotes'],
+    ],
+    [
+      'an anchor inside itself',
+      yaml('containers: &a [*a]'),
+      ['6:19: an alias that refers to what it stands in'],
+    ],
+    [
+      'an unknown tag',
+      yaml('containers: !foo []'),
+      ['6:20: a value that begins with `!` needs quotes: podd knows no tags but those of YAML'],
+    ],
     ['a merge of no mapping', yaml('<<: 1'), ['6:3: << takes a mapping, or a list of mappings']],
     [
       'a port of an ephemeral container',
@@ -280,6 +294,24 @@ describe('what is refused', () => {
     })
   })
 
+  it.each([
+    ['List', 'a List inside another list is not taken (put its items into the outer one)'],
+    ['PodList', 'a PodList inside another list is not taken (put its items into the outer one)'],
+  ])('a %s in a List', async (kind, message) => {
+    const nested = `{"apiVersion":"v1","kind":"${kind}","items":[]}`
+    const { problems } = await decode(`{"apiVersion":"v1","kind":"List","items":[${nested}]}`)
+    expect(problems).toEqual([`1:62: items[0].kind: ${message}`])
+  })
+
+  it('a list of objects of one kind', async () => {
+    expect(await decode('apiVersion: v1\nkind: ConfigMapList\nitems: []\n')).toMatchObject({
+      problems: [
+        '2:1: kind: kind ConfigMapList is not supported (write a List, or each ConfigMap as a document of its own)',
+      ],
+      holdsAll: true,
+    })
+  })
+
   it.each<[string, string | Uint8Array, string]>([
     ['bytes that are no text', new Uint8Array([0x61, 0xff]), 'not a text in UTF-8'],
     ['a NUL', 'a: "\0"', 'not a text in UTF-8'],
@@ -304,6 +336,40 @@ describe('what is refused', () => {
     const { problems, holdsAll } = await decode(opening.repeat(50_000))
     expect(problems).toHaveLength(1)
     expect(holdsAll).toBe(true)
+  })
+})
+
+describe('what is no YAML', () => {
+  it.each([
+    ['!hunter2', 'a value that begins with `!` needs quotes'],
+    ['!!hunter2', 'a value that begins with `!` needs quotes'],
+    ['!<hunter2', 'a value that begins with `!` needs quotes'],
+    ['!a!hunter2 x', 'a value that begins with `!` needs quotes'],
+    ['*hunter2', 'a value that begins with `*` needs quotes'],
+    ['*hunter2 x', ''],
+    ['|hunter2', 'a value that begins with `|` or `>` needs quotes'],
+    ['>-hunter2', 'a value that begins with `|` or `>` needs quotes'],
+    ['@hunter2', 'a value that begins with `@`'],
+    ['%hunter2', 'a value that begins with `@`, `%`'],
+    ['`hunter2', 'a value that begins with `@`'],
+    ['"\\hunter2"', 'in double quotes a backslash begins an escape sequence'],
+    ['"hunter2', ''],
+    ['"a" hunter2', ''],
+    ['a: hunter2', ''],
+    ['[hunter2', ''],
+    ['a] hunter2: }', ''],
+    ['x\n  - hunter2: *', ''],
+    ['x\n%hunter2', ''],
+    ['x\n%hunter2\n---\n', ''],
+    ['x\n]hunter2', ''],
+    ['x\n  hunter2', ''],
+    ['&hunter2 *hunter2', ''],
+    ['!hunter2 !hunter2 x', ''],
+  ])('is told without a word of it: %j', async (value, message) => {
+    const text = `apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  password: ${value}\n`
+    const { problems } = await decode(text)
+    expect(problems.join('\n')).toContain(message)
+    expect(problems.join('\n')).not.toContain('hunter2')
   })
 })
 
@@ -408,6 +474,15 @@ describe('warnings', () => {
         'spec.volumes': [{ name: 'data', emptyDir: {} }],
       }),
     )
+  })
+
+  it('hide no field of objects’ own language', async () => {
+    const volume = '{"name":"kube-api-access-x","projected":{}}'
+    const container = '{"name":"a","image":"b","volumeMounts":[],"__proto__":{"tty":true}}'
+    const { problems } = await decode(
+      `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"volumes":[${volume}],"containers":[${container}]}}`,
+    )
+    expect(problems.join()).toContain('unknown field "__proto__" in spec.containers[0]')
   })
 
   it('keep their places although the token’s volume was taken out before them', async () => {

@@ -112,8 +112,34 @@ describe('objects that pods refer to', () => {
     [
       'a registry config that is no JSON',
       secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'hunter2' } }),
-      'must be JSON',
+      'must be a JSON object',
     ],
+    [
+      'a registry config that is a number',
+      secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': '5' } }),
+      'must be a JSON object',
+    ],
+    [
+      'no handler',
+      { ...runtimeClass, handler: '' },
+      'handler: Invalid value: "": a lowercase RFC 1123 label',
+    ],
+    [
+      'an overhead below zero',
+      { ...runtimeClass, overhead: { podFixed: { cpu: -1 } } },
+      'overhead.podFixed.cpu: Invalid value: "-1": must be greater than or equal to 0',
+    ],
+    [
+      'an overhead of nothing there is',
+      { ...runtimeClass, overhead: { podFixed: { memroy: 3 } } },
+      'overhead.podFixed.memroy: Invalid value: "memroy": must be a standard resource',
+    ],
+    [
+      'less than nothing',
+      claim({ resources: { requests: { storage: '-5Gi' } } }),
+      'must be greater than zero',
+    ],
+    ['nothing', claim({ resources: { requests: { storage: 0 } } }), 'must be greater than zero'],
     [
       'a token',
       secret({ type: 'kubernetes.io/service-account-token' }),
@@ -138,6 +164,36 @@ describe('objects that pods refer to', () => {
     expect(objects).toEqual([])
     expect(problems.join('\n')).toContain(message)
     expect(heldObjects).toHaveLength(1)
+  })
+
+  it.each([
+    ['ConfigMap', configMap({ metadata: { name: 'web', namespace: '' } })],
+    ['Secret', secret({ metadata: { name: 'web', namespace: '' } })],
+    ['PersistentVolumeClaim', { ...claim({}), metadata: { name: 'web', namespace: '' } }],
+  ])('a %s with an empty namespace is in the default one', async (kind, object) => {
+    const { keys, objects, problems } = await decode(object)
+    expect({ keys, problems }).toEqual({ keys: [`${kind}/default/web`], problems: [] })
+    expect(objects[0]?.metadata).toMatchObject({ namespace: 'default' })
+  })
+
+  it('take null for an empty string in their data and labels', async () => {
+    const { objects, problems } = await decode(
+      configMap({ data: { a: null }, metadata: { name: 'web', labels: { b: null } } }),
+    )
+    expect(problems).toEqual([])
+    expect(objects).toMatchObject([{ data: { a: '' }, metadata: { labels: { b: '' } } }])
+  })
+
+  it('warn of fractions of bytes', async () => {
+    const { keys, problems } = await decode(claim({ resources: { requests: { storage: '1500m' } } }), {
+      ...runtimeClass,
+      overhead: { podFixed: { memory: '1m' } },
+    })
+    expect(keys).toHaveLength(2)
+    expect(problems).toEqual([
+      expect.stringContaining('fractional byte value "1500m" is invalid, must be an integer'),
+      expect.stringContaining('fractional byte value "1m" is invalid, must be an integer'),
+    ])
   })
 
   it.each<[string, JsonObject]>([

@@ -98,6 +98,34 @@ describe('validatePod takes', () => {
     ],
     ['an ephemeral container', { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'main' }] }],
     ['grace 0', { 'spec.terminationGracePeriodSeconds': 0 }],
+    ['a very long grace', { 'spec.terminationGracePeriodSeconds': 9_007_199_254 }],
+    [
+      'the least and the largest divisor, and the one that is none',
+      {
+        [`${c0}.env`]: ['1m', '1', '0', '1000m'].map((divisor, index) => ({
+          name: `CPU${index}`,
+          valueFrom: { resourceFieldRef: { resource: 'limits.cpu', divisor } },
+        })),
+      },
+    ],
+    [
+      'divisors of bytes',
+      {
+        [`${c0}.env`]: ['1', '1k', '1Ki', '1E', '1Ei', '1024Ki'].map((divisor, index) => ({
+          name: `MEMORY${index}`,
+          valueFrom: { resourceFieldRef: { resource: 'requests.memory', divisor } },
+        })),
+      },
+    ],
+    [
+      'fields in an API version, said or not',
+      {
+        [`${c0}.env`]: ['', 'v1'].map((apiVersion, index) => ({
+          name: `NAME${index}`,
+          valueFrom: { fieldRef: { apiVersion, fieldPath: "metadata.annotations['Some.Org/Key']" } },
+        })),
+      },
+    ],
   ])('%s', (_what, fields) => {
     expect(problemsOf(fields)).toEqual([])
   })
@@ -522,6 +550,73 @@ describe('validatePod refuses', () => {
       /must specify restartPolicy when restart rules are used/,
     ],
     [
+      'a grace that ends after the last date',
+      { 'spec.terminationGracePeriodSeconds': 9_000_000_000_000 },
+      'spec.terminationGracePeriodSeconds: Invalid value: 9000000000000: must be no more than 9007199254 here, which is 285 years',
+    ],
+    [
+      'such a grace of a probe',
+      { [`${c0}.livenessProbe`]: { ...tcp, terminationGracePeriodSeconds: 9_007_199_255 } },
+      /livenessProbe.terminationGracePeriodSeconds: Invalid value: 9007199255: must be no more than/,
+    ],
+    [
+      'such a deadline',
+      { 'spec.activeDeadlineSeconds': 2 ** 31 },
+      /activeDeadlineSeconds: Invalid value: 2147483648: must be between 1 and 2147483647/,
+    ],
+    ['an overhead below zero', { 'spec.overhead': { cpu: -1 } }, /^spec.overhead.cpu: Invalid value: "-1"/],
+    [
+      'an overhead of nothing there is',
+      { 'spec.overhead': { memroy: 3 } },
+      'spec.overhead.memroy: Invalid value: "memroy": must be a standard resource for containers',
+    ],
+    ...[
+      ['limits.cpu', '3', '1m, 1 are supported with the cpu resource'],
+      ['limits.cpu', '-1', '1m, 1 are supported with the cpu resource'],
+      ['requests.memory', '1m', 'Pi, 1Ei are supported with the memory resource'],
+      ['limits.ephemeral-storage', '2k', 'Pi, 1Ei are supported with the ephemeral-storage resource'],
+      ['limits.hugepages-2Mi', '10', 'Pi, 1Ei are supported with the hugepages-2Mi resource'],
+    ].map(([resource = '', divisor = '', message = '']): [string, Record<string, Json>, RegExp] => [
+      `a divisor of ${divisor} for ${resource}`,
+      { [`${c0}.env`]: [{ name: 'A', valueFrom: { resourceFieldRef: { resource, divisor } } }] },
+      new RegExp(`env\\[0\\].valueFrom.resourceFieldRef.divisor: Invalid value: .*${message}$`),
+    ]),
+    [
+      'such a divisor in a volume',
+      {
+        'spec.volumes': [
+          {
+            name: 'v',
+            downwardAPI: {
+              items: [
+                {
+                  path: 'a',
+                  resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '3' },
+                },
+              ],
+            },
+          },
+        ],
+      },
+      /items\[0\].resourceFieldRef.divisor: Invalid value: "3"/,
+    ],
+    [
+      'a field of another API version',
+      {
+        [`${c0}.env`]: [
+          { name: 'A', valueFrom: { fieldRef: { apiVersion: 'v7', fieldPath: 'metadata.name' } } },
+        ],
+      },
+      /fieldRef.apiVersion: Unsupported value: "v7": supported values: "v1"$/,
+    ],
+    ...["labels['a b']", "labels['a'b']", "labels['']", "annotations['a/b/c']"].map(
+      (field): [string, Record<string, Json>, RegExp] => [
+        `the field ${field}`,
+        { [`${c0}.env`]: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: `metadata.${field}` } } }] },
+        /fieldRef.fieldPath: Invalid value: .*(?:name part must|a qualified name must)/,
+      ],
+    ),
+    [
       'restart rules without codes',
       {
         [`${c0}.restartPolicy`]: 'Never',
@@ -537,6 +632,28 @@ describe('validatePod refuses', () => {
 
   it('everything at once, not only the first', () => {
     expect(problemsOf({ 'metadata.name': 'A', [`${c0}.name`]: 'B', [`${c0}.image`]: '' })).toHaveLength(3)
+  })
+
+  it('only warns of fractions of bytes', () => {
+    const pod = podFromManifest(
+      withFields({
+        [`${c0}.resources`]: { limits: { memory: '100m' }, requests: { memory: '50m' } },
+        'spec.volumes': [{ name: 'dir', emptyDir: { sizeLimit: '1m' } }],
+        'spec.overhead': { memory: '1.5', cpu: '1m' },
+      }),
+    )
+    const warning = (path: string, amount: string): string =>
+      `warning ${path}: fractional byte value "${amount}" is invalid, must be an integer`
+    expect(
+      validatePod(pod).map(
+        ({ severity, path, message }) => `${severity} ${formatFieldPath(path)}: ${message}`,
+      ),
+    ).toEqual([
+      warning('spec.overhead.memory', '1500m'),
+      warning('spec.volumes[0].emptyDir.sizeLimit', '1m'),
+      warning('spec.containers[0].resources.limits.memory', '100m'),
+      warning('spec.containers[0].resources.requests.memory', '50m'),
+    ])
   })
 
   it('only warns of resources that aren’t metered', () => {

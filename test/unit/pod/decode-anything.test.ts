@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest'
+import type { Json, JsonObject } from '../../../src/base/json.ts'
+import { isJsonObject } from '../../../src/base/json.ts'
+import type { FieldValidation } from '../../../src/pod/check-value.ts'
+import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { decodeObject } from '../../../src/pod/decode-object.ts'
+import { decodePod } from '../../../src/pod/decode-pod.ts'
+import { isObjectKind } from '../../../src/pod/local-object.ts'
+import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
+import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
+import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
+
+/** A value with every field of the schema that podd takes. */
+function sampleOf(type: AnyType): Json {
+  switch (type.kind) {
+    case 'object': {
+      const fields: Fields = type.fields
+      const taken = Object.entries(fields).filter(([, { support }]) => support.kind === 'supported')
+      return Object.fromEntries(taken.map(([key, field]) => [key, sampleOf(field.type)]))
+    }
+    case 'list':
+      return [sampleOf(type.item)]
+    case 'map':
+      return { key: sampleOf(type.value) }
+    case 'bool':
+      return true
+    case 'string':
+      return type.values?.find((word) => word !== '') ?? 'a'
+    default:
+      return 1
+  }
+}
+
+/** Copies of a value, each with what stands in one place of it changed. */
+function* variantsOf(value: Json, change: (place: Json) => readonly Json[]): Generator<Json> {
+  yield* change(value)
+  if (Array.isArray(value)) for (const variant of variantsOf(value[0] ?? null, change)) yield [variant]
+  if (!isJsonObject(value)) return
+  for (const [key, item] of Object.entries(value)) {
+    // The other containers have the same fields.
+    if (key === 'initContainers') continue
+    for (const variant of variantsOf(item, change)) yield { ...value, [key]: variant }
+  }
+}
+
+const replaced = (): readonly Json[] => ['', null, [], {}, 'constructor', 0]
+
+const mistyped = (place: Json): readonly Json[] => {
+  if (!isJsonObject(place)) return []
+  const entries = Object.entries(place)
+  return entries.map(([key]) =>
+    Object.fromEntries(entries.map(([name, value]) => [name === key ? `${name}x` : name, value])),
+  )
+}
+
+const decodeAny = (kind: string, manifest: JsonObject, fieldValidation: FieldValidation) =>
+  isObjectKind(kind) ? decodeObject(kind, manifest, fieldValidation) : decodePod(manifest, fieldValidation)
+
+describe.each(Object.entries({ Pod: podSchema, ...objectSchemas }))('a %s', (kind, schema) => {
+  it.each([
+    ['anything for a field', replaced, 'Strict'],
+    ['a field that is not known', mistyped, 'Strict'],
+    ['a field that is not known', mistyped, 'Warn'],
+  ] as const)('with %s is taken or complained of', (_what, change, mode) => {
+    const variants = [...variantsOf(sampleOf(schema), change)].filter((variant) => isJsonObject(variant))
+    const wrong = variants.filter((manifest) => {
+      const { accepted, problems } = decodeAny(kind, manifest, mode)
+      return problems.some(({ severity }) => severity === 'error') !== (accepted === undefined)
+    })
+    expect(wrong).toEqual([])
+    expect(variants.length).toBeGreaterThan(5)
+  })
+})
+
+/** Documents before and behind the bad one. */
+const good = [
+  'apiVersion: v1\nkind: Pod\nmetadata: {name: first}\nspec: {containers: [{name: a, image: b}]}\n',
+  'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: last}\n',
+] as const
+
+describe('an empty word, or a typo that only warns', () => {
+  it.each([
+    [
+      'apiVersion: ""\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, image: b}]}\n',
+      'apiVersion',
+    ],
+    ['apiVersion: ""\nkind: ConfigMap\nmetadata: {name: x}\n', 'apiVersion'],
+    ['apiVersion: ""\nkind: List\nitems: []\n', 'apiVersion'],
+    [
+      'apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {os: {name: ""}, containers: [{name: a, image: b}]}\n',
+      'spec.os.name',
+    ],
+    [
+      'apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a, imgae: b}]}\n',
+      'spec.containers[0].image',
+    ],
+    [
+      'apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {container: [{name: a, image: b}]}\n',
+      'spec.containers',
+    ],
+    [
+      'apiVersion: v1\nkind: Pod\nmetadta: {name: x}\nspec: {containers: [{name: a, image: b}]}\n',
+      'metadata',
+    ],
+  ])('costs its document alone: %j', async (text, field) => {
+    const documents = [good[0], text, good[1]].join('---\n')
+    const result = await decodeDocuments(documents, { path: 'p.yaml', fieldValidation: 'Warn' })
+    expect(result.documents).toHaveLength(2)
+    expect(result.problems.filter(({ severity }) => severity === 'error')).toEqual([
+      expect.objectContaining({
+        field,
+        message: 'Required value',
+        place: expect.objectContaining({ line: expect.any(Number) }),
+      }),
+    ])
+  })
+})
