@@ -175,7 +175,7 @@ const sections: readonly {
       entry(
         'BAD_PROXY',
         'A proxy variable in podd’s environment names no proxy.',
-        'Write it as `http://HOST:PORT` in `/etc/default/podd`, and restart podd.',
+        'Write it as `http://HOST:PORT` where podd gets its environment from (`/etc/default/podd` where systemd starts it), and restart podd.',
       ),
       entry(
         'MANIFEST_UNREADABLE',

@@ -57,7 +57,7 @@ function optionRow(option: Option<unknown>): string {
 
 /** One line for each reason, with the fields that share it. */
 function ignoredLists(): readonly string[] {
-  const byReason = Map.groupBy(Object.entries(ignoredKubeletFields), ([, reason]) => reason)
+  const byReason = Map.groupBy([...ignoredKubeletFields], ([, reason]) => reason)
   return [...byReason].map(([reason, fields]) => {
     const names = fields.map(([name]) => `\`${name}\``).join(', ')
     return `- ${reason}: ${names}`

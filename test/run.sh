@@ -12,6 +12,17 @@
 #   PODD_TEST_CACHE=DIR    where other versions of containerd are kept (/var/cache/podd-test)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
+case ${1-} in
+  '') ;;
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' test/run.sh
+    exit
+    ;;
+  *)
+    echo "test/run.sh: takes no argument $1; it runs every test. --help tells more." >&2
+    exit 2
+    ;;
+esac
 export DEBIAN_FRONTEND=noninteractive
 
 results=$(mktemp -d)

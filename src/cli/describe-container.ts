@@ -55,6 +55,8 @@ export function describeContainer(text: Description, { spec, status, probes }: D
       probes.find((report) => report.probe === kind),
     )
   }
+  const sources = objectsAt(spec, 'envFrom').map((source) => formatSource(source))
+  if (sources.length > 0) text.addBlock(2, 'Environment Variables from', sources)
   text.addBlock(
     2,
     'Environment',
@@ -130,18 +132,37 @@ function formatHandler(probe: JsonObject): string {
   return 'unknown'
 }
 
+/** `settings  ConfigMap with prefix 'APP_'  Optional: false`. */
+function formatSource(source: JsonObject): string {
+  const configMap = objectAt(source, 'configMapRef')
+  const ref = configMap ?? objectAt(source, 'secretRef') ?? {}
+  const prefix = textAt(source, 'prefix') ?? ''
+  const kind = configMap === undefined ? 'Secret' : 'ConfigMap'
+  const what = prefix === '' ? kind : `${kind} with prefix '${prefix}'`
+  return `${textAt(ref, 'name') ?? ''}  ${what}  ${formatOptional(ref)}`
+}
+
+function formatOptional(ref: JsonObject): string {
+  return `Optional: ${textAt(ref, 'optional') ?? 'false'}`
+}
+
 /** Where a value comes from is told, never the value of a Secret. */
 function formatVariable(variable: JsonObject): string {
   const name = textAt(variable, 'name') ?? ''
   const source = objectAt(variable, 'valueFrom')
   if (source === undefined) return `${name}:  ${textAt(variable, 'value') ?? ''}`
-  for (const [key, kind] of [
-    ['configMapKeyRef', 'config map'],
-    ['secretKeyRef', 'secret'],
+  for (const [key, where] of [
+    ['configMapKeyRef', (ref: JsonObject) => `of config map '${textAt(ref, 'name') ?? ''}'`],
+    ['secretKeyRef', (ref: JsonObject) => `in secret '${textAt(ref, 'name') ?? ''}'`],
+    [
+      'fileKeyRef',
+      (ref: JsonObject) =>
+        `in file '${textAt(ref, 'path') ?? ''}' of volume '${textAt(ref, 'volumeName') ?? ''}'`,
+    ],
   ] as const) {
     const ref = objectAt(source, key)
-    if (ref !== undefined)
-      return `${name}:  <set to the key '${textAt(ref, 'key') ?? ''}' in ${kind} '${textAt(ref, 'name') ?? ''}'>`
+    if (ref === undefined) continue
+    return `${name}:  <set to the key '${textAt(ref, 'key') ?? ''}' ${where(ref)}>  ${formatOptional(ref)}`
   }
   const field = objectAt(source, 'fieldRef')
   if (field !== undefined) return `${name}:   (${textAt(field, 'fieldPath') ?? ''})`
@@ -151,7 +172,12 @@ function formatVariable(variable: JsonObject): string {
 
 function formatMount(mount: JsonObject): string {
   const flags = [textAt(mount, 'readOnly') === 'true' ? 'ro' : 'rw']
-  const subPath = textAt(mount, 'subPath')
-  if (subPath !== undefined) flags.push(`path="${subPath}"`)
+  for (const [label, key] of [
+    ['path', 'subPath'],
+    ['path expression', 'subPathExpr'],
+  ] as const) {
+    const path = textAt(mount, key) ?? ''
+    if (path !== '') flags.push(`${label}="${path}"`)
+  }
   return `${textAt(mount, 'mountPath') ?? ''} from ${textAt(mount, 'name') ?? ''} (${flags.join(',')})`
 }

@@ -37,9 +37,9 @@ export class Description {
   }
 }
 
-/** What has newlines in it must not look like other lines of the text. */
+/** The further lines of a value stand deeper, so that they don't look like values of their own. */
 function linesOf(values: readonly string[]): readonly string[] {
-  return values.flatMap((value) => value.split('\n'))
+  return values.flatMap((value) => value.trimEnd().replaceAll('\n', '\n  ').split('\n'))
 }
 
 /** As kubectl writes times: `Fri, 20 Nov 2026 11:08:02 +0000`. */

@@ -9,22 +9,22 @@ import type { Verb, VerbContext, VerbResult } from './verb.ts'
 
 type Getter = (context: VerbContext, names: readonly string[]) => Promise<VerbResult>
 
-const resources: Readonly<Record<string, Getter>> = {
-  pods: getPods,
-  pod: getPods,
-  po: getPods,
-  configmaps: getConfigMaps,
-  configmap: getConfigMaps,
-  cm: getConfigMaps,
-  secrets: getSecrets,
-  secret: getSecrets,
-  persistentvolumeclaims: getClaims,
-  persistentvolumeclaim: getClaims,
-  pvc: getClaims,
-  events: getEvents,
-  event: getEvents,
-  ev: getEvents,
-}
+const resources = new Map<string, Getter>([
+  ['pods', getPods],
+  ['pod', getPods],
+  ['po', getPods],
+  ['configmaps', getConfigMaps],
+  ['configmap', getConfigMaps],
+  ['cm', getConfigMaps],
+  ['secrets', getSecrets],
+  ['secret', getSecrets],
+  ['persistentvolumeclaims', getClaims],
+  ['persistentvolumeclaim', getClaims],
+  ['pvc', getClaims],
+  ['events', getEvents],
+  ['event', getEvents],
+  ['ev', getEvents],
+])
 
 export const getVerb: Verb = {
   usage: 'get pods|events|configmaps|secrets|pvc [NAME...] [-o wide|json|yaml|name] [-w] [-n NAMESPACE | -A]',
@@ -51,9 +51,9 @@ shown. Manifests that podd could not take, and what is wrong with its runtime, f
     if (first === undefined) throw new UsageError('get what?', 'Try `podd get pods` or `podd get events`.')
     const slash = first.indexOf('/')
     const resource = slash === -1 ? first : first.slice(0, slash)
-    const getter = resources[resource.toLowerCase()]
+    const getter = resources.get(resource.toLowerCase())
     if (getter === undefined) {
-      const near = nearestName(resource, Object.keys(resources))
+      const near = nearestName(resource, [...resources.keys()])
       throw new UsageError(
         `podd knows no resource ${JSON.stringify(resource)}`,
         near === undefined

@@ -6,6 +6,7 @@ import { readConfigFile } from '../config/read-config-file.ts'
 import type { Option } from '../config/option.ts'
 import { listOptions } from '../config/options.ts'
 import { defaultConfigPath } from '../config/places.ts'
+import type { Problem } from '../pod/document.ts'
 import { formatProblem } from '../pod/format-problem.ts'
 import type { RunRequest } from './deps.ts'
 import type { HelpSection } from './verb.ts'
@@ -47,7 +48,11 @@ function shownDefault({ defaultText, type, default: value }: Option<unknown>): s
  */
 export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
   const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
-  const flags = readFlags(args.flags.filter(({ flag }) => optionFlags.has(flag)))
+  const warnings: Problem[] = []
+  const flags = readFlags(
+    args.flags.filter(({ flag }) => optionFlags.has(flag)),
+    (message) => warnings.push({ severity: 'warning', place: { path: 'the command line' }, message }),
+  )
   const named = args.value('config')
   const file = await readFileOf(named ?? defaultConfigPath, named !== undefined)
   const errors = (file?.problems ?? []).filter((problem) => problem.severity === 'error')
@@ -59,13 +64,13 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
   return {
     config: mergeConfig(file?.values ?? {}, flags),
     configPath: file === undefined ? undefined : (named ?? defaultConfigPath),
-    warnings: file?.problems ?? [],
+    warnings: [...(file?.problems ?? []), ...warnings],
   }
 }
 
-function readFlags(flags: ParsedArguments['flags']): ConfigFile['values'] {
+function readFlags(flags: ParsedArguments['flags'], warn: (message: string) => void): ConfigFile['values'] {
   try {
-    return readConfigFlags(flags)
+    return readConfigFlags(flags, warn)
   } catch (error) {
     throw new UsageError(errorMessage(error))
   }

@@ -1,3 +1,4 @@
+import { dnsLabel } from '../pod/validation/name-rules.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -14,8 +15,12 @@ export const allNamespacesFlag: FlagSpec = {
   doc: 'Of all namespaces.',
 }
 
+/** Throws UsageError for what can be no namespace's name. */
 export function readNamespace(args: ParsedArguments): string {
-  return args.value('namespace') ?? 'default'
+  const namespace = args.value('namespace') || 'default'
+  const [wrong] = dnsLabel(namespace)
+  if (wrong !== undefined) throw new UsageError(`no namespace is called ${JSON.stringify(namespace)}`, wrong)
+  return namespace
 }
 
 /** One name may stand in several namespaces. */

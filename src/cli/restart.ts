@@ -27,13 +27,20 @@ asked; but a pod that has finished stays so. Init containers that are through do
     const query = new URLSearchParams()
     for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
     const namespace = encodeURIComponent(readNamespace(args))
-    const lines: string[] = []
-    for (const word of args.positionals) {
-      const name = word.replace(/^pods?\//u, '')
+    const restart = async (name: string): Promise<Uint8Array> => {
       const path = `/podd/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`
       const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
-      lines.push(`pod/${name}: restarting ${containers.join(', ')}\n`)
+      return Buffer.from(`pod/${name}: restarting ${containers.join(', ')}\n`)
     }
-    return { kind: 'text', text: lines.join('') }
+    const names = args.positionals.map((word) => word.replace(/^pods?\//u, ''))
+    return { kind: 'chunks', chunks: oneByOne(names, restart) }
   },
+}
+
+/** Each is told of as it is done: a later one may fail. */
+async function* oneByOne(
+  names: readonly string[],
+  restart: (name: string) => Promise<Uint8Array>,
+): AsyncGenerator<Uint8Array, void> {
+  for (const name of names) yield await restart(name)
 }

@@ -132,21 +132,21 @@ function takesNextWord(word: string | undefined): boolean {
 const byManifest = 'Pods come from manifests: put one into the manifest directory, or change it there.'
 
 /** What does here what kubectl's other verbs do. */
-const otherVerbs: Readonly<Record<string, string>> = {
-  apply: byManifest,
-  create: byManifest,
-  edit: byManifest,
-  patch: byManifest,
-  replace: byManifest,
-  scale: byManifest,
-  rollout: '`podd restart POD` restarts a pod.',
-  cp: '`podd exec POD -- cat FILE` shows a file; `podd exec -i POD -- sh` takes one in.',
-}
+const otherVerbs = new Map([
+  ['apply', byManifest],
+  ['create', byManifest],
+  ['edit', byManifest],
+  ['patch', byManifest],
+  ['replace', byManifest],
+  ['scale', byManifest],
+  ['rollout', '`podd restart POD` restarts a pod.'],
+  ['cp', '`podd exec POD -- cat FILE` shows a file; `podd exec -i POD -- sh` takes one in.'],
+])
 
 function findVerb(name: string): VerbEntry {
   const found = verbs.find((verb) => verb.name === name || verb.aliases?.includes(name) === true)
   if (found !== undefined) return found
-  const elsewhere = otherVerbs[name]
+  const elsewhere = otherVerbs.get(name)
   if (elsewhere !== undefined) throw new UsageError(`podd has no verb ${JSON.stringify(name)}`, elsewhere)
   const near = nearestName(
     name,

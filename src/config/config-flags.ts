@@ -11,8 +11,11 @@ export interface FlagValue {
   readonly text: string
 }
 
-/** The values that flags give. Throws PoddError BAD_FLAG for the first one that is wrong. */
-export function readConfigFlags(flags: readonly FlagValue[]): ConfigFile['values'] {
+/** The values that flags give. Throws PoddError BAD_FLAG for the first one that is wrong; `warn` is told what has no effect. */
+export function readConfigFlags(
+  flags: readonly FlagValue[],
+  warn: (message: string) => void = () => undefined,
+): ConfigFile['values'] {
   const values: Partial<Record<OptionKey, unknown>> = {}
   for (const { flag, text } of flags) {
     const found = listOptions().find(([, option]) => option.flag === flag)
@@ -20,6 +23,7 @@ export function readConfigFlags(flags: readonly FlagValue[]): ConfigFile['values
     const [key, option] = found
     const decoded = option.type.fromText(text)
     if (decoded.kind === 'bad') throw new PoddError('BAD_FLAG', `--${flag} ${decoded.message}`)
+    for (const warning of decoded.warnings ?? []) warn(`--${flag}: ${warning}`)
     const merged = key in values ? option.type.merge?.(values[key], decoded.value) : undefined
     values[key] = merged ?? decoded.value
   }

@@ -36,36 +36,59 @@ function textsOf(json: Json): readonly string[] | undefined {
 
 export type Resources = Readonly<Record<string, string>>
 
-/** Quantities by resource: `cpu=200m,memory=500Mi` in a flag, a mapping in the file. */
-export const resources: OptionType<Resources> = {
-  label: 'RESOURCE=QUANTITY[,...]',
-  fromText(text) {
-    const pairs = text.split(',').filter((item) => item !== '')
-    return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))))
-  },
-  fromFile: (json) =>
-    isJsonObject(json) ? readResources(json) : { kind: 'bad', message: 'must be a mapping of quantities' },
-  format: (value) =>
-    Object.entries(value)
-      .map(([name, quantity]) => `${name}=${quantity}`)
-      .join(','),
+/** Quantities by resource: `cpu=200m,memory=500Mi` in a flag, a mapping in the file. `idle` are taken with no effect. */
+function resourceList(idle: ReadonlyMap<string, string>): OptionType<Resources> {
+  return {
+    label: 'RESOURCE=QUANTITY[,...]',
+    fromText(text) {
+      const pairs = text.split(',').filter((item) => item !== '')
+      return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))), idle)
+    },
+    fromFile: (json) =>
+      isJsonObject(json)
+        ? readResources(json, idle)
+        : { kind: 'bad', message: 'must be a mapping of quantities' },
+    format: (value) =>
+      Object.entries(value)
+        .map(([name, quantity]) => `${name}=${quantity}`)
+        .join(','),
+  }
 }
+
+const idleDisk = ['ephemeral-storage', 'the disk space of pods is not metered'] as const
+
+/** What the kubelet can reserve (`cmd/kubelet/app/server.go`, parseResourceList, 1.36). */
+export const reservedResources = resourceList(
+  new Map([idleDisk, ['pid', 'podd does not count the processes of the host']]),
+)
+const overheadResources = resourceList(new Map([idleDisk]))
 
 function splitPair(pair: string): readonly [string, string] {
   const equals = pair.indexOf('=')
   return equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)]
 }
 
-function readResources(mapping: Readonly<Record<string, Json>>): Decoded<Resources> {
+function readResources(
+  mapping: Readonly<Record<string, Json>>,
+  idle: ReadonlyMap<string, string>,
+): Decoded<Resources> {
   const result: Record<string, string> = {}
+  const warnings: string[] = []
   for (const [name, amount] of Object.entries(mapping)) {
     const quantity =
       typeof amount === 'string' || typeof amount === 'number' ? canonicalQuantity(String(amount)) : undefined
     if (quantity === undefined || quantity.startsWith('-'))
       return { kind: 'bad', message: `${name} must be a quantity such as 200m or 500Mi` }
-    result[name] = quantity
+    const reason = idle.get(name)
+    if (reason !== undefined) warnings.push(`${name} has no effect: ${reason}`)
+    else if (name === 'cpu' || name === 'memory') result[name] = quantity
+    else return { kind: 'bad', message: `must not name ${JSON.stringify(name)}: there are cpu and memory` }
   }
-  return { kind: 'ok', value: result }
+  return okWith(result, warnings)
+}
+
+function okWith<T>(value: T, warnings: readonly string[]): Decoded<T> {
+  return { kind: 'ok', value, ...(warnings.length > 0 && { warnings }) }
 }
 
 /** A RuntimeClass in the config. */
@@ -82,13 +105,15 @@ export const runtimeClasses: OptionType<RuntimeClassSettings> = {
   fromText: () => ({ kind: 'bad', message: 'has to stand in the config file' }),
   fromFile(json) {
     if (!isJsonObject(json)) return { kind: 'bad', message: 'must be a mapping of names' }
-    const result: Record<string, RuntimeClassSetting> = {}
+    const result = new Map<string, RuntimeClassSetting>()
+    const warnings: string[] = []
     for (const [name, entry] of Object.entries(json)) {
       const read = readRuntimeClass(entry)
       if (read.kind === 'bad') return { kind: 'bad', message: `${name} ${read.message}` }
-      result[name] = read.value
+      result.set(name, read.value)
+      warnings.push(...(read.warnings ?? []).map((warning) => `in the overhead of ${name}, ${warning}`))
     }
-    return { kind: 'ok', value: result }
+    return okWith(Object.fromEntries(result), warnings)
   },
   format: (value) => Object.keys(value).join(', '),
 }
@@ -98,8 +123,8 @@ function readRuntimeClass(entry: Json): Decoded<RuntimeClassSetting> {
   if (typeof handler !== 'string' || handler === '') return { kind: 'bad', message: 'must have a handler' }
   const [stranger] = Object.keys(unknown)
   if (stranger !== undefined) return { kind: 'bad', message: `has the unknown field ${stranger}` }
-  const amounts = resources.fromFile(overhead)
+  const amounts = overheadResources.fromFile(overhead)
   if (amounts.kind === 'bad') return { kind: 'bad', message: `has an overhead that ${amounts.message}` }
   const isNone = Object.keys(amounts.value).length === 0
-  return { kind: 'ok', value: isNone ? { handler } : { handler, overhead: amounts.value } }
+  return okWith(isNone ? { handler } : { handler, overhead: amounts.value }, amounts.warnings ?? [])
 }

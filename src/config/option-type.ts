@@ -5,7 +5,12 @@ import { formatDuration, parseDuration } from './duration.ts'
 
 /** What a value turned out to be, or what is wrong with it (a clause: `must be …`). */
 export type Decoded<T> =
-  | { readonly kind: 'ok'; readonly value: T }
+  | {
+      readonly kind: 'ok'
+      readonly value: T
+      /** What is said and has no effect, each a clause: `pid has no effect: …`. */
+      readonly warnings?: readonly string[]
+    }
   | { readonly kind: 'bad'; readonly message: string }
 
 /** How values of an option are written, in a flag and in the file. */
@@ -126,7 +131,8 @@ export const networks: OptionType<readonly string[]> = textual(
   'CIDR[,CIDR]',
   (value) => {
     const list = value.split(',').filter((item) => item !== '')
-    if (list.length > 2 || !list.every((item) => isNetwork(item)))
+    const families = new Set(list.map((item) => isIP(item.split('/')[0] ?? '')))
+    if (families.size < list.length || !list.every((item) => isNetwork(item)))
       return bad('must be a network such as 10.88.0.0/16, or two of different families')
     return ok(list)
   },
@@ -205,31 +211,30 @@ export type Headers = Readonly<Record<string, readonly string[]>>
 export const headers: OptionType<Headers> = {
   label: 'NAME:VALUE[,...]',
   fromText(value) {
-    const result: Record<string, string[]> = {}
+    const result = new Map<string, readonly string[]>()
     for (const pair of value.split(',')) {
       const colon = pair.indexOf(':')
       if (colon < 1) return bad('must be NAME:VALUE pairs separated by commas')
       const name = pair.slice(0, colon).trim()
-      const list = (result[name] ??= [])
-      list.push(pair.slice(colon + 1).trim())
+      result.set(name, [...(result.get(name) ?? []), pair.slice(colon + 1).trim()])
     }
-    return checkHeaders(result)
+    return checkHeaders(Object.fromEntries(result))
   },
   fromFile(json) {
     if (!isJsonObject(json)) return bad(`must be a mapping of lists, not ${describe(json)}`)
-    const result: Record<string, readonly string[]> = {}
+    const result = new Map<string, readonly string[]>()
     for (const [name, list] of Object.entries(json)) {
       if (!isTextList(list)) return bad(`${name} must be a list of texts`)
-      result[name] = list
+      result.set(name, list)
     }
-    return checkHeaders(result)
+    return checkHeaders(Object.fromEntries(result))
   },
   /** Values may be credentials: they are never shown. */
   format: (value) => Object.keys(value).join(', '),
   merge(earlier, later) {
-    const result: Record<string, readonly string[]> = { ...earlier }
-    for (const [name, list] of Object.entries(later)) result[name] = [...(result[name] ?? []), ...list]
-    return result
+    const result = new Map(Object.entries(earlier))
+    for (const [name, list] of Object.entries(later)) result.set(name, [...(result.get(name) ?? []), ...list])
+    return Object.fromEntries(result)
   },
 }
 

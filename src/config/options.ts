@@ -1,5 +1,6 @@
 import { PoddError } from '../base/errors.ts'
 import type { OptionType } from './option-type.ts'
+import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
 import { podOptions } from './pod-options.ts'
@@ -106,7 +107,7 @@ export const options = {
     field: 'hostnameOverride',
     flag: 'hostname-override',
     type: optionalText('NAME', (value) =>
-      /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/u.test(value)
+      dnsSubdomain(value).length === 0
         ? undefined
         : 'must be a lowercase host name of letters, digits, dots and dashes',
     ),

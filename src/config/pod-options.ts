@@ -1,5 +1,5 @@
 import type { SecurityLevel } from '../pod/security-policy.ts'
-import { resources, runtimeClasses, textList } from './list-types.ts'
+import { reservedResources, runtimeClasses, textList } from './list-types.ts'
 import { duration, flag, integer, optionalPath, word } from './option-type.ts'
 import { option } from './option.ts'
 
@@ -16,8 +16,16 @@ const capabilities = textList('CAPABILITY', (item) =>
 )
 
 const ports = textList('PORT', (item) =>
-  /^(?:\*|\d{1,5}(?:-\d{1,5})?)$/u.test(item) ? undefined : 'must be a port or a range such as 8000-8099',
+  item === '*' || isPortRange(item) ? undefined : 'must be a port or a range such as 8000-8099',
 )
+
+function isPortRange(item: string): boolean {
+  const [first, last = first, ...rest] = item
+    .split('-')
+    .map((end) => (/^\d{1,5}$/u.test(end) ? Number(end) : 0))
+  if (first === undefined || last === undefined || rest.length > 0) return false
+  return first >= 1 && first <= last && last <= 65_535
+}
 
 const registries = textList('REGISTRY', (item) =>
   /^[^\s,]+$/u.test(item)
@@ -111,7 +119,6 @@ export const podOptions = {
     type: duration(1, 1000),
     default: 100,
     owner: 'kubelet',
-    zeroIsDefault: true,
     doc: 'The period over which CPU limits are enforced.',
   }),
   swapBehavior: option({
@@ -132,7 +139,7 @@ export const podOptions = {
   systemReserved: option({
     field: 'systemReserved',
     flag: 'system-reserved',
-    type: resources,
+    type: reservedResources,
     default: {},
     owner: 'kubelet',
     doc: 'CPU and memory that pods may not request, kept for the system.',
@@ -140,7 +147,7 @@ export const podOptions = {
   kubeReserved: option({
     field: 'kubeReserved',
     flag: 'kube-reserved',
-    type: resources,
+    type: reservedResources,
     default: {},
     owner: 'kubelet',
     doc: 'CPU and memory that pods may not request, kept for podd and the container runtime.',
@@ -151,8 +158,7 @@ export const podOptions = {
     type: optionalPath,
     default: '/etc/resolv.conf',
     owner: 'kubelet',
-    zeroIsDefault: true,
-    doc: "The resolver configuration that pods get, followed when it changes. Where it names only servers on the loopback, systemd-resolved's own servers stand in. An empty value in podd's config gives them none.",
+    doc: "The resolver configuration that pods get, followed when it changes. Where it names only servers on the loopback, systemd-resolved's own servers stand in. An empty value gives them none.",
   }),
   runtimeClasses: option({
     field: 'runtimeClasses',

@@ -15,12 +15,12 @@ export interface ConfigFile {
   readonly problems: readonly Problem[]
 }
 
-const kinds: Readonly<Record<string, string>> = {
-  PoddConfiguration: 'podd.dev/v1',
-  KubeletConfiguration: 'kubelet.config.k8s.io/v1beta1',
-}
+const kinds = new Map([
+  ['PoddConfiguration', 'podd.dev/v1'],
+  ['KubeletConfiguration', 'kubelet.config.k8s.io/v1beta1'],
+])
 
-const kindsHint = Object.entries(kinds)
+const kindsHint = [...kinds]
   .map(([kind, apiVersion]) => `apiVersion: ${apiVersion}, kind: ${kind}`)
   .join('; or ')
 
@@ -62,13 +62,14 @@ class ConfigReader {
     }
     const { apiVersion, kind, ...fields } = document.value
     const isKubelet = kind === 'KubeletConfiguration'
-    if (typeof kind !== 'string' || kinds[kind] === undefined) {
+    const wanted = typeof kind === 'string' ? kinds.get(kind) : undefined
+    if (typeof kind !== 'string' || wanted === undefined) {
       const what = kind === undefined ? 'Required value' : `unknown kind ${JSON.stringify(kind)}`
       this.#report('error', ['kind'], what, `Write ${kindsHint}.`)
       return
     }
-    if (apiVersion !== kinds[kind]) {
-      this.#report('error', ['apiVersion'], `must be ${kinds[kind]} for a ${kind}`)
+    if (apiVersion !== wanted) {
+      this.#report('error', ['apiVersion'], `must be ${wanted} for a ${kind}`)
       return
     }
     if (this.#seenKinds.has(kind)) this.#report('error', ['kind'], `there is another ${kind} in this file`)
@@ -81,7 +82,7 @@ class ConfigReader {
       const path = [...at, name]
       const field = path.join('.')
       const found = listOptions().find(([, option]) => option.field === field)
-      const ignored = at.length === 0 ? ignoredKubeletFields[name] : undefined
+      const ignored = at.length === 0 ? ignoredKubeletFields.get(name) : undefined
       // Kubernetes reads an explicit null as if the field weren't there.
       if (json === null && (found !== undefined || ignored !== undefined)) continue
       if (found !== undefined) this.#option(found, json, path, isKubelet)
@@ -112,7 +113,10 @@ class ConfigReader {
     const decoded = option.type.fromFile(json)
     if (decoded.kind === 'bad') this.#report('error', path, decoded.message)
     else if (key in this.values) this.#report('error', path, 'is set twice in this file')
-    else this.values[key] = decoded.value
+    else {
+      this.values[key] = decoded.value
+      for (const warning of decoded.warnings ?? []) this.#report('warning', path, warning)
+    }
   }
 
   #unknown(path: FieldPath): void {
@@ -137,7 +141,7 @@ class ConfigReader {
 }
 
 function knownFields(): readonly string[] {
-  return [...listOptions().map(([, option]) => option.field), ...Object.keys(ignoredKubeletFields)]
+  return [...listOptions().map(([, option]) => option.field), ...ignoredKubeletFields.keys()]
 }
 
 function isGoZero(json: Json): boolean {

@@ -278,6 +278,8 @@ describe('wrong usage', () => {
     ['gt pods', 'podd: unknown verb "gt"\nDid you mean get?'],
     ['frobnicate', 'podd: unknown verb "frobnicate"\n`podd --help` lists them.'],
     ['get', 'podd: get what?'],
+    ['constructor', 'podd: unknown verb "constructor"\n`podd --help` lists them.'],
+    ['get constructor', 'podd: podd knows no resource "constructor"\nThere are pods,'],
     ['get pds', 'podd: podd knows no resource "pds"\nDid you mean pod'],
     ['get pods --wacth', 'podd: unknown flag --wacth\nDid you mean --watch?'],
     ['get pods -o jsn', 'podd: unknown output format "jsn"\nDid you mean json?'],
@@ -564,6 +566,77 @@ describe('podd describe pod', () => {
         Normal   Started   60s   podd   Container started
       "
     `)
+  })
+})
+
+describe('podd describe pod, of a container,', () => {
+  it('tells where variables come from, what is in files, and what is mounted', async () => {
+    rig.pods.put(
+      podObject({
+        spec: {
+          containers: [
+            {
+              name: 'main',
+              image: 'busybox:1',
+              envFrom: [
+                { configMapRef: { name: 'settings', optional: true } },
+                { prefix: 'DB_', secretRef: { name: 'login' } },
+              ],
+              env: [
+                { name: 'A', value: 'one\nB:  two\n' },
+                { name: 'C', valueFrom: { configMapKeyRef: { name: 'settings', key: 'c' } } },
+                { name: 'D', valueFrom: { secretKeyRef: { name: 'login', key: 'd', optional: true } } },
+                { name: 'E', valueFrom: { fileKeyRef: { volumeName: 'made', path: 'env', key: 'e' } } },
+              ],
+              volumeMounts: [
+                { name: 'data', mountPath: '/a', subPath: 'part' },
+                { name: 'data', mountPath: '/b', subPathExpr: '$(NAME)/x' },
+              ],
+            },
+          ],
+        },
+      }),
+    )
+    const { stdout } = await podd('describe pod web')
+    expect(stdout).toContain(
+      `    Environment Variables from:
+      settings  ConfigMap  Optional: true
+      login  Secret with prefix 'DB_'  Optional: false
+    Environment:
+      A:  one
+        B:  two
+      C:  <set to the key 'c' of config map 'settings'>  Optional: false
+      D:  <set to the key 'd' in secret 'login'>  Optional: true
+      E:  <set to the key 'e' in file 'env' of volume 'made'>  Optional: false
+    Mounts:
+      /a from data (rw,path="part")
+      /b from data (rw,path expression="$(NAME)/x")
+`,
+    )
+  })
+})
+
+describe('podd restart', () => {
+  it('of two pods tells of the first although the second fails', async () => {
+    rig.pods.put(podObject())
+    rig.reach = { ...rig.reach, restart: () => ['main'] }
+    const { exitCode, stdout, stderr } = await podd('restart web gone')
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: 'pod/web: restarting main\n' })
+    expect(stderr).toContain('"gone" not found')
+  })
+})
+
+describe('a namespace', () => {
+  it('that is empty is the default one', async () => {
+    rig.pods.put(podObject())
+    const { stdout } = await callCli(['get', 'pods', '-n', '', '-o', 'name'], withSocket())
+    expect(stdout).toBe('pod/web\n')
+  })
+
+  it.each(['..', 'A', 'a/b', 'a.b'])('is not called %s', async (name) => {
+    const { exitCode, stderr } = await callCli(['get', 'pods', '-n', name], withSocket())
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain(`podd: no namespace is called "${name}"\na lowercase RFC 1123 label`)
   })
 })
 

@@ -30,7 +30,7 @@ describe('text from elsewhere', () => {
     text.add(0, 'Annotations', ['note: x\nStatus: Running\u001B[0m'])
     text.addBlock(0, 'Environment', ['A:  1\nB:  2'])
     expect(text.toString()).toBe(
-      'Annotations:      note: x\n                  Status: Running^[[0m\nEnvironment:\n  A:  1\n  B:  2\n',
+      'Annotations:      note: x\n                    Status: Running^[[0m\nEnvironment:\n  A:  1\n    B:  2\n',
     )
   })
 

@@ -39,6 +39,19 @@ describe('readConfigFlags', () => {
     ).toEqual({ staticPodUrlHeader: { a: ['1', '3:4'], b: ['2'] }, maxPods: 2 })
   })
 
+  it('takes headers that bear the names of objects’ own fields', () => {
+    const flags = read(['manifest-url-header', 'constructor:1'], ['manifest-url-header', 'constructor:2'])
+    expect(flags).toEqual({ staticPodUrlHeader: { constructor: ['1', '2'] } })
+  })
+
+  it('warns of what has no effect', () => {
+    const warnings: string[] = []
+    readConfigFlags([{ flag: 'system-reserved', text: 'pid=10' }], (message) => warnings.push(message))
+    expect(warnings).toEqual([
+      '--system-reserved: pid has no effect: podd does not count the processes of the host',
+    ])
+  })
+
   it.each([
     ['max-pods', 'x', '--max-pods must be a whole number'],
     ['run-dir', 'x', '--run-dir must be an absolute path'],
@@ -47,6 +60,16 @@ describe('readConfigFlags', () => {
       'hostname-override',
       'My Host',
       '--hostname-override must be a lowercase host name of letters, digits, dots and dashes',
+    ],
+    [
+      'hostname-override',
+      'a..b',
+      '--hostname-override must be a lowercase host name of letters, digits, dots and dashes',
+    ],
+    [
+      'pod-cidr',
+      '10.1.0.0/16,10.2.0.0/16',
+      '--pod-cidr must be a network such as 10.88.0.0/16, or two of different families',
     ],
     ['nope', 'x', 'unknown flag --nope'],
   ])('refuses --%s %s', (flag, text, message) => {

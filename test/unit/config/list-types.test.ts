@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resources, runtimeClasses, textList } from '../../../src/config/list-types.ts'
+import { reservedResources as resources, runtimeClasses, textList } from '../../../src/config/list-types.ts'
 import { readConfigFile } from '../../../src/config/read-config-file.ts'
 
 const words = textList('WORD', (item) => (/^[a-z]+$/u.test(item) ? undefined : 'must be lower case'))
@@ -29,6 +29,24 @@ describe('resources', () => {
     expect(resources.fromFile({ cpu: 1 })).toEqual({ kind: 'ok', value: { cpu: '1' } })
   })
 
+  it('that podd does not ration are left out, with a warning', () => {
+    expect(resources.fromText('cpu=1,ephemeral-storage=1Gi,pid=100')).toEqual({
+      kind: 'ok',
+      value: { cpu: '1' },
+      warnings: [
+        'ephemeral-storage has no effect: the disk space of pods is not metered',
+        'pid has no effect: podd does not count the processes of the host',
+      ],
+    })
+  })
+
+  it.each(['memroy', 'constructor', '__proto__', 'nvidia.com/gpu'])('do not bear the name %s', (name) => {
+    expect(resources.fromText(`${name}=1`)).toEqual({
+      kind: 'bad',
+      message: `must not name "${name}": there are cpu and memory`,
+    })
+  })
+
   it.each([['cpu'], ['cpu=-1'], ['memory=lots']])('refuse %j', (text) => {
     expect(resources.fromText(text)).toMatchObject({ kind: 'bad', message: /must be a quantity such as/u })
   })
@@ -54,9 +72,35 @@ describe('RuntimeClasses of the config', () => {
       { a: { handler: 'x', overhead: { cpu: 'x' } } },
       'a has an overhead that cpu must be a quantity such as 200m or 500Mi',
     ],
+    [
+      { a: { handler: 'x', overhead: { pid: 1 } } },
+      'a has an overhead that must not name "pid": there are cpu and memory',
+    ],
     [[], 'must be a mapping of names'],
   ])('%j are refused', (json, message) => {
     expect(runtimeClasses.fromFile(json)).toEqual({ kind: 'bad', message })
+  })
+})
+
+describe('a warning', () => {
+  const head = 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\n'
+
+  it.each([
+    [
+      'systemReserved: {pid: 1}',
+      'systemReserved',
+      'pid has no effect: podd does not count the processes of the host',
+    ],
+    [
+      'runtimeClasses: {a: {handler: x, overhead: {ephemeral-storage: 1Gi}}}',
+      'runtimeClasses',
+      'in the overhead of a, ephemeral-storage has no effect: the disk space of pods is not metered',
+    ],
+  ])('stands at its field: %s', async (line, field, message) => {
+    const { problems } = await readConfigFile(`${head}${line}`, 'c')
+    expect(problems).toEqual([
+      { severity: 'warning', field, message, place: { path: 'c', line: 3, column: 1 } },
+    ])
   })
 })
 
@@ -78,6 +122,10 @@ describe('a policy in the config file', () => {
     ['podSecurity: {url: {level: open}}', /must be one of privileged, baseline, restricted/u],
     ['podSecurity: {url: {allowedHostPaths: [srv]}}', /"srv" must be an absolute path/u],
     ['podSecurity: {url: {levle: baseline}}', /unknown field/u],
+    ['podSecurity: {url: {allowedHostPorts: [9000-80]}}', /"9000-80" must be a port or a range/u],
+    ['podSecurity: {url: {allowedHostPorts: [99999]}}', /"99999" must be a port or a range/u],
+    ['podSecurity: {url: {allowedHostPorts: [0]}}', /"0" must be a port or a range/u],
+    ['podSecurity: {url: {allowedHostPorts: [80-90-100]}}', /"80-90-100" must be a port or a range/u],
     ['allowedUnsafeSysctls: ["vm.*"]', /must be of a namespace that pods have/u],
   ])('%s is an error', async (line, message) => {
     const { problems } = await readConfigFile(`${head}${line}`, 'c')

@@ -60,6 +60,15 @@ resolvConf: null
     ])
   })
 
+  it('takes an empty resolvConf of a KubeletConfiguration for no DNS at all', async () => {
+    const { values, problems } = await readConfigFile(`${kubelet}resolvConf: ""\n`, 'c.yaml')
+    expect({ problems, has: 'resolvConf' in values, value: values.resolvConf }).toEqual({
+      problems: [],
+      has: true,
+      value: undefined,
+    })
+  })
+
   it('takes one of each in one file', async () => {
     const file = await readConfigFile(`${kubelet}maxPods: 5\n---\n${podd}runDir: /run/x\n`, 'c.yaml')
     expect(file).toEqual({ values: { maxPods: 5, runDir: '/run/x' }, problems: [] })
@@ -76,6 +85,9 @@ resolvConf: null
 
   it.each<[text: string, problem: string]>([
     [`${podd}syncFrequncy: 1m\n`, 'c.yaml:3:1: syncFrequncy: unknown field (Did you mean syncFrequency?)'],
+    [`${podd}constructor: 3\n`, 'c.yaml:3:1: constructor: unknown field'],
+    [`${podd}__proto__: 3\n`, 'c.yaml:3:1: __proto__: unknown field'],
+    [`${kubelet}cpuCFSQuotaPeriod: 0s\n`, 'c.yaml:3:1: cpuCFSQuotaPeriod: must be from 1ms to 1s'],
     [`${podd}zzz: 1\n`, 'c.yaml:3:1: zzz: unknown field'],
     [
       `${podd}crashLoopBackOff:\n  maxContainerRestart: 1s\n`,
@@ -129,6 +141,10 @@ resolvConf: null
       'c.yaml:1:1: apiVersion: must be podd.dev/v1 for a PoddConfiguration',
     ],
     [
+      'apiVersion: v1\nkind: constructor\n',
+      'c.yaml:2:1: kind: unknown kind "constructor" (Write apiVersion: podd.dev/v1, kind: PoddConfiguration; or apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration.)',
+    ],
+    [
       'apiVersion: v1\nkind: Pod\n',
       'c.yaml:2:1: kind: unknown kind "Pod" (Write apiVersion: podd.dev/v1, kind: PoddConfiguration; or apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration.)',
     ],
@@ -150,7 +166,7 @@ describe('the table of options', () => {
     const flags = listOptions().flatMap(([, option]) => option.flag ?? [])
     expect(new Set(fields).size).toBe(fields.length)
     expect(new Set(flags).size).toBe(flags.length)
-    expect(fields.filter((field) => field in ignoredKubeletFields)).toEqual([])
+    expect(fields.filter((field) => ignoredKubeletFields.has(field))).toEqual([])
   })
 
   it('has defaults that its own types accept', () => {
