@@ -26,6 +26,9 @@ export interface ContainerCommand extends ExecChoices {
 }
 
 const forceSignal = 9
+/** How often and how long a command is ended that a podd left in the middle of its start. */
+const endAgainMs = 500
+const endTries = 120
 
 /**
  * Runs commands in containers through containerd's own API. CRI's streaming would do on a runtime with WebSocket v5;
@@ -83,19 +86,51 @@ export class ContainerdExec {
     this.#closing.abort(new PoddError('EXEC_FAILED', 'podd is ending'))
   }
 
-  /** Ends what a podd left that ended without a word: nobody reads the output of those commands any more. */
+  /**
+   * Ends what a podd left that ended without a word: nobody reads the output of those commands any more. What can't be
+   * ended is left to the next podd. Never rejects.
+   */
   async sweep(): Promise<void> {
-    const { folder } = this.#options
-    for (const name of await readdir(folder).catch(() => [])) {
-      const target = targetOf(name)
-      if (target !== undefined) {
-        if (this.#own.has(target.execId)) continue
-        await this.#calls.kill(target, forceSignal).catch(() => {})
-        await this.#calls.wait(target).catch(() => {})
-        await this.#calls.remove(target).catch(() => {})
-      }
-      await rm(join(folder, name), { recursive: true, force: true })
+    const names = await readdir(this.#options.folder).catch(() => [])
+    await Promise.all(names.map((name) => this.#sweepFolder(name).catch(() => undefined)))
+  }
+
+  async #sweepFolder(name: string): Promise<void> {
+    const target = targetOf(name)
+    if (target !== undefined) {
+      if (this.#own.has(target.execId)) return
+      if (!(await this.#end(target))) return
     }
+    await rm(join(this.#options.folder, name), { recursive: true, force: true })
+  }
+
+  /**
+   * Whether nothing is left of the command. The calls of the podd that was killed may be under way still: a command that
+   * isn't there, or can't be killed as it doesn't run yet, may be there or run in a moment.
+   */
+  async #end(target: ExecTarget): Promise<boolean> {
+    const { clock } = this.#options
+    let absences = 0
+    let waiting: Promise<'ended' | 'absent' | 'failed'> | undefined
+    for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
+      await this.#calls.kill(target, forceSignal).catch(() => {})
+      waiting ??= this.#calls.wait(target).then(
+        () => 'ended',
+        (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'failed'),
+      )
+      const pause = clock.sleep(endAgainMs, this.#closing.signal).catch(() => undefined)
+      const outcome = await Promise.race([waiting, pause])
+      // It takes away, too, what was made and has not been started.
+      const isRemoved = await this.#calls.remove(target).then(
+        () => true,
+        () => false,
+      )
+      if (outcome === 'ended' || isRemoved) return true
+      if (outcome !== undefined) waiting = undefined
+      if (outcome === 'absent' && (absences += 1) > 1) return true
+      await pause
+    }
+    return false
   }
 }
 

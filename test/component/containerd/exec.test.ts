@@ -32,8 +32,19 @@ class FakeContainerd implements ExecChannel {
   failing: string | undefined
   readonly #over = Promise.withResolvers<void>()
 
+  /** Another podd's command can't be killed yet. */
+  isStarting = false
+  #left = false
+  #isOver = false
+
   end(): void {
+    this.#isOver = true
     this.#over.resolve()
+  }
+
+  /** A command of another podd runs, until it is killed. */
+  leaveCommand(): void {
+    this.#left = true
   }
 
   ready(): Promise<void> {
@@ -44,6 +55,11 @@ class FakeContainerd implements ExecChannel {
     const execId = 'execId' in request ? String(request.execId) : ''
     this.sent.push({ name: method.path, execId })
     if (method.path === this.failing) throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
+    if (this.isStarting && ['Kill', 'DeleteProcess'].includes(method.path))
+      throw new PoddError('EXEC_FAILED', 'it does not run yet')
+    if (method.path === 'Kill' && this.#left) this.end()
+    if (this.#left && method.path === 'DeleteProcess' && !this.#isOver)
+      throw new PoddError('EXEC_FAILED', 'it runs')
     if (method.path === 'Wait') await this.#over.promise
     return method.path === 'Get' ? { container: { spec: { value: spec } } } : { exitStatus: 0 }
   }
@@ -87,6 +103,45 @@ describe('ContainerdExec', () => {
     containerd.end()
     await running.removed
     expect(await isForgotten()).toBe(true)
+  })
+
+  it('ends a command that another podd left in the middle of its start, and nothing before', async () => {
+    const path = join(folder, 'c1.other')
+    await mkdir(path)
+    containerd.leaveCommand()
+    containerd.isStarting = true
+    const sweeping = exec.sweep()
+    while (containerd.sent.filter(({ name }) => name === 'Kill').length < 3) await nextTurn()
+    expect(existsSync(path)).toBe(true)
+    containerd.isStarting = false
+    await sweeping
+    expect(existsSync(path)).toBe(false)
+    expect(containerd.sent.filter(({ name }) => name === 'Wait')).toHaveLength(1)
+  })
+
+  it('leaves what can’t be ended to the next podd', async () => {
+    const path = join(folder, 'c1.other')
+    await mkdir(path)
+    containerd.leaveCommand()
+    containerd.isStarting = true
+    await exec.sweep()
+    expect(existsSync(path)).toBe(true)
+  })
+
+  it('looks twice for a command that is not there', async () => {
+    await mkdir(join(folder, 'c1.other'))
+    containerd.failing = 'DeleteProcess'
+    const gone = containerd.unary.bind(containerd)
+    containerd.unary = async (method, request) => {
+      if (method.path === 'Wait' || method.path === 'Kill') {
+        containerd.sent.push({ name: method.path, execId: 'other' })
+        throw new PoddError('RUNTIME_NOT_FOUND', 'gone')
+      }
+      return gone(method, request)
+    }
+    await exec.sweep()
+    expect(containerd.sent.filter(({ name }) => name === 'Kill')).toHaveLength(2)
+    expect(existsSync(join(folder, 'c1.other'))).toBe(false)
   })
 
   it('forgets a command that did not start', async () => {
