@@ -131,7 +131,7 @@ describePodd('the command line', { config }, (rig) => {
   it.concurrent('follows logs over a restart, and shows those of the previous instance', async () => {
     const podd = rig()
     const script =
-      'n=$(wc -l </shared/talk); say go; i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo "run $n line $i"; sleep 0.1; done; [ $n -ge 1 ] && stay; exit 1'
+      'n=$(wc -l </shared/talk); say go; i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo "run $n line $i"; sleep 0.1; done; [ $n -ge 1 ] && stay; until [ -e /shared/heard ]; do sleep 0.1; done; exit 1'
     podd.drop('talk', shellPod('talk', podd.shared, `touch /shared/talk; ${script}`))
     await podd.untilPod(
       'talk',
@@ -139,6 +139,8 @@ describePodd('the command line', { config }, (rig) => {
       ({ status }) => status.containerStatuses?.[0]?.containerID !== undefined,
     )
     const follow = podd.spawnCli('logs', '-f', 'talk')
+    await podd.until('the first run', () => follow.output().includes('run 0 line 5\n'))
+    writeFileSync(join(podd.shared, 'heard'), '')
     await podd.until('the second run', () => follow.output().includes('run 1 line 5\n'))
     follow.child.kill('SIGINT')
     const lines = follow.output().trim().split('\n')
