@@ -16,6 +16,7 @@ export async function createSandbox(ctx: PodContext, attempt: number): Promise<b
   if (!(await mountVolumes(ctx))) return false
   try {
     const config = await buildSandboxConfig(ctx, attempt)
+    await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
     const { podSandboxId } = await ctx.host.calls.runPodSandbox({
       config,
       runtimeHandler: ctx.runtimeHandler,

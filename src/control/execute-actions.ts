@@ -1,6 +1,7 @@
 import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { parseImageName } from '../pod/image-name.ts'
+import { selectVolumeImages } from '../pod/image-volumes.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
@@ -41,6 +42,11 @@ const executors: Executors = {
     return 'done'
   },
   'fetch-image': async (ctx, action) => {
+    for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, action.spec)) {
+      if ((await fetchImage(ctx, undefined, volumeImage)) === undefined) return 'done'
+      ctx.noteFresh(volumeImage.image)
+    }
+    // Last, for it tells that all is there.
     const image = await fetchImage(ctx, undefined, action.spec)
     if (image !== undefined) ctx.noteFresh(action.spec.image)
     return 'done'

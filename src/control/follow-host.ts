@@ -16,15 +16,25 @@ export interface HostFollowers {
  */
 export async function followHost(followers: HostFollowers, signal: AbortSignal): Promise<void> {
   const { host, workers } = followers
-  let addresses = host.hostIps()
+  let addresses = readAddresses(followers)
   await host.followResolver?.(() => {
     void refreshResolvers(followers)
     // A new lease brings a new resolver, mostly; and this is asked every minute.
-    const now = host.hostIps()
-    if (sameData(now, addresses)) return
+    const now = readAddresses(followers)
+    if (now === undefined || sameData(now, addresses)) return
     addresses = now
     for (const worker of workers.all()) worker.notice()
   }, signal)
+}
+
+/** Undefined where they can't be read: for want of files, say. */
+function readAddresses({ host, logger }: HostFollowers): readonly string[] | undefined {
+  try {
+    return host.hostIps()
+  } catch (error) {
+    logger.warn({ err: error }, "the host's addresses cannot be read")
+    return undefined
+  }
 }
 
 async function refreshResolvers({ host, workers, logger }: HostFollowers): Promise<void> {

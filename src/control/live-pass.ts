@@ -52,7 +52,7 @@ export class LivePass {
     if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
-    this.#state.blockedRestarts = plan.blockedRestarts ?? nothingBlocked
+    this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
     display.publish()
     if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
     this.#chargeRestarts(plan.actions)
@@ -101,6 +101,22 @@ export class LivePass {
       if (reason !== 'CrashLoopBackOff' || this.#state.waiting.get(container)?.reason === reason) continue
       const message = `Back-off restarting failed container ${container} in pod ${ref.name}_${ref.namespace}(${ref.uid})`
       this.#deps.events.record({ pod: ref, container, type: 'Warning', reason: 'BackOff', message })
+    }
+  }
+
+  #tellOfBlocked(blocked: ReadonlyMap<string, string>): void {
+    const before = this.#state.blockedRestarts
+    this.#state.blockedRestarts = blocked
+    for (const [container, missing] of blocked) {
+      if (before.get(container) === missing) continue
+      const message = `Error: ${missing}; the container runs on, and is made anew when that is there`
+      this.#deps.events.record({
+        pod: this.#state.ref,
+        container,
+        type: 'Warning',
+        reason: 'Failed',
+        message,
+      })
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import { Semaphore } from '../base/semaphore.ts'
 import type { ObjectReader } from '../pod/local-object.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../pod/schema/pod-schema.ts'
@@ -13,7 +14,7 @@ import type { FsGroup } from '../volumes/fs-group.ts'
 import { makeNestedMountPoint } from '../volumes/nested-mount-point.ts'
 import { prepareVolumes } from '../volumes/prepare-volumes.ts'
 import { readInside } from '../volumes/read-inside.ts'
-import { refreshResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
+import { refreshResolvConf, removeResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
 import { measureDiskUsage } from '../volumes/disk-usage.ts'
 import { listPodFolders, volumeFolder } from '../volumes/pod-folder.ts'
 import { bindSubPath } from '../volumes/sub-path.ts'
@@ -36,6 +37,7 @@ export function createPodVolumes(options: {
   readonly clock: Clock
 }): PodVolumes {
   const { rootDir, objects, capacity, hostName, clock } = options
+  const resolvConfTurn = new Semaphore(1)
   return {
     prepare: (uid, pod, warn) => {
       const { namespace } = pod.metadata
@@ -57,8 +59,9 @@ export function createPodVolumes(options: {
     makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
     writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
-    writeResolvConf: (uid, text) => writeResolvConf(rootDir, uid, text),
-    refreshResolvConf: (uid, text) => refreshResolvConf(rootDir, uid, text),
+    writeResolvConf: (uid, text) => resolvConfTurn.run(() => writeResolvConf(rootDir, uid, text)),
+    removeResolvConf: (uid) => resolvConfTurn.run(() => removeResolvConf(rootDir, uid)),
+    refreshResolvConf: (uid, text) => resolvConfTurn.run(() => refreshResolvConf(rootDir, uid, text)),
     makeTerminationLog: (uid, container, restartCount) =>
       prepareTerminationLog({ rootDir, uid, container, restartCount }),
     readTerminationLog: (uid, container, restartCount) =>

@@ -18,6 +18,12 @@ export interface SandboxInUse {
   readonly ips: readonly string[]
 }
 
+/** A hook that was begun. */
+export interface HookUnderWay {
+  /** Rejects where it could not be begun after all. */
+  readonly ended: Promise<void>
+}
+
 /** A pod in the hands of its executors, for the length of one pass. */
 export interface PodContext {
   readonly ref: PodRef
@@ -45,9 +51,9 @@ export interface PodContext {
   /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
   claimPreStop(id: ContainerId): Promise<boolean>
   /** It could not be begun after all. */
-  releasePreStop(id: ContainerId): void
-  /** PreStop hooks under way, by container: they outlive the pass that began them. Reject where they could not be begun. */
-  readonly preStops: Map<ContainerId, Promise<void>>
+  releasePreStop(id: ContainerId): Promise<void>
+  /** PreStop hooks under way, by container: they outlive the pass that began them. */
+  readonly preStops: Map<ContainerId, HookUnderWay>
   /** Aborted when podd lets go of the pod, or it is gone: ends hooks. */
   readonly lifeSignal: AbortSignal
   /** Has on record that this container, which is about to be stopped, is to have a successor whatever its policy says. */

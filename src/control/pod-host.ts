@@ -61,6 +61,8 @@ export interface PodVolumes {
   writeHostsFile(uid: PodUid, text: string): Promise<string>
   /** Writes the pod's resolv.conf and gives its path. */
   writeResolvConf(uid: PodUid, text: string): Promise<string>
+  /** Forgets it, for the containers of a new sandbox. */
+  removeResolvConf(uid: PodUid): Promise<void>
   /** Brings it up to date in place, where the pod has one. */
   refreshResolvConf(uid: PodUid, text: string): Promise<boolean>
   /** Makes the empty file that takes a container's termination message. */

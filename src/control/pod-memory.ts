@@ -115,9 +115,10 @@ export class PodMemory {
   }
 
   /** A hook that was claimed could not be begun. */
-  releasePreStop(id: ContainerId): void {
+  async releasePreStop(id: ContainerId): Promise<void> {
     const left = this.#record.preStopBegun?.filter((begun) => begun !== id)
     this.change({ preStopBegun: left })
+    await this.save('best-effort')
   }
 
   /**

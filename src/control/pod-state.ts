@@ -11,6 +11,7 @@ import { withClasses } from '../pod/pod-classes.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { HookUnderWay } from './pod-context.ts'
 import type { PodMemory } from './pod-memory.ts'
 
 /**
@@ -45,13 +46,13 @@ export class PodState {
   /** Containers whose postStart hook is under way. */
   readonly postStarts = new Set<ContainerId>()
   /** Hooks under way, by container. */
-  readonly preStops = new Map<ContainerId, Promise<void>>()
+  readonly preStops = new Map<ContainerId, HookUnderWay>()
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
   observed: ObservedPod
   waiting: ReadonlyMap<string, Waiting> = new Map()
-  /** By container: why one that runs can't be made anew for now. */
+  /** By container: what one that is to be made anew would lack. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
   resize: ResizeState | undefined
   resizeRefusal: ResizeRefusal | undefined

@@ -26,6 +26,7 @@ import type { PodMemoryDeps } from './pod-memory.ts'
 import { PodState } from './pod-state.ts'
 import type { NewWorker, PodStage } from './pod-state.ts'
 import { requestRestart } from './request-restart.ts'
+import { findMissingReference } from './resolve-pod.ts'
 import { readEndMessage } from './termination-message.ts'
 import { VolumeRefresh } from './volume-refresh.ts'
 
@@ -220,7 +221,9 @@ export class PodWorker {
 
   /** Makes containers anew: see requestRestart. Throws PoddError RESTART_REFUSED. */
   restart(wanted: readonly string[] | undefined): readonly string[] {
-    const names = requestRestart(this.#state, wanted)
+    const names = requestRestart(this.#state, wanted, (container) =>
+      findMissingReference(this.#deps.host, this.#state.classedPod, container),
+    )
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#loop.wake()
     return names

@@ -1,13 +1,19 @@
 import { PoddError } from '../base/errors.ts'
 import { selectRestarts } from '../decide/restart-request.ts'
+import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
 
 /**
  * Takes down that these containers are to be made anew (all but init containers that are through, where none is
  * named), at once and without charging their backoff, whatever the restart policy says of ended ones. Gives their
- * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run.
+ * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run, or a container that runs and would lack something
+ * if it was made now.
  */
-export function requestRestart(state: PodState, wanted: readonly string[] | undefined): readonly string[] {
+export function requestRestart(
+  state: PodState,
+  wanted: readonly string[] | undefined,
+  missingFor: (container: ContainerSpec) => string | undefined,
+): readonly string[] {
   const { memory, ref, holds } = state
   const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
   if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is ending`)
@@ -20,6 +26,13 @@ export function requestRestart(state: PodState, wanted: readonly string[] | unde
         ? `container ${choice.refused} of pod ${ref.name} is an init container, which runs once`
         : `container ${choice.refused} is not valid for pod ${ref.name}`,
     )
+  }
+  for (const spec of [...state.pod.spec.initContainers, ...state.pod.spec.containers]) {
+    const runs = state.observed.containers.some(
+      (container) => container.name === spec.name && container.state === 'running',
+    )
+    const missing = runs && choice.names.includes(spec.name) ? missingFor(spec) : undefined
+    if (missing !== undefined) throw refuse(`container ${spec.name} of pod ${ref.name} runs on: ${missing}`)
   }
   for (const container of choice.names) holds.delete(container)
   const restartRequested = [...new Set([...(memory.record.restartRequested ?? []), ...choice.ids])]

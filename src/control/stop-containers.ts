@@ -1,11 +1,12 @@
 import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
-import { computeTerminationWaves, minimumStopSeconds } from '../decide/termination-order.ts'
+import { computeTerminationWaves, stopTimeout } from '../decide/termination-order.ts'
 import type { ContainerId } from '../pod/ids.ts'
 import type { ObservedContainer } from '../pod/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../pod/schema/container-schema.ts'
 import { readContainerFacts } from '../translate/labels.ts'
-import type { PodContext } from './pod-context.ts'
+import { HookError } from './lifecycle-hooks.ts'
+import type { HookUnderWay, PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 
 interface StopRequest {
@@ -30,12 +31,12 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
   const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
   const { preStop, turn } = request
   if (preStop !== undefined && request.graceSeconds > 0) {
-    const hook = ctx.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
-    if (hook !== undefined) await waitInGrace(ctx, leftMs(), hook)
+    const begun = ctx.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
+    if (begun !== undefined) await waitInGrace(ctx, leftMs(), begun.ended)
   }
   // What keeps it from its turn fails the pass, and the next one stops it in its turn.
   if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
-  const timeout = Math.max(minimumStopSeconds, Math.ceil(leftMs() / 1000))
+  const timeout = stopTimeout(leftMs())
   await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
 }
 
@@ -65,14 +66,16 @@ async function beginPreStop(
   ctx: PodContext,
   request: StopRequest,
   handler: LifecycleHandler,
-): Promise<Promise<void> | undefined> {
+): Promise<HookUnderWay | undefined> {
   const { id } = request
   if (!(await ctx.claimPreStop(id))) return undefined
-  const hook = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))
+  const ended = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))
   // Who waits hears of it.
-  hook.catch(() => undefined)
-  ctx.preStops.set(id, hook)
-  return hook
+  ended.catch(() => undefined)
+  // Not the promise itself: whoever awaits this function would wait for the hook.
+  const begun = { ended }
+  ctx.preStops.set(id, begun)
+  return begun
 }
 
 /** Rejects where the runtime was not there to begin it: it is due still then. */
@@ -94,8 +97,8 @@ async function runPreStop(ctx: PodContext, request: StopRequest, handler: Lifecy
     })
   } catch (error) {
     if (ctx.lifeSignal.aborted) return
-    if (!isSent) {
-      ctx.releasePreStop(request.id)
+    if (!isSent && !(error instanceof HookError)) {
+      await ctx.releasePreStop(request.id)
       throw error
     }
     ctx.logger.warn(

@@ -8,6 +8,8 @@ import type { PodWorker } from './pod-worker.ts'
 const periodMs = 10_000
 /** Large volumes are measured less often: measuring takes a twentieth of the time at most. */
 const restFactor = 20
+/** And of all pods together a fifth. */
+const roundRestFactor = 4
 
 export interface VolumeLimitsDeps {
   readonly workers: () => Iterable<PodWorker>
@@ -24,9 +26,11 @@ export interface VolumeLimitsDeps {
 export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
   const { clock } = deps
   let restUntilMs = new Map<PodUid, number>()
+  let pauseMs = periodMs
   while (!signal.aborted) {
-    await clock.sleep(periodMs, signal).catch(() => {})
+    await clock.sleep(pauseMs, signal).catch(() => {})
     const next = new Map<PodUid, number>()
+    let measuredMs = 0
     for (const worker of deps.workers()) {
       if (signal.aborted) return
       const { name: pod, uid } = worker.ref
@@ -42,9 +46,12 @@ export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSig
         deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
       }
       const nowMs = clock.monotonicMs()
+      measuredMs += nowMs - startMs
       next.set(uid, nowMs + (nowMs - startMs) * restFactor)
     }
     restUntilMs = next
+    // However many they are.
+    pauseMs = Math.max(periodMs, measuredMs * roundRestFactor)
   }
 }
 

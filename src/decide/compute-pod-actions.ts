@@ -250,9 +250,10 @@ class Plan {
   prepareReplacement(spec: ContainerSpec): string | undefined {
     const missing = this.#facts.missingFor(spec)
     const hold = holdOn(this.#facts, spec.name)
-    const blocked = missing ?? hold?.waiting.message
-    if (blocked !== undefined) this.#blockedRestarts.set(spec.name, blocked)
-    if (missing !== undefined) return missing
+    if (missing !== undefined) {
+      this.#blockedRestarts.set(spec.name, missing)
+      return missing
+    }
     if (hold !== undefined) {
       this.wakeAt(hold.untilMs)
       return hold.waiting.message

@@ -48,7 +48,7 @@ export interface PodPlan {
   readonly wakeAtMs: number | undefined
   /** By container name: what it waits for. */
   readonly waiting: ReadonlyMap<string, Waiting>
-  /** By container name: what keeps one that runs from being made anew, so that it runs on. */
+  /** By container name: what one that is to be made anew would lack, so that it runs on. */
   readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
   /** Set where all containers are restarted: those from before, to be recorded before anything is done. */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined

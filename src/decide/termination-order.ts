@@ -4,7 +4,10 @@ import type { Pod } from '../pod/schema/pod-schema.ts'
 import { isRestartableInit } from './restart-policy.ts'
 
 /** StopContainer always gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
-export const minimumStopSeconds = 2
+const minimumStopSeconds = 2
+
+/** And no more: the runtime counts in nanoseconds of 63 bits, and would begin anew beyond that. */
+const longestStopSeconds = 2 ** 32
 
 /**
  * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before
@@ -25,9 +28,9 @@ export function computeTerminationWaves(
   return [first, ...last].filter((wave) => wave.length > 0)
 }
 
-/** Whole seconds for StopContainer when `deadlineMs` is the moment by which the container shall be gone. */
-export function stopSeconds(deadlineMs: number, nowMs: number): number {
-  return Math.max(minimumStopSeconds, Math.ceil((deadlineMs - nowMs) / 1000))
+/** Whole seconds for StopContainer where so much is left of the grace. */
+export function stopTimeout(leftMs: number): number {
+  return Math.min(longestStopSeconds, Math.max(minimumStopSeconds, Math.ceil(leftMs / 1000)))
 }
 
 /** The deadline of an ending: a clock that jumped back doesn't prolong it beyond its grace from now. */

@@ -273,6 +273,41 @@ describe('a preStop hook under way', () => {
     expect(preStops).toHaveLength(1)
   })
 
+  it.each([
+    ['in the end of its pod', (): Promise<void> => rig.remove('web')],
+    [
+      'of a container that is restarted',
+      async (): Promise<void> => void rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined),
+    ],
+  ])('%s is let go when the grace shrinks', async (_what, begin) => {
+    hookTakes(400_000)
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 600 })))
+    const { uid } = rig.pod('web').metadata
+    await begin()
+    await rig.clock.advance(5000)
+    expect(preStops).toHaveLength(1)
+    expect(stops()).toEqual([])
+    const end = { cause: 'removed', reason: 'Killing', message: '', graceSeconds: 3 } as const
+    rig.system.findPod(uid)?.end(end)
+    await rig.clock.advance(10_000)
+    expect(stops()).toEqual([{ timeout: 2, atMs: 8000 }])
+    expect(preStops).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('that could not begin is run by the next podd, too', async () => {
+    await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
+    rig.isExecAway = true
+    await rig.remove('web')
+    await rig.clock.advance(100)
+    await rig.kill()
+    rig.isExecAway = false
+    await rig.start()
+    await rig.clock.advance(5000)
+    expect(preStops).toHaveLength(1)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
   it('gets no more than the grace that is left', async () => {
     hookTakes(600_000)
     await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 30 })))

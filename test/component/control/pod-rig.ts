@@ -294,6 +294,7 @@ export class PodRig {
         bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
         writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
         writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
+        removeResolvConf: async () => {},
         refreshResolvConf: async () => true,
         makeTerminationLog: async (uid, container) => `/pods/${uid}/${container}`,
         readTerminationLog: async () => '',

@@ -47,11 +47,32 @@ describe('watchVolumeLimits', () => {
     )
     await clock.advance(130_000)
     const counts = (uid: string): number => measured.filter((each) => each === uid).length
+    // The round that measures the large one takes 3 s, and 12 s of rest after it.
     expect(counts('small')).toBe(12)
     // 3 s each: every 63 s, at the next round.
     expect(counts('large')).toBe(2)
     expect(ended).toEqual([])
     stop.abort()
+    await watching
+  })
+
+  it('takes a fifth of the time at most, however many pods there are', async () => {
+    const ended: string[] = []
+    const workers = Array.from({ length: 30 }, (_, index) => fakeWorker(`p${index}`, ended))
+    const stop = new AbortController()
+    let busyMs = 0
+    const measure = async (): Promise<number> => {
+      await clock.sleep(2000)
+      busyMs += 2000
+      return 0
+    }
+    const deps = { workers: () => workers, measure, clock, logger: silentLogger }
+    const watching = watchVolumeLimits(deps, stop.signal)
+    await clock.advance(3_000_000)
+    expect(busyMs).toBeGreaterThan(500_000)
+    expect(busyMs).toBeLessThan(700_000)
+    stop.abort()
+    await clock.advance(100_000)
     await watching
   })
 

@@ -4,7 +4,7 @@ import {
   computeTerminationWaves,
   endingDeadlineMs,
   preStopIsDue,
-  stopSeconds,
+  stopTimeout,
 } from '../../../src/decide/termination-order.ts'
 import type { ObservedPod } from '../../../src/pod/observed.ts'
 import {
@@ -109,8 +109,9 @@ describe('what is left of a grace', () => {
     ['a part of a second as a whole one', 9001, 10],
     ['at least two seconds', 500, 2],
     ['two seconds after the deadline', -60_000, 2],
+    ['what the runtime can count, of a grace beyond that', 9e15, 2 ** 32],
   ])('is %s', (_title, leftMs, seconds) => {
-    expect(stopSeconds(nowMs + leftMs, nowMs)).toBe(seconds)
+    expect(stopTimeout(leftMs)).toBe(seconds)
   })
 
   it.each([
