@@ -156,7 +156,11 @@ const sections: readonly {
         'Choose a higher limit, or restart the container; podd tries again every 10 seconds.',
       ),
       entry('VOLUME_SETUP', 'A volume could not be set up.', 'The event says which, and why.'),
-      entry('VOLUME_TEARDOWN', 'A volume could not be taken down.', 'podd tries again; the event says why.'),
+      entry(
+        'VOLUME_TEARDOWN',
+        'A volume could not be taken down, or the data of a claim not be deleted.',
+        'Of a pod, podd tries again, and the event says why; what is said of a claim names what is in the way.',
+      ),
       entry(
         'CGROUP',
         'A cgroup could not be made, changed or removed.',

@@ -17,6 +17,7 @@ export async function printResult(result: VerbResult, { output, notify }: Printe
       return result.exitCode
     case 'text':
       await output.write(result.text)
+      for (const note of result.notes ?? []) notify(note)
       return result.exitCode ?? 0
     case 'chunks':
       for await (const chunk of result.chunks) {

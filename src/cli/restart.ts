@@ -1,4 +1,6 @@
 import type { RestartReply } from '../api/routes.ts'
+import { errorCode } from '../base/errors.ts'
+import { formatError } from './format-error.ts'
 import { namespaceFlag, readNamespace } from './namespace.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb } from './verb.ts'
@@ -27,20 +29,23 @@ asked; but a pod that has finished stays so. Init containers that are through do
     const query = new URLSearchParams()
     for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
     const namespace = encodeURIComponent(readNamespace(args))
-    const restart = async (name: string): Promise<Uint8Array> => {
+    const restart = async (name: string): Promise<string> => {
       const path = `/podd/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`
       const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
-      return Buffer.from(`pod/${name}: restarting ${containers.join(', ')}\n`)
+      return `pod/${name}: restarting ${containers.join(', ')}\n`
     }
     const names = args.positionals.map((word) => word.replace(/^pods?\//u, ''))
-    return { kind: 'chunks', chunks: oneByOne(names, restart) }
+    const lines: string[] = []
+    const notes: string[] = []
+    for (const name of names) {
+      try {
+        lines.push(await restart(name))
+      } catch (error) {
+        // One that can't be restarted keeps none of the others from it.
+        if (names.length === 1 || errorCode(error) === 'INTERRUPTED') throw error
+        notes.push(formatError(error))
+      }
+    }
+    return { kind: 'text', text: lines.join(''), notes, exitCode: notes.length === 0 ? 0 : 1 }
   },
-}
-
-/** Each is told of as it is done: a later one may fail. */
-async function* oneByOne(
-  names: readonly string[],
-  restart: (name: string) => Promise<Uint8Array>,
-): AsyncGenerator<Uint8Array, void> {
-  for (const name of names) yield await restart(name)
 }

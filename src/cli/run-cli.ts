@@ -1,10 +1,11 @@
 import type { Writable } from 'node:stream'
 import { systemClock } from '../base/clock.ts'
-import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { PoddError, errorCode } from '../base/errors.ts'
 import { escapeControls } from '../base/escape-controls.ts'
 import { nearestName } from '../pod/nearest-name.ts'
 import { ApiClient } from './client.ts'
 import type { CliDeps } from './deps.ts'
+import { formatError } from './format-error.ts'
 import { globalFlags, programHelp, verbHelp } from './help.ts'
 import type { Output } from './output.ts'
 import { createOutput } from './output.ts'
@@ -156,11 +157,4 @@ function findVerb(name: string): VerbEntry {
     `unknown verb ${JSON.stringify(name)}`,
     near === undefined ? '`podd --help` lists them.' : `Did you mean ${near}?`,
   )
-}
-
-function formatError(error: unknown): string {
-  const message = `podd: ${errorMessage(error)}`
-  if (error instanceof PoddError) return error.hint === undefined ? message : `${message}\n${error.hint}`
-  // A fault of podd's own: whoever reports it needs the place.
-  return error instanceof Error && error.stack !== undefined ? `podd: ${error.stack}` : message
 }

@@ -71,7 +71,13 @@ export interface Listing {
 
 export type VerbResult =
   | { readonly kind: 'done'; readonly exitCode: number }
-  | { readonly kind: 'text'; readonly text: string; readonly exitCode?: number }
+  | {
+      readonly kind: 'text'
+      readonly text: string
+      /** For standard error, after the text. */
+      readonly notes?: readonly string[]
+      readonly exitCode?: number
+    }
   | {
       readonly kind: 'listing'
       readonly listing: Listing

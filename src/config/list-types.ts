@@ -37,16 +37,22 @@ function textsOf(json: Json): readonly string[] | undefined {
 export type Resources = Readonly<Record<string, string>>
 
 /** Quantities by resource: `cpu=200m,memory=500Mi` in a flag, a mapping in the file. `idle` are taken with no effect. */
-function resourceList(idle: ReadonlyMap<string, string>): OptionType<Resources> {
+interface ResourceNames {
+  /** What is taken and has no effect, and why. */
+  readonly idle: ReadonlyMap<string, string>
+  readonly isKnown: (name: string) => boolean
+}
+
+function resourceList(names: ResourceNames): OptionType<Resources> {
   return {
     label: 'RESOURCE=QUANTITY[,...]',
     fromText(text) {
       const pairs = text.split(',').filter((item) => item !== '')
-      return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))), idle)
+      return readResources(Object.fromEntries(pairs.map((pair) => splitPair(pair))), names)
     },
     fromFile: (json) =>
       isJsonObject(json)
-        ? readResources(json, idle)
+        ? readResources(json, names)
         : { kind: 'bad', message: 'must be a mapping of quantities' },
     format: (value) =>
       Object.entries(value)
@@ -58,10 +64,18 @@ function resourceList(idle: ReadonlyMap<string, string>): OptionType<Resources> 
 const idleDisk = ['ephemeral-storage', 'the disk space of pods is not metered'] as const
 
 /** What the kubelet can reserve (`cmd/kubelet/app/server.go`, parseResourceList, 1.36). */
-export const reservedResources = resourceList(
-  new Map([idleDisk, ['pid', 'podd does not count the processes of the host']]),
-)
-const overheadResources = resourceList(new Map([idleDisk]))
+export const reservedResources = resourceList({
+  idle: new Map([idleDisk, ['pid', 'podd does not count the processes of the host']]),
+  isKnown: isCpuOrMemory,
+})
+const overheadResources = resourceList({
+  idle: new Map([idleDisk]),
+  isKnown: (name) => isCpuOrMemory(name) || name.startsWith('hugepages-'),
+})
+
+function isCpuOrMemory(name: string): boolean {
+  return name === 'cpu' || name === 'memory'
+}
 
 function splitPair(pair: string): readonly [string, string] {
   const equals = pair.indexOf('=')
@@ -70,7 +84,7 @@ function splitPair(pair: string): readonly [string, string] {
 
 function readResources(
   mapping: Readonly<Record<string, Json>>,
-  idle: ReadonlyMap<string, string>,
+  { idle, isKnown }: ResourceNames,
 ): Decoded<Resources> {
   const result: Record<string, string> = {}
   const warnings: string[] = []
@@ -81,7 +95,7 @@ function readResources(
       return { kind: 'bad', message: `${name} must be a quantity such as 200m or 500Mi` }
     const reason = idle.get(name)
     if (reason !== undefined) warnings.push(`${name} has no effect: ${reason}`)
-    else if (name === 'cpu' || name === 'memory') result[name] = quantity
+    else if (isKnown(name)) result[name] = quantity
     else return { kind: 'bad', message: `must not name ${JSON.stringify(name)}: there are cpu and memory` }
   }
   return okWith(result, warnings)

@@ -5,7 +5,6 @@ import { podSecurityContextSchema } from './schema/pod-schema.ts'
 import { fieldOf, Issues } from './validation/issues.ts'
 import { dnsLabel } from './validation/name-rules.ts'
 import { validateAnnotations } from './validation/validate-annotations.ts'
-import { limitGrace } from './validation/validate-handlers.ts'
 import { validateContainer } from './validation/validate-container.ts'
 import { validateMetadata } from './validation/validate-metadata.ts'
 import { validateNetwork } from './validation/validate-network.ts'
@@ -49,7 +48,6 @@ export function validatePod(pod: Pod): readonly FieldProblem[] {
 function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   if (spec.containers.length === 0) issues.required([...path, 'containers'])
   issues.range([...path, 'terminationGracePeriodSeconds'], spec.terminationGracePeriodSeconds, 0)
-  limitGrace(spec.terminationGracePeriodSeconds, [...path, 'terminationGracePeriodSeconds'], issues)
   issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
   for (const field of ['hostname', 'subdomain'] as const) {
     const value = spec[field]

@@ -14,7 +14,7 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
     case 'BAD_ALIAS':
       return 'a value that begins with `*` or `&` needs quotes'
     case 'BAD_SCALAR_START':
-      return 'a value that begins with `@`, `%`, `,`, a backtick or a tab needs quotes'
+      return 'a value that begins with `@`, `%`, `,`, `|`, `>`, a backtick or a tab needs quotes here'
     case 'BAD_DQ_ESCAPE':
       return 'in double quotes a backslash begins an escape sequence, and this one is none: write `\\\\` for a backslash'
     case 'BAD_DIRECTIVE':
@@ -30,4 +30,4 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
   }
 }
 
-export const unknownTag = 'a value that begins with `!` needs quotes: podd knows no tags but those of YAML'
+export const unknownTag = 'podd does not know this tag; a value that begins with `!` needs quotes'

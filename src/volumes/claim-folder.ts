@@ -1,4 +1,4 @@
-import { readdir, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import { mountsBelow, readMounts } from '../host/mounts.ts'
@@ -26,11 +26,19 @@ export async function listClaimFolders(rootDir: string): Promise<readonly ClaimN
 /**
  * Deletes a claim's data for good. Nothing of it is under its name any more once this has begun; should podd be
  * killed on the way, `finishPurges` does the rest.
- * @throws VolumeError where something is mounted into it; what the file system throws (ENOENT: no such data)
+ * @throws VolumeError where something is mounted into it, or it is a link; what the file system throws (ENOENT: no such data)
  */
 export async function purgeClaimFolder(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
-  const folder = await realpath(claimFolder(rootDir, namespace, name))
-  const [mounted] = mountsBelow(folder, readMounts())
+  const folder = claimFolder(rootDir, namespace, name)
+  if ((await lstat(folder)).isSymbolicLink()) {
+    throw new VolumeError(
+      'VOLUME_TEARDOWN',
+      `${folder} is a symbolic link, and podd doesn't know whose data it leads to`,
+      undefined,
+      'Remove the link, and what it leads to, by hand.',
+    )
+  }
+  const [mounted] = mountsBelow(await realpath(folder), readMounts())
   if (mounted !== undefined) {
     throw new VolumeError(
       'VOLUME_TEARDOWN',
@@ -49,8 +57,10 @@ export async function finishPurges(rootDir: string): Promise<void> {
   for (const namespace of await foldersIn(`${rootDir}/claims`)) {
     const parent = `${rootDir}/claims/${namespace}`
     for (const name of await foldersIn(parent, (each) => each.startsWith(purgedPrefix))) {
-      const folder = await realpath(`${parent}/${name}`)
-      if (mountsBelow(folder, readMounts()).length === 0) await rm(folder, { recursive: true, force: true })
+      // Another purge may be at work on it.
+      const folder = await realpath(`${parent}/${name}`).catch(() => undefined)
+      if (folder === undefined || mountsBelow(folder, readMounts()).length > 0) continue
+      await rm(folder, { recursive: true, force: true })
     }
   }
 }

@@ -54,12 +54,11 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
 
 /** The folder itself last: should podd be killed on the way, it is done again. */
 async function giveFolder(folder: FileHandle, giving: Giving): Promise<void> {
-  const { gid, depth, refusals } = giving
+  const { depth, refusals } = giving
   if (depth > maxDepth) return refuse(refusals, `its folders are nested more than ${maxDepth} levels deep`)
   const at = handlePath(folder)
   for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, giving)
-  const stats = await folder.stat()
-  return orRefused(refusals, () => give(at, stats, gid))
+  return give(at, await folder.stat(), giving)
 }
 
 interface Giving {
@@ -75,16 +74,14 @@ async function giveEntry(path: string, giving: Giving): Promise<void> {
   try {
     const stats = await entry.stat()
     if (stats.isDirectory()) return await giveFolder(entry, { ...giving, depth: depth + 1 })
-    await orRefused(refusals, async () => {
-      if (stats.isSymbolicLink()) await ifThere(lchown(path, stats.uid, gid))
-      else await give(handlePath(entry), stats, gid)
-    })
+    if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
+    else await orRefused(refusals, () => ifThere(lchown(path, stats.uid, gid)))
   } finally {
     await entry.close()
   }
 }
 
-async function orRefused(refusals: Refusals, act: () => Promise<void>): Promise<void> {
+async function orRefused(refusals: Refusals, act: () => Promise<unknown>): Promise<void> {
   try {
     await act()
   } catch (error) {
@@ -108,9 +105,9 @@ async function ifThere<T>(act: Promise<T>): Promise<T | undefined> {
 }
 
 /** What is right already is left alone. Changing the owner takes set-id bits away, so that the mode comes after. */
-async function give(path: string, stats: Stats, gid: number): Promise<void> {
+async function give(path: string, stats: Stats, { gid, refusals }: Giving): Promise<void> {
   const mode = stats.mode & 0o7777
   const wanted = mode | readWrite | (stats.isDirectory() ? forFolders : 0)
-  if (stats.gid !== gid) await chown(path, stats.uid, gid)
-  if (stats.gid !== gid || mode !== wanted) await chmod(path, wanted)
+  if (stats.gid !== gid) await orRefused(refusals, () => chown(path, stats.uid, gid))
+  if (stats.gid !== gid || mode !== wanted) await orRefused(refusals, () => chmod(path, wanted))
 }

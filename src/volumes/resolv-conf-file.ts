@@ -27,6 +27,12 @@ export async function writeResolvConf(rootDir: string, uid: PodUid, content: str
   return path
 }
 
+/** Forgets the file: containers of a new sandbox get one without what those before made of it. */
+export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<void> {
+  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)])
+    await rm(path, { force: true })
+}
+
 /**
  * Brings the file of a pod that has one up to date, unless it isn't as podd left it; gives whether it has one. The
  * file is never empty in between.
@@ -39,7 +45,9 @@ export async function refreshResolvConf(rootDir: string, uid: PodUid, content: s
       const path = writtenPath(rootDir, uid)
       const written = await readIfExists(path)
       if (shown === content && written === content) return true
-      if (written !== undefined && shown !== written && shown !== content) return true
+      // What is empty is what a power cut left.
+      const isKnown = written !== undefined && written !== '' && shown !== ''
+      if (isKnown && shown !== written && shown !== content) return true
       await rm(path, { force: true })
       const bytes = Buffer.from(content)
       await file.write(bytes, 0, bytes.length, 0)

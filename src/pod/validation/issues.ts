@@ -41,7 +41,7 @@ export class Issues {
     this.#add(path, reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
   }
 
-  /** As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36). */
+  /** As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36); of an emptyDir's limit podd alone does. */
   wholeBytes(path: FieldPath, amount: string | undefined): void {
     if (amount === undefined || isWholeQuantity(amount)) return
     this.warn(path, `fractional byte value ${JSON.stringify(amount)} is invalid, must be an integer`)

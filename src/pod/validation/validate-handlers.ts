@@ -5,9 +5,6 @@ import { httpHeaderName, portName } from './name-rules.ts'
 
 type Handler = Pick<Probe, 'exec' | 'httpGet' | 'tcpSocket' | 'grpc'>
 
-/** 285 years. Kubernetes has no bound, but here the milliseconds have to be exact, and the end a date. */
-const longestGraceSeconds = 9_007_199_254
-
 export type ProbeKind = 'livenessProbe' | 'readinessProbe' | 'startupProbe'
 
 /** Source: pkg/apis/core/validation (validateProbe, validateLivenessProbe, …), 1.36. */
@@ -30,13 +27,6 @@ export function validateProbe(kind: ProbeKind, probe: Probe, path: FieldPath, is
   const gracePath = [...path, 'terminationGracePeriodSeconds']
   if (kind === 'readinessProbe') issues.invalid(gracePath, grace, 'must not be set for readinessProbes')
   else if (grace <= 0) issues.invalid(gracePath, grace, 'must be greater than 0')
-  else limitGrace(grace, gracePath, issues)
-}
-
-/** A grace that podd can reckon with. */
-export function limitGrace(seconds: number, path: FieldPath, issues: Issues): void {
-  if (seconds <= longestGraceSeconds) return
-  issues.invalid(path, seconds, `must be no more than ${longestGraceSeconds} here, which is 285 years`)
 }
 
 /** `graceSeconds` is the pod's, which a sleep must fit into. */

@@ -128,6 +128,7 @@ function validateClaim({ spec }: PersistentVolumeClaim, issues: Issues): void {
   if (storage === undefined) issues.required(at)
   else if (!isPositive(storage)) issues.invalid(at, storage, 'must be greater than zero')
   issues.wholeBytes(at, storage)
+  issues.wholeBytes(['spec', 'resources', 'limits', 'storage'], spec.resources.limits['storage'])
   const { storageClassName = '' } = spec
   if (storageClassName !== '' && storageClassName !== localStorageClass) {
     issues.refused(

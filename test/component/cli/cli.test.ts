@@ -617,10 +617,10 @@ describe('podd describe pod, of a container,', () => {
 })
 
 describe('podd restart', () => {
-  it('of two pods tells of the first although the second fails', async () => {
+  it('of several pods restarts those it can, and tells of the others', async () => {
     rig.pods.put(podObject())
     rig.reach = { ...rig.reach, restart: () => ['main'] }
-    const { exitCode, stdout, stderr } = await podd('restart web gone')
+    const { exitCode, stdout, stderr } = await podd('restart gone web')
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: 'pod/web: restarting main\n' })
     expect(stderr).toContain('"gone" not found')
   })

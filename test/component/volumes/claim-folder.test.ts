@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -68,6 +68,13 @@ describe('purging a claim', () => {
     } finally {
       execFileSync('umount', [`${rootDir}/claims/other/db/disk`])
     }
+  })
+
+  it('refuses a link, which may lead to anybody’s data', async () => {
+    await symlink(`${rootDir}/pods/some`, `${rootDir}/claims/other/linked`)
+    const linked = localObjects().purgeClaim({ namespace: 'other', name: 'linked' })
+    await expect(linked).rejects.toThrow('is a symbolic link')
+    expect(await readdir(`${rootDir}/pods/some`)).toEqual(['file'])
   })
 
   it('is finished by the next podd where it was cut off', async () => {

@@ -4,7 +4,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { followResolver } from '../../../src/host/follow-resolver.ts'
-import { refreshResolvConf, writeResolvConf } from '../../../src/volumes/resolv-conf-file.ts'
+import {
+  refreshResolvConf,
+  removeResolvConf,
+  writeResolvConf,
+} from '../../../src/volumes/resolv-conf-file.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -39,6 +43,20 @@ describe('a pod’s resolv.conf', () => {
     rmSync(`${folder}/pods/u/resolv.conf.written`)
     writeFileSync(path, 'nameserver 192.0.2.2\n.0.2.1\n')
     await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+  })
+
+  it('is podd’s where a power cut left one of them empty, and in a new sandbox', async () => {
+    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    writeFileSync(`${path}.written`, '')
+    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+    writeFileSync(path, '')
+    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
+    writeFileSync(path, 'nameserver 198.51.100.1 # of a VPN\n')
+    await removeResolvConf(folder, 'u')
+    await writeResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
   })
 

@@ -238,7 +238,7 @@ describe('what is refused', () => {
     [
       'an unknown tag',
       yaml('containers: !foo []'),
-      ['6:20: a value that begins with `!` needs quotes: podd knows no tags but those of YAML'],
+      ['6:20: podd does not know this tag; a value that begins with `!` needs quotes'],
     ],
     ['a merge of no mapping', yaml('<<: 1'), ['6:3: << takes a mapping, or a list of mappings']],
     [

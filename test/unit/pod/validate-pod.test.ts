@@ -98,7 +98,7 @@ describe('validatePod takes', () => {
     ],
     ['an ephemeral container', { 'spec.ephemeralContainers': [{ ...side, targetContainerName: 'main' }] }],
     ['grace 0', { 'spec.terminationGracePeriodSeconds': 0 }],
-    ['a very long grace', { 'spec.terminationGracePeriodSeconds': 9_007_199_254 }],
+    ['a very long grace', { 'spec.terminationGracePeriodSeconds': 9_000_000_000_000 }],
     [
       'the least and the largest divisor, and the one that is none',
       {
@@ -550,17 +550,7 @@ describe('validatePod refuses', () => {
       /must specify restartPolicy when restart rules are used/,
     ],
     [
-      'a grace that ends after the last date',
-      { 'spec.terminationGracePeriodSeconds': 9_000_000_000_000 },
-      'spec.terminationGracePeriodSeconds: Invalid value: 9000000000000: must be no more than 9007199254 here, which is 285 years',
-    ],
-    [
-      'such a grace of a probe',
-      { [`${c0}.livenessProbe`]: { ...tcp, terminationGracePeriodSeconds: 9_007_199_255 } },
-      /livenessProbe.terminationGracePeriodSeconds: Invalid value: 9007199255: must be no more than/,
-    ],
-    [
-      'such a deadline',
+      'a deadline of more than 31 bits',
       { 'spec.activeDeadlineSeconds': 2 ** 31 },
       /activeDeadlineSeconds: Invalid value: 2147483648: must be between 1 and 2147483647/,
     ],
