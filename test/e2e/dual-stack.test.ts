@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIPv4, isIPv6 } from 'node:net'
 import { expect, it } from 'vitest'
+import { freeSubnet, freeSubnet6 } from '../support/free-subnet.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
@@ -8,7 +9,7 @@ const switchPath = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
 const hasIpv6 = existsSync(switchPath) && readFileSync(switchPath, 'utf8').trim() === '0'
 
 // A host without IPv6 can't give pods any.
-describePodd('dual stack', { config: { podCIDR: '10.231.77.0/24,fd7c:2d5a:77::/64' } }, (rig) => {
+describePodd('dual stack', { config: { podCIDR: `${freeSubnet()},${freeSubnet6()}` } }, (rig) => {
   it.skipIf(!hasIpv6)('gives a pod an address of each family, in its status and its hosts file', async () => {
     const podd = rig()
     const script = 'cat /etc/hosts > /shared/dual-hosts; ip addr > /shared/dual-addresses; say done; stay'
@@ -27,7 +28,7 @@ describePodd('dual stack', { config: { podCIDR: '10.231.77.0/24,fd7c:2d5a:77::/6
   })
 })
 
-describePodd('IPv6 alone', { config: { podCIDR: 'fd7c:2d5a:78::/64' } }, (rig) => {
+describePodd('IPv6 alone', { config: { podCIDR: freeSubnet6() } }, (rig) => {
   it.skipIf(!hasIpv6)('probes a pod at its IPv6 address', async () => {
     const podd = rig()
     const probe = { periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 30 }

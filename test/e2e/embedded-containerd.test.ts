@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
@@ -267,8 +276,8 @@ class TestInstance {
       await runtime.removePodSandbox({ podSandboxId: id })
     }
     // Pods' cgroups are podd's own to remove.
-    const pods = ['-path', `*/${this.#cgroupName}/pod*`]
-    execFileSync('find', ['/sys/fs/cgroup', '-depth', ...pods, '-type', 'd', '-delete'])
+    const pods = ['-depth', '-path', `*/${this.#cgroupName}/pod*`, '-type', 'd', '-delete']
+    for (const root of this.#cgroups()) execFileSync('find', [root, ...pods])
   }
 
   async exec(containerId: string, command: readonly string[]): Promise<string> {
@@ -286,8 +295,18 @@ class TestInstance {
     this.cri.close()
     await removeEmbeddedContainerd(this.options)
     // The pods' parent is podd's own cgroup, not containerd's to remove.
-    const roots = execFileSync('find', ['/sys/fs/cgroup', '-name', this.#cgroupName], { encoding: 'utf8' })
-    for (const root of roots.trim().split('\n').filter(Boolean)) rmdirSync(root)
+    for (const root of this.#cgroups()) rmdirSync(root)
+  }
+
+  /** Its own in each hierarchy; those of others come and go meanwhile. */
+  #cgroups(): readonly string[] {
+    const tops = [
+      '.',
+      ...readdirSync('/sys/fs/cgroup', { withFileTypes: true }).flatMap((entry) =>
+        entry.isDirectory() ? entry.name : [],
+      ),
+    ]
+    return tops.map((top) => join('/sys/fs/cgroup', top, this.#cgroupName)).filter((path) => existsSync(path))
   }
 
   async #importShell(): Promise<void> {

@@ -14,7 +14,7 @@ const manifests = new URL('../../manifests/', import.meta.url).pathname
 async function page(url: string, expected: RegExp): Promise<string> {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      const text = await (await fetch(url)).text()
+      const text = await (await fetch(url, { signal: AbortSignal.timeout(2000 * slowness) })).text()
       if (expected.test(text) || attempt > 200) return text
     } catch (error) {
       if (attempt > 200) throw error

@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { freeSubnet } from './free-subnet.ts'
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
@@ -232,17 +233,6 @@ state = "${rig.dir}/state"
   [${runtime}.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
 `
-}
-
-/** A /24 that no route of the host goes into. */
-function freeSubnet(): string {
-  const routes = execFileSync(ipProgram, ['-4', 'route'], { encoding: 'utf8' })
-  const [first = 0, second = 0] = randomBytes(2)
-  for (let step = 0; step < 65_536; step += 1) {
-    const prefix = `10.${100 + ((first + (step >> 8)) % 100)}.${(second + step) % 256}.`
-    if (!routes.includes(prefix)) return `${prefix}0/24`
-  }
-  throw new Error('no free subnet')
 }
 
 function accepts(path: string): Promise<boolean> {

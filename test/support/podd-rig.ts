@@ -24,6 +24,7 @@ import { chooseContainerds } from './containerd-versions.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
 import type { PoddPlaces } from './podd-leftovers.ts'
+import { freeSubnet } from './free-subnet.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
@@ -82,6 +83,9 @@ export class PoddRig {
     return join(this.folder, 'root')
   }
 
+  /** Its own from the start: podds that choose at the same moment may choose the same. */
+  readonly #podCidr = freeSubnet()
+
   get runDir(): string {
     return join(this.folder, 'run')
   }
@@ -107,7 +111,7 @@ export class PoddRig {
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
     writeFileSync(
       join(this.folder, 'config.yaml'),
-      JSON.stringify({ ...configHead, ...this.#options.config }),
+      JSON.stringify({ ...configHead, podCIDR: this.#podCidr, ...this.#options.config }),
     )
     await this.startDaemon()
     const archive = join(this.folder, 'images.tar')
