@@ -203,33 +203,26 @@ host="containerd $(containerd --version | awk '{ print $3 }')"
 second="containerd $(cat "$results/fetched")"
 on_second() { PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "$@"; }
 
-# Beside each other, for much of what these tests do is waiting: on each containerd, two lanes for the e2e tests (one on
-# a slow machine, which waits for nothing but itself), and one for all others. What the lanes beside the first one
-# say is shown after it. What no containerd has a part in runs once.
-halves=$((${PODD_TEST_SLOWNESS%%.*} > 1 ? 1 : 2))
-half_of() { [ $halves = 1 ] || printf ', half %s' "$1"; }
-lane_host() { run_suites "e2e tests on $host$(half_of "$1")" --project e2e --shard="$1/$halves"; }
-lane_second() {
-  on_second "e2e tests on $second$(half_of "$1")" --project e2e --shard="$1/$halves" --exclude test/e2e/install.test.ts
-}
-lane_others() { run_suites "contract and fault tests on $host" --project contract --project fault; }
-lane_second_others() {
-  on_second "contract and fault tests on $second" --project contract --project fault \
+# Beside each other, for much of what these tests do is waiting: a lane for the e2e tests on each containerd, and
+# one for all others. What the lanes beside the first one say is shown after it.
+# What no containerd has a part in runs once.
+lane_second() { on_second "e2e tests on $second" --project e2e --exclude test/e2e/install.test.ts; }
+lane_others() {
+  run_suites "contract and fault tests on $host" --project contract --project fault
+  [ $fetch_status != 0 ] || on_second "contract and fault tests on $second" --project contract --project fault \
     --exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
 }
-start_lane() { # FUNCTION [HALF] : in the background, its words kept
-  "$@" >"$results/$1$2.log" 2>&1 &
-  lanes[$!]=$1$2
+start_lane() { # FUNCTION : in the background, its words kept
+  "$1" >"$results/$1.log" 2>&1 &
+  lanes[$!]=$1
 }
 if [ $fetch_status = 0 ]; then
-  for half in $(seq $halves); do start_lane lane_second "$half"; done
-  start_lane lane_second_others ''
+  start_lane lane_second
 else
   skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
 fi
-start_lane lane_others ''
-[ $halves = 1 ] || start_lane lane_host 2
-lane_host 1
+start_lane lane_others
+run_suites "e2e tests on $host" --project e2e
 for pid in "${!lanes[@]}"; do
   wait "$pid"
   cat "$results/${lanes[$pid]}.log"

@@ -44,17 +44,29 @@ function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] 
   ]
 }
 
+/** How often the removal of rules begins anew where the rules have changed meanwhile. */
+const removalTries = 5
+
 /** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once nobody uses them. */
 export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
   for (const family of ['iptables', 'ip6tables']) {
     const save = findExecutable(`${family}-save`)
     const restore = findExecutable(`${family}-restore`)
     if (save === undefined || restore === undefined) continue
-    const saved = await runCommand(save, [])
-    // A kernel without IPv6 tables has none of our rules either.
-    if (saved.exitCode !== 0) continue
-    const script = planRuleRemoval(saved.stdout, places)
-    if (script !== '') await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
+    for (let tries = 1; ; tries += 1) {
+      const saved = await runCommand(save, [])
+      // A kernel without IPv6 tables has none of our rules either.
+      if (saved.exitCode !== 0) break
+      const script = planRuleRemoval(saved.stdout, places)
+      if (script === '') break
+      try {
+        await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
+        break
+      } catch (error) {
+        // Another network may have begun to use what all share since it was read: then none of it was done.
+        if (tries === removalTries) throw error
+      }
+    }
   }
 }
 

@@ -293,9 +293,12 @@ class TestInstance {
 
   async remove(): Promise<void> {
     this.cri.close()
-    await removeEmbeddedContainerd(this.options)
-    // The pods' parent is podd's own cgroup, not containerd's to remove.
-    for (const root of this.#cgroups()) rmdirSync(root)
+    try {
+      await removeEmbeddedContainerd(this.options)
+    } finally {
+      // The pods' parent is podd's own cgroup, not containerd's to remove.
+      for (const root of this.#cgroups()) rmdirSync(root)
+    }
   }
 
   /** Its own in each hierarchy; those of others come and go meanwhile. */
