@@ -1,4 +1,3 @@
-import type { ContainerId } from '../pod/ids.ts'
 import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { isRestartableInit } from './restart-policy.ts'
@@ -39,9 +38,4 @@ export function endingDeadlineMs(
   nowMs: number,
 ): number {
   return Math.min(ending.requestedAtMs, nowMs) + ending.graceSeconds * 1000
-}
-
-/** Whether a container's preStop hook is still to be run in this ending. */
-export function preStopIsDue(begun: readonly ContainerId[], container: ObservedContainer): boolean {
-  return container.state === 'running' && !begun.includes(container.id)
 }

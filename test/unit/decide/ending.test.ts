@@ -3,7 +3,6 @@ import { computeEndingActions } from '../../../src/decide/compute-ending-actions
 import {
   computeTerminationWaves,
   endingDeadlineMs,
-  preStopIsDue,
   stopTimeout,
 } from '../../../src/decide/termination-order.ts'
 import type { ObservedPod } from '../../../src/pod/observed.ts'
@@ -120,17 +119,5 @@ describe('what is left of a grace', () => {
     ['is never longer than the grace, whatever the clock did', nowMs + 3_600_000, nowMs + 30_000],
   ])('%s', (_title, requestedAtMs, deadlineMs) => {
     expect(endingDeadlineMs({ requestedAtMs, graceSeconds: 30 }, nowMs)).toBe(deadlineMs)
-  })
-})
-
-describe('preStopIsDue', () => {
-  it.each([
-    ['for a container that runs', [], 'running', true],
-    ['for one whose hook another ending of the name has begun', ['a-7'], 'running', true],
-    ['not twice', ['a-0'], 'running', false],
-    ['not for one of unknown state', [], 'unknown', false],
-    ['not for one that has ended', [], 'exited', false],
-  ] as const)('%s', (_title, begun, state, due) => {
-    expect(preStopIsDue(begun, observedContainer('a', { state }))).toBe(due)
   })
 })
