@@ -2,19 +2,45 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { slowness } from './test/support/slowness.ts'
 
+/** Much of what tests do is waiting for files, sockets and processes. */
+const maxWorkers = availableParallelism() + 1
+
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
   expect: { poll: { timeout: 10_000 * slowness } },
-  fileParallelism: false,
+  maxWorkers,
+  sequence: { groupOrder: 1 },
 }
-/** Much of what these do is waiting for files and sockets. */
 const quick = {
   testTimeout: 10_000 * slowness,
   hookTimeout: 10_000 * slowness,
   expect: { poll: { timeout: 5_000 * slowness } },
   isolate: false,
-  maxWorkers: availableParallelism() + 1,
+  maxWorkers,
+}
+
+/** In contract, e2e and fault tests that no containerd has a part in: once is enough. */
+const withoutContainerd = [
+  'test/e2e/install.test.ts',
+  'test/fault/manifest-directory.test.ts',
+  'test/fault/volume-updates.test.ts',
+]
+
+/** `PODD_TEST_CONTAINERD` names one containerd or more: the slow suites are a project for each, `e2e`, `e2e-2`, … */
+const [firstContainerd, ...otherContainerds] = (process.env['PODD_TEST_CONTAINERD'] ?? '').split(',')
+
+function slowSuites(containerd: string | undefined, suffix: string, exclude: readonly string[]) {
+  const env = containerd ? { PODD_TEST_CONTAINERD: containerd } : {}
+  return ['contract', 'e2e', 'fault'].map((name) => ({
+    test: {
+      name: `${name}${suffix}`,
+      include: [`test/${name}/**/*.test.ts`],
+      exclude: [...exclude],
+      env,
+      ...slow,
+    },
+  }))
 }
 
 /**
@@ -27,10 +53,20 @@ export default defineConfig({
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
       { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
-      { test: { name: 'contract', include: ['test/contract/**/*.test.ts'], ...slow } },
-      { test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], ...slow } },
-      { test: { name: 'fault', include: ['test/fault/**/*.test.ts'], ...slow } },
-      { test: { name: 'soak', include: ['test/soak/**/*.test.ts'], ...slow, testTimeout: 7_200_000 } },
+      ...slowSuites(firstContainerd, '', []),
+      ...otherContainerds.flatMap((containerd, at) =>
+        slowSuites(containerd, `-${at + 2}`, withoutContainerd),
+      ),
+      {
+        test: {
+          name: 'soak',
+          include: ['test/soak/**/*.test.ts'],
+          ...slow,
+          testTimeout: 7_200_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 })

@@ -28,7 +28,7 @@ export DEBIAN_FRONTEND=noninteractive
 results=$(mktemp -d)
 cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
-declare -A lanes=()
+suites_pid=
 
 # The tests start what they use; a package's own service would only be in the way. What a run left that was killed is
 # known by its mark; anybody else's stays.
@@ -45,8 +45,8 @@ let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
-  # Interrupted in the middle: the tests behind it end with it, and clear up.
-  for pid in "${!lanes[@]}"; do pkill -TERM -P "$pid" 2>/dev/null; done
+  # Interrupted in the middle: the tests end with it, and clear up.
+  [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
   ! is_root || let_services_start
   rm -rf "$results"
 }
@@ -150,11 +150,11 @@ PODD_TEST_RESULTS=$results test/check.sh
 
 # ------------------------------------------------------------------ on real containerd
 
-all_projects=(--project contract --project e2e --project fault)
+suites=(--project 'contract*' --project 'e2e*' --project 'fault*')
 
 skip_suites() { # REASON : counts the tests of the slow suites as skipped
   local count
-  count=$(vitest list --json "${all_projects[@]}" 2>/dev/null | node -e '
+  count=$(vitest list --json "${suites[@]}" 2>/dev/null | node -e '
     let text = ""
     process.stdin.on("data", (data) => (text += data)).on("end", () => console.log(JSON.parse(text).length))
   ' 2>/dev/null)
@@ -162,34 +162,36 @@ skip_suites() { # REASON : counts the tests of the slow suites as skipped
   echo "skipped: $1"
 }
 
-run_suites() { # NAME FLAGS... : slow suites, on the containerd that PODD_TEST_CONTAINERD names, else the host's
-  local name=$1 report=suites-${1//[^0-9a-z.]/-}.json status=0 start=$SECONDS
-  shift
-  say "$name"
-  timeout --kill-after=20 $((5400 * ${PODD_TEST_SLOWNESS%%.*})) vitest run "$@" --reporter=default \
-    --reporter=json --outputFile.json="$results/$report" || status=$?
-  echo "$status $report $name" >>"$results/runs"
-  echo "${PODD_TEST_CONTAINERD:-}" >"$results/$report.containerd"
-  echo "$((SECONDS - start)) s"
+run_suites() { # REPORT SECONDS FILES... : the slow suites, or some files of them. Waited for, so that signals are heard.
+  local report=$1 limit=$2 status=0
+  shift 2
+  timeout --kill-after=20 $((limit * ${PODD_TEST_SLOWNESS%%.*})) vitest run "${suites[@]}" "$@" --reporter=default \
+    --reporter=json --outputFile.json="$results/$report" &
+  suites_pid=$!
+  wait "$suites_pid" || status=$?
+  suites_pid=
+  return $status
+}
+
+run_all_suites() { # NAME
+  local status=0
+  say "$1"
+  run_suites suites.json 5400 || status=$?
+  echo "$status suites.json $1" >>"$results/runs"
 }
 
 # A host that is busy can make a timing miss its bound. Test files that failed run once more when nothing else
 # does, each with a fresh podd; what fails twice has failed. Where much has failed, the machine is not to blame.
 second_try() {
-  local status report name files
-  while read -r status report name <&3; do
-    [ "$status" != 0 ] && [ -e "$results/$report.containerd" ] || continue
-    mapfile -t files < <(node test/lib/failed-files.ts "$results/$report")
-    [ ${#files[@]} -gt 0 ] && [ ${#files[@]} -le 4 ] || continue
-    say "once more, of the $name"
-    PODD_TEST_CONTAINERD=$(cat "$results/$report.containerd") timeout --kill-after=20 $((1800 * ${PODD_TEST_SLOWNESS%%.*})) \
-      vitest run "${all_projects[@]}" "${files[@]}" --reporter=default \
-      --reporter=json --outputFile.json="$results/second-$report"
-  done 3<"$results/runs"
+  local files
+  mapfile -t files < <(node test/lib/failed-files.ts "$results/suites.json")
+  [ ${#files[@]} -gt 0 ] && [ ${#files[@]} -le 4 ] || return 0
+  say 'once more'
+  run_suites second-suites.json 1800 "${files[@]}" --maxWorkers=1
 }
 
 if ! is_root; then
-  run_suites 'contract, e2e and fault tests on no containerd: it needs root' "${all_projects[@]}"
+  run_all_suites 'contract, e2e and fault tests on no containerd: it needs root'
   finish
 fi
 [ -n "$host_ready" ] || finish
@@ -199,36 +201,18 @@ test/lib/leftovers.sh >"$results/before"
 wait "$fetch_pid"
 fetch_status=$?
 fetch_pid=
-host="containerd $(containerd --version | awk '{ print $3 }')"
-second="containerd $(cat "$results/fetched")"
-on_second() { PODD_TEST_CONTAINERD=$cache/containerd-2/usr/bin run_suites "$@"; }
 
-# Beside each other, for much of what these tests do is waiting: a lane for the e2e tests on each containerd, and
-# one for all others. What the lanes beside the first one say is shown after it.
-# What no containerd has a part in runs once.
-lane_second() { on_second "e2e tests on $second" --project e2e --exclude test/e2e/install.test.ts; }
-lane_others() {
-  run_suites "contract and fault tests on $host" --project contract --project fault
-  [ $fetch_status != 0 ] || on_second "contract and fault tests on $second" --project contract --project fault \
-    --exclude test/fault/volume-updates.test.ts --exclude test/fault/manifest-directory.test.ts
-}
-start_lane() { # FUNCTION : in the background, its words kept
-  "$1" >"$results/$1.log" 2>&1 &
-  lanes[$!]=$1
-}
+# Files beside each other, on both containerds: much of what they do is waiting.
+PODD_TEST_CONTAINERD=$(dirname "$(command -v containerd)")
+versions="containerd $(containerd --version | awk '{ print $3 }')"
 if [ $fetch_status = 0 ]; then
-  start_lane lane_second
+  PODD_TEST_CONTAINERD+=,$cache/containerd-2/usr/bin
+  versions+=" and $(cat "$results/fetched")"
 else
   skip_suites "no second containerd: $(tail -n 1 "$results/fetch-error")"
 fi
-start_lane lane_others
-run_suites "e2e tests on $host" --project e2e
-for pid in "${!lanes[@]}"; do
-  wait "$pid"
-  cat "$results/${lanes[$pid]}.log"
-  unset "lanes[$pid]"
-done
-
+export PODD_TEST_CONTAINERD
+run_all_suites "contract, e2e and fault tests on $versions"
 second_try
 
 # ------------------------------------------------------------------ nothing left behind

@@ -94,6 +94,36 @@ describe('the summary of a test run', () => {
     expect(status).toBe(1)
   })
 
+  it('tells a file that ran on two containerds apart by its tests', () => {
+    const on = (version: string, status: string) => report({ [`a on ${version}`]: status }).testResults
+    const { status, lines } = summarize({
+      runs: '1 r.json run\n',
+      'r.json': { testResults: [...on('1.6', 'failed'), ...on('2.1', 'failed')] },
+      'second-r.json': { testResults: [...on('1.6', 'passed'), ...on('2.1', 'failed')] },
+    })
+    expect(lines).toEqual([
+      'run: 1 passed, 1 failed, 0 skipped',
+      'passed on the second try only: run: a on 1.6',
+      'failed: run: a on 2.1',
+      '1 passed, 1 failed, 0 skipped',
+    ])
+    expect(status).toBe(1)
+  })
+
+  it('takes a file that told no tests as failed again where any of its second tries failed', () => {
+    const { status, lines } = summarize({
+      runs: '1 r.json run\n',
+      'r.json': {
+        testResults: [...report({ a: 'passed' }).testResults, ...report({}, 'failed').testResults],
+      },
+      'second-r.json': {
+        testResults: [...report({ a: 'passed' }).testResults, ...report({}, 'failed').testResults],
+      },
+    })
+    expect(lines).toContain('failed: run: a.test.ts: why')
+    expect(status).toBe(1)
+  })
+
   it.each<[string, object]>([
     ['a', report({ a: 'failed', b: 'passed' })],
     ['a.test.ts: why', report({ a: 'passed', b: 'passed' }, 'failed')],
