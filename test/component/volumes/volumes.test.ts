@@ -121,7 +121,7 @@ describe('emptyDir', () => {
     expect(hasNoSwap(kernel)).toBe(asks)
   })
 
-  it.each([
+  it.skipIf(rootOnly).each([
     ['that of the pod', { resources: { limits: { memory: '8Mi' } } }, 8192],
     ['its containers’, sidecars included', { sidecar: '6Mi' }, 10_240],
     ['its largest init container’s', { init: '12Mi' }, 12_288],
