@@ -145,6 +145,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
           signal,
         ),
       hostIps: config.nodeIps.length > 0 ? () => config.nodeIps : rememberAddress(clock),
+      bootId: hostInfo.bootId,
       selinux: hostInfo.selinux,
       resources,
       capacity,

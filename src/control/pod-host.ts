@@ -133,6 +133,8 @@ export interface PodHost {
   /** Tells when the resolver may have changed, until the signal is aborted. */
   readonly followResolver?: (onHint: () => void, signal: AbortSignal) => Promise<void>
   hostIps(): readonly string[]
+  /** Another one after each boot. */
+  readonly bootId: string
   /** SELinux is on. */
   readonly selinux: boolean
   readonly resources: ResourceFacts

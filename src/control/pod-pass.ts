@@ -34,6 +34,7 @@ export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
     holds,
     resizeRefusal,
     nowMs: clock.wallMs(),
+    bootId: host.bootId,
     limits,
   }
 }

@@ -43,5 +43,7 @@ export interface PodFacts {
   /** Why the host has no room for what running containers shall get. */
   readonly resizeRefusal?: ResizeRefusal | undefined
   readonly nowMs: number
+  /** Another one after each boot of the host. */
+  readonly bootId: string
   readonly limits: BackoffLimits
 }

@@ -79,7 +79,8 @@ export const backoffResetMs = 600_000
  * 10 s doubling to the cap, counted from its end (or from `countedFromMs`); all is forgotten when it
  * ran for ten minutes (`client-go/util/flowcontrol/backoff.go` and kuberuntime's doBackOff, Kubernetes 1.36).
  * An end that lies in the future was told by a clock that has been set back since: how long ago it was
- * can't be known, and the container isn't made to wait for it.
+ * can't be known, and the container isn't made to wait for it. Nor does it wait for what it did before the
+ * host was booted: that has ended it, and a kubelet forgets its delays with it.
  */
 export function computeRestartTiming(facts: {
   readonly key: string
@@ -87,14 +88,22 @@ export function computeRestartTiming(facts: {
   readonly finishedAtMs: number
   readonly countedFromMs?: number
   readonly nowMs: number
+  readonly bootId: string
   readonly limits: BackoffLimits
 }): RestartTiming {
-  const { key, previous, finishedAtMs, nowMs, limits } = facts
+  const { key, previous, finishedAtMs, nowMs, bootId, limits } = facts
   const fresh =
-    previous === undefined || previous.key !== key || finishedAtMs - previous.updatedAtMs > backoffResetMs
-  if (fresh) return { kind: 'now', entry: { key, delayMs: limits.initialMs, updatedAtMs: nowMs } }
+    previous === undefined ||
+    previous.key !== key ||
+    (previous.bootId ?? bootId) !== bootId ||
+    finishedAtMs - previous.updatedAtMs > backoffResetMs
+  const earn = (delayMs: number): RestartTiming => ({
+    kind: 'now',
+    entry: { key, delayMs, updatedAtMs: nowMs, bootId },
+  })
+  if (fresh) return earn(limits.initialMs)
   const delayMs = Math.min(previous.delayMs, limits.maxMs)
   const fromMs = facts.countedFromMs ?? finishedAtMs
   if (fromMs <= nowMs && nowMs < fromMs + delayMs) return { kind: 'wait', untilMs: fromMs + delayMs, delayMs }
-  return { kind: 'now', entry: { key, delayMs: Math.min(delayMs * 2, limits.maxMs), updatedAtMs: nowMs } }
+  return earn(Math.min(delayMs * 2, limits.maxMs))
 }

@@ -75,6 +75,7 @@ export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartActio
     finishedAtMs: view.kind === 'ended' ? view.end.finishedAtMs : nowMs,
     countedFromMs,
     nowMs,
+    bootId: facts.bootId,
     limits,
   })
   if (timing.kind === 'now') return start(timing.entry)

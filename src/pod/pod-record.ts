@@ -26,6 +26,8 @@ export interface BackoffEntry {
   readonly key: string
   readonly delayMs: number
   readonly updatedAtMs: number
+  /** The boot of the host that it was earned in; absent in entries of older podds. */
+  readonly bootId?: string | undefined
 }
 
 /** What podd remembers of one container name of a pod. */

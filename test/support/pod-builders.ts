@@ -13,6 +13,7 @@ import type { ResourceFacts } from '../../src/translate/resources.ts'
 /** When the things of a test came to be; they are looked at an hour later, at `nowMs`. */
 export const bornMs = Date.UTC(2026, 0, 1)
 export const nowMs = bornMs + 3_600_000
+export const bootId = 'boot-1'
 
 type ContainerChanges = string | { readonly name: string; readonly [field: string]: Json }
 
@@ -170,6 +171,7 @@ export function podFacts(changes: FactsChanges = {}): PodFacts {
     missingFor: () => undefined,
     holds: new Map(Object.entries(holds ?? {})),
     nowMs,
+    bootId,
     limits: backoffLimits(),
     ...others,
   }

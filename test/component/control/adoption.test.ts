@@ -173,6 +173,29 @@ describe('a host that was rebooted', () => {
     expect(rig.container('web').restartCount).toBe(1)
   })
 
+  it('has what crashed before run again at once, and wait for what it does from then on', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    for (const delayMs of [0, 10_000]) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(delayMs + 1000)
+    }
+    expect(rig.container('web').restartCount).toBe(2)
+    await rig.kill()
+    for (const sandbox of rig.fake.world.sandboxes.values()) rig.fake.world.stopSandbox(sandbox)
+    rig.host = { bootId: 'boot-2' }
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web').restartCount).toBe(3)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(9000)
+    expect(rig.running()).toEqual([])
+    expect(rig.container('web').state).toMatchObject({ waiting: { reason: 'CrashLoopBackOff' } })
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
   it('counts on even where the runtime has forgotten all', async () => {
     await rig.start()
     await rig.apply(podManifest('web'))

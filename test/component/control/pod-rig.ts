@@ -331,6 +331,7 @@ export class PodRig {
       },
       capacity: { cpu: '2', memory: '1Gi' },
       objects: this.objects,
+      bootId: 'boot-1',
       selinux: false,
       resources: plainResources,
       security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },

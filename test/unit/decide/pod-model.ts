@@ -10,7 +10,7 @@ import type { ContainerId } from '../../../src/pod/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../../src/pod/observed.ts'
 import type { PodRecord } from '../../../src/pod/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { nowMs } from '../../support/pod-builders.ts'
+import { bootId, nowMs } from '../../support/pod-builders.ts'
 
 /** Something that happens to a pod beside what podd does; numbers pick one of what is there. */
 export type ModelEvent =
@@ -85,6 +85,7 @@ export class PodModel {
       imageReady: ({ image }) => this.#fresh.has(image),
       holds: this.holds,
       nowMs: this.nowMs,
+      bootId,
       limits: backoffLimits(),
     }
   }

@@ -8,7 +8,7 @@ import { backoffLimits, computeRestartTiming } from '../../../src/decide/restart
 import { computeTerminationWaves } from '../../../src/decide/termination-order.ts'
 import type { ObservedContainer } from '../../../src/pod/observed.ts'
 import type { BackoffEntry } from '../../../src/pod/pod-record.ts'
-import { nowMs, statusFacts } from '../../support/pod-builders.ts'
+import { bootId, nowMs, statusFacts } from '../../support/pod-builders.ts'
 import { someEvents, somePod } from './arbitrary-pod.ts'
 import { PodModel } from './pod-model.ts'
 
@@ -233,6 +233,7 @@ describe('crash backoff', () => {
             previous,
             finishedAtMs,
             nowMs: clockMs,
+            bootId,
             limits: bounds,
           })
           if (timing.kind === 'now') previous = timing.entry

@@ -99,6 +99,7 @@ function facts(
     missingFor: () => undefined,
     holds: new Map(),
     nowMs: 100_000,
+    bootId: 'boot-1',
     limits: { initialMs: 10_000, maxMs: 300_000 },
     ...more,
   }

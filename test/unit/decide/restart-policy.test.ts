@@ -17,6 +17,7 @@ import {
   deadSandbox,
   exitedContainer,
   makePod,
+  bootId,
   nowMs,
   observedContainer,
   observedSandbox,
@@ -176,7 +177,12 @@ describe('containers with a restartPolicy of their own', () => {
 
 const key = 'busybox:1 {"limits":{},"requests":{}}'
 const limits = backoffLimits()
-const entry = (delayMs: number, agoMs: number): BackoffEntry => ({ key, delayMs, updatedAtMs: nowMs - agoMs })
+const entry = (delayMs: number, agoMs: number): BackoffEntry => ({
+  key,
+  delayMs,
+  updatedAtMs: nowMs - agoMs,
+  bootId,
+})
 
 describe('computeRestartTiming', () => {
   it.each([
@@ -214,6 +220,18 @@ describe('computeRestartTiming', () => {
       { kind: 'now', entry: entry(10_000, 0) },
     ],
     [
+      'is free after a boot of the host',
+      { ...entry(300_000, 60_000), bootId: 'boot-0' },
+      1000,
+      { kind: 'now', entry: entry(10_000, 0) },
+    ],
+    [
+      'waits where an older podd took no note of the boot',
+      { ...entry(10_000, 60_000), bootId: undefined },
+      4000,
+      { kind: 'wait', untilMs: nowMs + 6000, delayMs: 10_000 },
+    ],
+    [
       'does not wait for an end in the future',
       entry(40_000, -3_580_000),
       -3_600_000,
@@ -221,7 +239,7 @@ describe('computeRestartTiming', () => {
     ],
   ] as const)('%s', (_title, previous, finishedAgoMs, expected) => {
     const finishedAtMs = nowMs - finishedAgoMs
-    expect(computeRestartTiming({ key, previous, finishedAtMs, nowMs, limits })).toEqual(expected)
+    expect(computeRestartTiming({ key, previous, finishedAtMs, nowMs, bootId, limits })).toEqual(expected)
   })
 
   it('is not free sooner because the cap is lower', () => {
@@ -231,6 +249,7 @@ describe('computeRestartTiming', () => {
       previous,
       finishedAtMs: nowMs - 200,
       nowMs,
+      bootId,
       limits: backoffLimits(1000),
     })
     expect(timing).toMatchObject({ kind: 'wait', untilMs: nowMs + 800 })
@@ -244,6 +263,7 @@ describe('computeRestartTiming', () => {
       finishedAtMs: nowMs,
       countedFromMs: nowMs - 31_000,
       nowMs,
+      bootId,
       limits,
     })
     expect(timing).toEqual({ kind: 'wait', untilMs: nowMs + 9000, delayMs: 40_000 })
@@ -260,11 +280,18 @@ describe('computeRestartTiming', () => {
     const waits: number[] = []
     for (let crash = 0; crash <= seconds.length; crash += 1) {
       const finishedAtMs = clockMs
-      let timing = computeRestartTiming({ key, previous, finishedAtMs, nowMs: clockMs, limits: capped })
+      let timing = computeRestartTiming({
+        key,
+        previous,
+        finishedAtMs,
+        nowMs: clockMs,
+        bootId,
+        limits: capped,
+      })
       if (timing.kind === 'wait') {
         waits.push((timing.untilMs - clockMs) / 1000)
         clockMs = timing.untilMs
-        timing = computeRestartTiming({ key, previous, finishedAtMs, nowMs: clockMs, limits: capped })
+        timing = computeRestartTiming({ key, previous, finishedAtMs, nowMs: clockMs, bootId, limits: capped })
       }
       if (timing.kind !== 'now') throw new Error('waits twice')
       previous = timing.entry
