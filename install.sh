@@ -237,6 +237,7 @@ put_in_place() {
   mkdir -p "$(dirname "$opt")" "$(dirname "$command_link")" "$(dirname "$config")" "$manifests"
   rm -rf "$opt.new" "$opt.old"
   cp -R "$work/podd" "$opt.new"
+  on_disk "$opt.new"
   if [ -d "$opt" ]; then
     mv "$opt" "$opt.old"
     old_put_aside=yes
@@ -245,6 +246,11 @@ put_in_place() {
   ln -sfn /opt/podd/bin/podd "$command_link"
   [ -e "$config" ] || cp "$opt/packaging/config.yaml" "$config"
   put_units
+}
+
+# A new appliance is soon unplugged: files that the kernel has not written yet are empty after that.
+on_disk() { # PATHS... : their file systems
+  quietly sync --file-system "$@" || fail "the disk does not take what was installed"
 }
 
 put_units() {
@@ -442,6 +448,7 @@ install_podd() {
   wait_for_daemon
   done_with_old
   if [ -n "$first" ] && [ -n "$hello" ]; then place_hello; fi
+  on_disk "$opt" "$(dirname "$command_link")" "$(dirname "$config")" "$manifests"
   say
   if [ -n "$placed_hello" ]; then show_hello; else podd get pods; fi
   say

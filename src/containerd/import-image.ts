@@ -35,14 +35,15 @@ export async function importImageFile(target: ImageImportTarget, path: string): 
   )
   if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
   const names = parseImportedNames(result.stdout)
-  if (target.rootDir !== undefined && target.version.major < 2) await syncDisk(target.rootDir)
+  await writeOutLayers(target)
   if (names.length > 0) return names
   throw new ImageImportError(`${path} holds no image for this host's platform`)
 }
 
 /** containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there. */
-async function syncDisk(folder: string): Promise<void> {
-  await runCommand('sync', ['--file-system', folder], { timeoutMs: importTimeoutMs })
+export async function writeOutLayers({ version, rootDir }: ImageImportTarget): Promise<void> {
+  if (rootDir === undefined || version.major >= 2) return
+  await runCommand('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
 }
 
 /** Reads what `ctr images import` says: `unpacking NAME (DIGEST)...done` for each image. */

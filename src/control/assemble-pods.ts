@@ -158,7 +158,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     },
     objects,
     runtime: client,
-    images: runtime.client.images,
+    images: runtime.images,
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(config.rootDir),
     events,

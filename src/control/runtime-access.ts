@@ -8,6 +8,7 @@ import { findContainerd, findShims } from '../containerd/containerd-process.ts'
 import { containerdPlaces } from '../containerd/containerd-places.ts'
 import { NetworkRules } from '../containerd/network-rules.ts'
 import { CriClient } from '../cri/cri-client.ts'
+import type { ImageService } from '../cri/cri-runtime.ts'
 import { CriEvents } from '../cri/cri-event-stream.ts'
 import { loadProto } from '../cri/load-proto.ts'
 import { pickRuntimeEvents } from '../cri/pick-runtime-events.ts'
@@ -18,6 +19,7 @@ import type { HostInfo } from '../host/host-info.ts'
 import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
 import type { EventsCandidate } from '../cri/pick-runtime-events.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
+import { writeOutPulled } from './write-out-pulled.ts'
 
 export interface RuntimeAccessOptions {
   readonly config: PoddConfig
@@ -39,6 +41,8 @@ const meetAgainMs = 2000
  */
 export class RuntimeAccess {
   readonly client: CriClient
+  /** The client's, and what they fetch outlives a power cut. */
+  readonly images: ImageService
   readonly endpoint: string
   /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
   readonly instance: string
@@ -77,6 +81,7 @@ export class RuntimeAccess {
         if (method === 'RunPodSandbox') this.#sandboxMade.abort()
       },
     })
+    this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
   }
 
   /** As the runtime names itself; `containerd` until it has. */
