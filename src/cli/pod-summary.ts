@@ -36,6 +36,10 @@ export function summarizePod(pod: PodObject): PodSummary {
       reason = isReady ? 'Running' : 'NotReady'
     }
   }
+  // Why the pod as a whole doesn't run says more than that its containers weren't made.
+  const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  if (status.reason !== undefined && all.every((container) => notMade.has(stateReason(container) ?? '')))
+    reason = status.reason
   const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (metadata.deletionTimestamp !== undefined && !isOver) reason = 'Terminating'
   const restarts = counted.reduce((sum, { restartCount }) => sum + restartCount, 0)
@@ -49,6 +53,13 @@ export function summarizePod(pod: PodObject): PodSummary {
     lastRestartMs: restarts > 0 && Number.isFinite(lastRestartMs) ? lastRestartMs : undefined,
   }
 }
+
+/** What is said of a container of which nothing else is known. */
+const notMade: ReadonlySet<string> = new Set([
+  'ContainerCreating',
+  'PodInitializing',
+  'ContainerStatusUnknown',
+])
 
 interface InitSummary {
   /** Sidecars that are ready. */

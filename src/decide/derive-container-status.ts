@@ -55,7 +55,38 @@ const unseenPass: ContainerStateTerminated = {
   message: 'nothing is left of it; that it succeeded shows in what ran after it',
 }
 
+/** For a container that was never made in a pod that has failed (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36). */
+const neverMade: ContainerStateTerminated = {
+  exitCode: 137,
+  reason: 'ContainerStatusUnknown',
+  message: 'The container could not be located when the pod was terminated',
+}
+
 type Role = 'init' | 'main' | 'ephemeral'
+
+/** It would have been the pod's next one, or ran before those that did, when the pod was ended for good. */
+function isNeverMade(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  const { record, observed, pod } = facts
+  if (record.failed === undefined || view.kind !== 'none' || role === 'ephemeral') return false
+  const { initContainers, containers } = pod.spec
+  const wasMade = ({ name }: ContainerSpec): boolean =>
+    viewContainer({ name, observed, history: record.containers[name] }).kind !== 'none'
+  const before = role === 'main' ? initContainers : initContainers.slice(0, initContainers.indexOf(spec))
+  const after = role === 'main' ? containers : [...initContainers.slice(before.length + 1), ...containers]
+  return after.some(wasMade) || before.every((init) => hasPassed(facts, init))
+}
+
+function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): boolean {
+  const history = record.containers[init.name]
+  const view = viewContainer({ name: init.name, observed, history })
+  if (isRestartableInit(init))
+    return view.kind !== 'none' && (init.startupProbe === undefined || history?.startedUp !== undefined)
+  return view.kind === 'ended' && view.end.exitCode === 0
+}
 
 /** An init container that runs once and has left no trace, while what comes after it shows that it succeeded. */
 function hasPassedUnseen(
@@ -79,7 +110,7 @@ function deriveState(
   const waiting = facts.waiting.get(spec.name)
   // What ended waits for nothing any more where the pod ends, or has failed.
   const isLast = view.kind === 'ended' && (facts.record.ending ?? facts.record.failed) !== undefined
-  if (waiting !== undefined && !isLast)
+  if (waiting !== undefined && !isLast && !isNeverMade(facts, spec, seen))
     return { waiting: { reason: waiting.reason, message: waiting.message } }
   const startsAnew =
     isReset(new Set(facts.record.restartAll), view) && !isBeingReset(facts.observed, facts.record.restartAll)
@@ -90,6 +121,7 @@ function deriveState(
     }
   }
   if (hasPassedUnseen(facts, spec, seen)) return { terminated: unseenPass }
+  if (isNeverMade(facts, spec, seen)) return { terminated: neverMade }
   // The kubelet's words for a container that hasn't been made yet: any of a pod that has init containers.
   const initializes = facts.pod.spec.initContainers.length > 0
   return { waiting: { reason: initializes ? 'PodInitializing' : 'ContainerCreating' } }

@@ -56,11 +56,21 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...addresses('podIP', ips),
     ...(record.startedAtMs === undefined ? {} : { startTime: formatTime(record.startedAtMs) }),
     qosClass: computeQosClass(pod.spec),
-    ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
-    containerStatuses: statuses,
-    ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+    ...(isNeverLetIn(facts)
+      ? {}
+      : {
+          ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
+          containerStatuses: statuses,
+          ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
+        }),
   }
   return { status, conditions: transitions, podIps }
+}
+
+/** A pod that was refused before anything of it was made has no containers to tell of (`pkg/kubelet/kubelet.go` rejectPod, 1.36). */
+function isNeverLetIn({ record, observed }: StatusFacts): boolean {
+  if (record.failed?.admission !== true || observed.containers.length > 0) return false
+  return Object.values(record.containers).every(({ ended }) => ended === undefined)
 }
 
 /** While no sandbox is ready, a pod keeps the addresses that it had (`pkg/kubelet/pleg/generic.go` getPodIPs, 1.36). */

@@ -124,7 +124,9 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
 
   it.concurrent('flips Ready both ways by a gRPC readiness probe of a named service', async () => {
     const podd = rig()
-    const readinessProbe = { grpc: { port: 9000, service: 'orders' }, ...always }
+    // It takes all of its time while nobody listens.
+    const timeoutSeconds = Math.ceil(3 * slowness)
+    const readinessProbe = { grpc: { port: 9000, service: 'orders' }, ...always, timeoutSeconds }
     podd.drop('grpc', shellPod('grpc', podd.shared, 'say start; stay', { container: { readinessProbe } }))
     const up = await podd.untilPod(
       'grpc',
@@ -136,7 +138,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     await podd.untilEvent(
       'grpc',
       'Unhealthy',
-      new RegExp(`failed to connect service "[0-9.]+:9000" within ${always.timeoutSeconds}s`, 'u'),
+      new RegExp(`failed to connect service "[0-9.]+:9000" within ${timeoutSeconds}s`, 'u'),
     )
     const server = await serveHealth(podd.pidOf(containerOf(up, 'main').containerID ?? ''), 9000)
     try {

@@ -111,6 +111,9 @@ describePodd('resources', { config }, (rig) => {
     podd.drop(pod, shellPod(pod, podd.shared, 'stay', { container: { resources: { limits } } }))
     const { status } = await podd.untilPhase(pod, 'Failed')
     expect(status.reason).toBe(reason)
+    expect((await podd.cliOk('get', 'pods', pod)).split('\n')[1]).toMatch(
+      new RegExp(`^${pod} +0/1 +${reason} `, 'u'),
+    )
     expect(status.message).toMatch(new RegExp(`^Node didn't have enough resource: ${name}, ${numbers}$`, 'u'))
     podd.removeManifest(pod)
     await podd.untilGone(pod)

@@ -206,7 +206,8 @@ describePodd('restarts', { config }, (rig) => {
 
   it.concurrent('ends a pod that is active for longer than its deadline', async () => {
     const podd = rig()
-    const spec = { activeDeadlineSeconds: 4 }
+    // Long enough for the container to be made before.
+    const spec = { activeDeadlineSeconds: Math.ceil(4 * slowness) }
     podd.drop('overdue', shellPod('overdue', podd.shared, 'say start; stay', { spec }))
     const pod = await podd.untilPhase('overdue', 'Failed')
     expect(pod.status).toMatchObject({ reason: 'DeadlineExceeded' })
@@ -215,7 +216,7 @@ describePodd('restarts', { config }, (rig) => {
     // The deadline counts from the pod's start, of which the sandbox takes its share.
     expect(gapsOf(lines)[0]).toBeGreaterThan(0.3)
     expect(Date.parse(containerOf(pod, 'main').state.terminated?.finishedAt ?? '')).toBeGreaterThanOrEqual(
-      Date.parse(pod.status.startTime ?? '') + 4000,
+      Date.parse(pod.status.startTime ?? '') + 1000 * spec.activeDeadlineSeconds,
     )
     expect(wordsOf(lines)).toEqual(['start', 'end'])
     expect(await podd.cliOk('describe', 'pod', 'overdue')).toContain('DeadlineExceeded')

@@ -73,6 +73,48 @@ describe('summarizePod', () => {
       0,
     ],
     [
+      'a pod that is kept from running',
+      {
+        spec: withInit,
+        status: {
+          phase: 'Pending',
+          reason: 'PodSecurity',
+          conditions: notInitialized,
+          initContainerStatuses: [waiting('i1', 'PodInitializing'), waiting('i2', 'PodInitializing')],
+          containerStatuses: [waiting('a', 'PodInitializing')],
+        },
+      },
+      '0/1',
+      'PodSecurity',
+      0,
+    ],
+    [
+      'a pod whose deadline came before its container',
+      {
+        status: {
+          phase: 'Failed',
+          reason: 'DeadlineExceeded',
+          containerStatuses: [
+            containerStatus('main', {
+              state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } },
+            }),
+          ],
+        },
+      },
+      '0/1',
+      'DeadlineExceeded',
+      0,
+    ],
+    [
+      'a pod that waits for an image, and for more',
+      {
+        status: { phase: 'Pending', reason: 'FailedSync', containerStatuses: [waiting('a', 'ErrImagePull')] },
+      },
+      '0/1',
+      'ErrImagePull',
+      0,
+    ],
+    [
       "the first container's word of two",
       { spec: two, status: { containerStatuses: [waiting('a', 'ImagePullBackOff'), ended('b', 1)] } },
       '0/2',

@@ -227,6 +227,69 @@ describe('a container that has ended', () => {
   })
 })
 
+describe('a pod that has failed for good', () => {
+  const failed = { reason: 'DeadlineExceeded', message: 'too long' }
+  const lost = {
+    terminated: {
+      exitCode: 137,
+      reason: 'ContainerStatusUnknown',
+      message: 'The container could not be located when the pod was terminated',
+    },
+  }
+
+  it.each<[string, StatusChanges, 'init' | 'main' | 'ephemeral', object]>([
+    ['a container that was not made has ended', {}, 'main', lost],
+    [
+      'nor does it wait for its image',
+      { waiting: { a: { reason: 'ErrImagePull', message: '' } } },
+      'main',
+      lost,
+    ],
+    [
+      'one that ran has its own end',
+      { containers: [exitedContainer('a', 1)] },
+      'main',
+      { terminated: terminated(1) },
+    ],
+    ['the first init container has ended', { pod: { containers: ['a'], init: ['i'] } }, 'init', lost],
+    [
+      'one after an init container that was not done waits',
+      { pod: { containers: ['a'], init: ['i'] }, containers: [exitedContainer('i', 1)] },
+      'main',
+      { waiting: { reason: 'PodInitializing' } },
+    ],
+    [
+      'one after those that were done has ended',
+      {
+        pod: { containers: ['a'], init: ['i', sidecar('s')] },
+        containers: [exitedContainer('i', 0), observedContainer('s')],
+      },
+      'main',
+      lost,
+    ],
+    [
+      'one after a sidecar that had not started up waits',
+      {
+        pod: { containers: ['a'], init: [{ ...sidecar('s'), startupProbe: probe }] },
+        containers: [observedContainer('s')],
+      },
+      'main',
+      { waiting: { reason: 'PodInitializing' } },
+    ],
+    [
+      'an ephemeral one waits',
+      { pod: { containers: ['a'], ephemeral: ['debug'] } },
+      'ephemeral',
+      {
+        waiting: { reason: 'ContainerCreating' },
+      },
+    ],
+  ])('%s', (_title, changes, role, state) => {
+    const record = { ...changes.record, failed }
+    expect(statusOf({ ...changes, record }, role).state).toEqual(state)
+  })
+})
+
 describe('a container of unknown state', () => {
   it('waits', () => {
     const status = statusOf({ containers: [observedContainer('a', { state: 'unknown' })] })

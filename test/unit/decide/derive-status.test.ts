@@ -270,6 +270,18 @@ describe('deriveStatus', () => {
     expect(runs).not.toHaveProperty('reason')
   })
 
+  it('tells of no containers where the pod was refused before any was made', () => {
+    const failed = { reason: 'OutOfcpu', message: 'too much', admission: true }
+    const pod = { containers: ['a'], init: ['i'] }
+    const { status } = deriveStatus(statusFacts({ pod, record: { failed } }))
+    expect(status).toMatchObject({ phase: 'Failed', reason: 'OutOfcpu' })
+    expect(Object.keys(status).filter((key) => key.endsWith('ontainerStatuses'))).toEqual([])
+    const ran = deriveStatus(
+      statusFacts({ pod, containers: [exitedContainer('a', 1)], record: { failed } }),
+    ).status
+    expect(ran.containerStatuses).toHaveLength(1)
+  })
+
   it('keeps a pod Failed that was made so, whatever its containers say', () => {
     const failed = { reason: 'DeadlineExceeded', message: 'too long' }
     const { status } = deriveStatus(
