@@ -45,7 +45,7 @@ let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
-  # Interrupted in the middle: the tests end with it, and clear up.
+  # Interrupted in the middle: the tests end with it. What they leave, the next ones clear up.
   [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
   ! is_root || let_services_start
   rm -rf "$results"

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
@@ -114,7 +114,7 @@ describePodd('names and consoles', {}, (rig) => {
   })
 })
 
-const folder = mkdtempSync(join(tmpdir(), 'podd-resolv-'))
+const folder = join(tmpdir(), `podd-resolv-${process.pid}`)
 const resolvConf = join(folder, 'resolv.conf')
 
 describePodd('the host’s resolver', { config: { resolvConf } }, (rig) => {
