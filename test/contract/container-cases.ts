@@ -8,7 +8,7 @@ export function containerCases(contract: Contract): void {
   const stateOf = async (pod: ContractPod, id: string): Promise<string> =>
     (await pod.containerStatus(id)).state
   const ended = (pod: ContractPod, id: string): Promise<void> =>
-    expect.poll(() => stateOf(pod, id), { timeout: 5000, interval: 10 }).toBe('CONTAINER_EXITED')
+    expect.poll(() => stateOf(pod, id), { timeout: 5000 * slowness, interval: 10 }).toBe('CONTAINER_EXITED')
 
   contract.holds('a container is created, then running, and keeps what it was made from', async () => {
     const pod = await contract.runPod()

@@ -6,6 +6,7 @@ import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 async function fetchPage(address: string): Promise<string> {
   const response = await fetch(`http://${address}/`, { signal: AbortSignal.timeout(1000) })
@@ -28,7 +29,7 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     await sleep(4000)
     await removeNetworkRules(containerdPlaces(podd.rootDir, podd.runDir))
     await expect(fetchPage(address)).rejects.toThrow()
-    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 15_000)
+    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 15_000 * slowness)
     podd.removeManifest('served')
     await podd.untilGone('served')
     await sleep(2000)
@@ -46,7 +47,7 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     for (const rule of rules.filter((line) => line.includes(places.bridgeName)))
       await commandOutput('iptables', rule.replace('-A', '-D').split(' '))
     expect(await isOpen()).toBe(false)
-    await podd.until('the rules', isOpen, 15_000)
+    await podd.until('the rules', isOpen, 15_000 * slowness)
   })
 })
 
@@ -69,6 +70,6 @@ describePodd('a firewall that is reloaded soon after podd has started', {}, (rig
     await expect(fetchPage(address)).rejects.toThrow()
     // A new sandbox is what podd looks again for.
     podd.drop('next', shellPod('next', podd.shared, 'say up; stay'))
-    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 20_000)
+    await podd.until('the page again', async () => (await fetchPage(address)) === 'page\n', 20_000 * slowness)
   })
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 /** A script that tells what a command printed, and stays. */
 const tell = (name: string, command: string): string => `(${command}) > /shared/${name} 2>&1; say done; stay`
@@ -141,7 +142,7 @@ describePodd('the host’s resolver', { config: { resolvConf } }, (rig) => {
     const pod = await podd.untilReady('follower')
     await podd.untilReady('own-dns')
     const seen = (expected: string) =>
-      podd.until(expected, () => podd.lines('now').join('\n') === expected, 3000)
+      podd.until(expected, () => podd.lines('now').join('\n') === expected, 3000 * slowness)
     writeFileSync(resolvConf, 'nameserver 192.0.2.1\n')
     await seen('nameserver 192.0.2.1')
     writeFileSync(resolvConf, 'search lan\nnameserver 192.0.2.2\nnameserver 192.0.2.3\n')

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const count = 20
 const names = Array.from({ length: count }, (_, index) => `burst-${index}`)
@@ -74,7 +75,7 @@ describePodd('a burst of pods', {}, (rig) => {
     expect(new Set(pods.map(({ status }) => status.podIP)).size).toBe(count)
   })
 
-  it('ends them all at once, and leaves nothing', { timeout: 240_000 }, async () => {
+  it('ends them all at once, and leaves nothing', { timeout: 240_000 * slowness }, async () => {
     const podd = rig()
     let remains = ''
     for (const name of names) podd.removeManifest(name)

@@ -6,34 +6,41 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { writeVolumeFiles } from '../../src/volumes/atomic-writer.ts'
+import { slowness } from '../support/slowness.ts'
 
-it('a reader never sees half of an update, through 10,000 of them', { timeout: 600_000 }, async () => {
-  const memoryDisk = '/dev/shm'
-  const folder = await mkdtemp(join(existsSync(memoryDisk) ? memoryDisk : tmpdir(), 'podd-writer-'))
-  const write = async (round: number): Promise<void> => {
-    const data = Buffer.from(`${round}\n`)
-    // A file that comes and goes is there in every other state.
-    const names = round % 2 === 0 ? ['a', 'b', 'in/c'] : ['a', 'b']
-    const files = new Map(names.map((path) => [path, { data, mode: 0o644 }]))
-    await writeVolumeFiles(folder, files, { nowMs: systemClock.wallMs() })
-  }
-  await write(0)
-  const reader = spawn(process.execPath, ['-e', readerScript, folder], { stdio: ['pipe', 'pipe', 'inherit'] })
-  const chunks: Buffer[] = []
-  reader.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
-  const ended = new Promise((resolve) => reader.once('close', resolve))
-  try {
-    for (let round = 1; round <= 10_000; round += 1) await write(round)
-  } finally {
-    reader.stdin.end()
-    await ended
-  }
-  const report = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { seen: number; bad: string[] }
-  await rm(folder, { recursive: true })
-  expect(report.bad).toEqual([])
-  // It did look on while they changed.
-  expect(report.seen).toBeGreaterThan(100)
-})
+it(
+  'a reader never sees half of an update, through 10,000 of them',
+  { timeout: 600_000 * slowness },
+  async () => {
+    const memoryDisk = '/dev/shm'
+    const folder = await mkdtemp(join(existsSync(memoryDisk) ? memoryDisk : tmpdir(), 'podd-writer-'))
+    const write = async (round: number): Promise<void> => {
+      const data = Buffer.from(`${round}\n`)
+      // A file that comes and goes is there in every other state.
+      const names = round % 2 === 0 ? ['a', 'b', 'in/c'] : ['a', 'b']
+      const files = new Map(names.map((path) => [path, { data, mode: 0o644 }]))
+      await writeVolumeFiles(folder, files, { nowMs: systemClock.wallMs() })
+    }
+    await write(0)
+    const reader = spawn(process.execPath, ['-e', readerScript, folder], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const chunks: Buffer[] = []
+    reader.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
+    const ended = new Promise((resolve) => reader.once('close', resolve))
+    try {
+      for (let round = 1; round <= 10_000; round += 1) await write(round)
+    } finally {
+      reader.stdin.end()
+      await ended
+    }
+    const report = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { seen: number; bad: string[] }
+    await rm(folder, { recursive: true })
+    expect(report.bad).toEqual([])
+    // It did look on while they changed.
+    expect(report.seen).toBeGreaterThan(100)
+  },
+)
 
 /** Reads both files of one state again and again: through the links it has just read, and by their names. */
 const readerScript = `
