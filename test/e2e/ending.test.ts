@@ -116,7 +116,9 @@ describePodd(
       const podd = rig()
       const lifecycle = { preStop: sh('say hook; sleep 1000') }
       const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
-      podd.drop('long-stop', hooked('long-stop', script, lifecycle, 2))
+      // The hook's own start is part of it.
+      const graceSeconds = Math.ceil(2 * slowness)
+      podd.drop('long-stop', hooked('long-stop', script, lifecycle, graceSeconds))
       await podd.untilReady('long-stop')
       podd.removeManifest('long-stop')
       await podd.untilGone('long-stop')
@@ -124,7 +126,7 @@ describePodd(
       const hookAt = saidAt(lines, 'hook')
       const termAt = saidAt(lines, 'term')
       const lastAliveAt = Number(lines.at(-1)?.split(' ')[0])
-      expect(termAt - hookAt).toBeGreaterThan(1.5)
+      expect(termAt - hookAt).toBeGreaterThan(0.75 * graceSeconds)
       expect(termAt - hookAt).toBeLessThan(6 * slowness)
       expect(lastAliveAt - termAt).toBeGreaterThan(1.5)
       expect(lastAliveAt - termAt).toBeLessThan(6 * slowness)
