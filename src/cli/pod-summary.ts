@@ -36,10 +36,8 @@ export function summarizePod(pod: PodObject): PodSummary {
       reason = isReady ? 'Running' : 'NotReady'
     }
   }
-  // Why the pod as a whole doesn't run says more than that its containers weren't made.
-  const all = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
-  if (status.reason !== undefined && all.every((container) => notMade.has(stateReason(container) ?? '')))
-    reason = status.reason
+  // Why the pod as a whole doesn't run says more than that a container wasn't made.
+  if (status.reason !== undefined && notMade.test(reason)) reason = status.reason
   const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
   if (metadata.deletionTimestamp !== undefined && !isOver) reason = 'Terminating'
   const restarts = counted.reduce((sum, { restartCount }) => sum + restartCount, 0)
@@ -55,11 +53,7 @@ export function summarizePod(pod: PodObject): PodSummary {
 }
 
 /** What is said of a container of which nothing else is known. */
-const notMade: ReadonlySet<string> = new Set([
-  'ContainerCreating',
-  'PodInitializing',
-  'ContainerStatusUnknown',
-])
+const notMade = /^(ContainerCreating|PodInitializing|(Init:)?ContainerStatusUnknown|Init:\d+\/\d+)$/u
 
 interface InitSummary {
   /** Sidecars that are ready. */

@@ -64,7 +64,7 @@ const neverMade: ContainerStateTerminated = {
 
 type Role = 'init' | 'main' | 'ephemeral'
 
-/** It would have been the pod's next one, or ran before those that did, when the pod was ended for good. */
+/** Where an init container or a main one ran after it, or nothing before it did, or, for a main one, all before it are done. */
 function isNeverMade(
   facts: StatusFacts,
   spec: ContainerSpec,
@@ -75,17 +75,18 @@ function isNeverMade(
   const { initContainers, containers } = pod.spec
   const wasMade = ({ name }: ContainerSpec): boolean =>
     viewContainer({ name, observed, history: record.containers[name] }).kind !== 'none'
-  const before = role === 'main' ? initContainers : initContainers.slice(0, initContainers.indexOf(spec))
-  const after = role === 'main' ? containers : [...initContainers.slice(before.length + 1), ...containers]
-  return after.some(wasMade) || before.every((init) => hasPassed(facts, init))
+  if (containers.some(wasMade)) return true
+  if (role === 'main') return initContainers.every((init) => hasPassed(facts, init))
+  const at = initContainers.indexOf(spec)
+  return at === 0 || initContainers.slice(at + 1).some(wasMade)
 }
 
 function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): boolean {
   const history = record.containers[init.name]
   const view = viewContainer({ name: init.name, observed, history })
-  if (isRestartableInit(init))
-    return view.kind !== 'none' && (init.startupProbe === undefined || history?.startedUp !== undefined)
-  return view.kind === 'ended' && view.end.exitCode === 0
+  if (!isRestartableInit(init)) return view.kind === 'ended' && view.end.exitCode === 0
+  const ran = view.kind === 'ended' || (view.kind === 'live' && view.container.state !== 'created')
+  return ran && (init.startupProbe === undefined || history?.startedUp !== undefined)
 }
 
 /** An init container that runs once and has left no trace, while what comes after it shows that it succeeded. */

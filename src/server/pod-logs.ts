@@ -133,11 +133,13 @@ async function chooseInstance(
   }
   if (newest !== undefined) return newest
   if (request.follow) return found?.restartCount ?? 0
-  const reason = found?.state.waiting?.reason ?? 'ContainerCreating'
-  throw new ApiError(
-    400,
-    `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)} is waiting to start: ${waitingWords[reason] ?? reason}`,
-  )
+  const which = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)}`
+  if (status.phase === 'Failed' || status.phase === 'Succeeded') {
+    const why = [status.reason, status.message].filter((word) => word !== undefined).join(': ')
+    throw new ApiError(400, `${which} has no log${why === '' ? '' : `; the pod has ended: ${why}`}`)
+  }
+  const waiting = found?.state.waiting?.reason ?? 'ContainerCreating'
+  throw new ApiError(400, `${which} is waiting to start: ${waitingWords[waiting] ?? waiting}`)
 }
 
 const waitingWords: Readonly<Record<string, string>> = {

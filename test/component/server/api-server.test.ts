@@ -203,6 +203,17 @@ describe('logs over the API', () => {
     expect((await rig.call(`${podsPath}/web/log?previous=true`)).text).toBe('now\n')
   })
 
+  it('says why a pod ended that never wrote a log', async () => {
+    const status = { phase: 'Failed', reason: 'OutOfcpu', message: 'not enough' } as const
+    rig.pods.put(podObject({ status }))
+    expect(await rig.call(`${podsPath}/web/log`)).toMatchObject({
+      code: 400,
+      text: expect.stringContaining(
+        String.raw`container \"main\" in pod \"web\" has no log; the pod has ended: OutOfcpu: not enough`,
+      ),
+    })
+  })
+
   it.each<[what: string, query: string, message: string]>([
     [
       'no instance before',

@@ -106,6 +106,42 @@ describe('summarizePod', () => {
       0,
     ],
     [
+      'the same behind init containers that are done, and beside a container that is',
+      {
+        spec: withInit,
+        status: {
+          phase: 'Failed',
+          reason: 'DeadlineExceeded',
+          initContainerStatuses: [ended('i1', 0), ended('i2', 0)],
+          containerStatuses: [
+            containerStatus('a', {
+              state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } },
+            }),
+            ended('b', 0),
+          ],
+        },
+      },
+      '0/1',
+      'DeadlineExceeded',
+      0,
+    ],
+    [
+      'a pod whose deadline came while it was initialized',
+      {
+        spec: withInit,
+        status: {
+          phase: 'Failed',
+          reason: 'DeadlineExceeded',
+          conditions: notInitialized,
+          initContainerStatuses: [ended('i1', 0), waiting('i2', 'PodInitializing')],
+          containerStatuses: [waiting('a', 'PodInitializing')],
+        },
+      },
+      '0/1',
+      'DeadlineExceeded',
+      0,
+    ],
+    [
       'a pod that waits for an image, and for more',
       {
         status: { phase: 'Pending', reason: 'FailedSync', containerStatuses: [waiting('a', 'ErrImagePull')] },

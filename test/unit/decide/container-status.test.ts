@@ -12,11 +12,16 @@ import {
 } from '../../support/pod-builders.ts'
 import type { StatusChanges } from '../../support/pod-builders.ts'
 
-/** The status of the pod's first container of that role. */
-function statusOf(changes: StatusChanges, role: 'init' | 'main' | 'ephemeral' = 'main'): ContainerStatus {
+/** The status of the pod's first container of that role, or of its last init container. */
+function statusOf(
+  changes: StatusChanges,
+  which: 'init' | 'last init' | 'main' | 'ephemeral' = 'main',
+): ContainerStatus {
   const facts = statusFacts({ pod: { containers: ['a'] }, ...changes })
   const { initContainers, containers, ephemeralContainers } = facts.pod.spec
-  const spec = { init: initContainers, main: containers, ephemeral: ephemeralContainers }[role][0]
+  const role = which === 'last init' ? 'init' : which
+  const list = { init: initContainers, main: containers, ephemeral: ephemeralContainers }[role]
+  const spec = list.at(which === 'last init' ? -1 : 0)
   if (spec === undefined) throw new Error(`no ${role} container`)
   return deriveContainerStatus(facts, spec, role)
 }
@@ -237,7 +242,7 @@ describe('a pod that has failed for good', () => {
     },
   }
 
-  it.each<[string, StatusChanges, 'init' | 'main' | 'ephemeral', object]>([
+  it.each<[string, StatusChanges, Parameters<typeof statusOf>[1], object]>([
     ['a container that was not made has ended', {}, 'main', lost],
     [
       'nor does it wait for its image',
@@ -255,6 +260,25 @@ describe('a pod that has failed for good', () => {
     [
       'one after an init container that was not done waits',
       { pod: { containers: ['a'], init: ['i'] }, containers: [exitedContainer('i', 1)] },
+      'main',
+      { waiting: { reason: 'PodInitializing' } },
+    ],
+    [
+      'a later init container waits for what it waited for',
+      {
+        pod: { containers: ['a'], init: ['i', 'b'] },
+        containers: [exitedContainer('i', 0)],
+        waiting: { b: { reason: 'ErrImagePull', message: 'no such host' } },
+      },
+      'last init',
+      { waiting: { reason: 'ErrImagePull', message: 'no such host' } },
+    ],
+    [
+      'one after a sidecar that was made and not started waits',
+      {
+        pod: { containers: ['a'], init: [sidecar('s')] },
+        containers: [observedContainer('s', { state: 'created' })],
+      },
       'main',
       { waiting: { reason: 'PodInitializing' } },
     ],
