@@ -100,6 +100,7 @@ clean_up() { # on every way out, and to its end
     rm -rf "$opt"
     mv "$opt.old" "$opt"
     put_units
+    sync --file-system "$opt" "$(units_folder)"
   fi
   rm -rf "$opt.new"
   [ -z "$work" ] || rm -rf "$work"
@@ -246,12 +247,15 @@ put_in_place() {
   ln -sfn /opt/podd/bin/podd "$command_link"
   [ -e "$config" ] || cp "$opt/packaging/config.yaml" "$config"
   put_units
+  on_disk "$opt" "$(dirname "$command_link")" "$(dirname "$config")" "$(units_folder)"
 }
 
 # A new appliance is soon unplugged: files that the kernel has not written yet are empty after that.
 on_disk() { # PATHS... : their file systems
   quietly sync --file-system "$@" || fail "the disk does not take what was installed"
 }
+
+units_folder() { if [ -d "$units" ]; then say "$units"; else dirname "$config"; fi; }
 
 put_units() {
   if has_systemd || [ -n "$stage" ]; then
@@ -448,7 +452,7 @@ install_podd() {
   wait_for_daemon
   done_with_old
   if [ -n "$first" ] && [ -n "$hello" ]; then place_hello; fi
-  on_disk "$opt" "$(dirname "$command_link")" "$(dirname "$config")" "$manifests"
+  on_disk "$opt" "$manifests"
   say
   if [ -n "$placed_hello" ]; then show_hello; else podd get pods; fi
   say

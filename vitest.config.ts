@@ -4,12 +4,14 @@ import { slowness } from './test/support/slowness.ts'
 
 /** Much of what tests do is waiting for files, sockets and processes. */
 const maxWorkers = availableParallelism() + 1
+/** Each has a podd, a containerd and shims, which take of what a host has once, such as inotify instances. */
+const maxPodds = Math.min(maxWorkers, 5)
 
 const slow = {
   testTimeout: 120_000 * slowness,
   hookTimeout: 120_000 * slowness,
   expect: { poll: { timeout: 10_000 * slowness } },
-  maxWorkers,
+  maxWorkers: maxPodds,
   sequence: { groupOrder: 1 },
 }
 const quick = {

@@ -165,7 +165,8 @@ skip_suites() { # REASON : counts the tests of the slow suites as skipped
 run_suites() { # REPORT SECONDS FILES... : the slow suites, or some files of them. Waited for, so that signals are heard.
   local report=$1 limit=$2 status=0
   shift 2
-  timeout --kill-after=20 $((limit * ${PODD_TEST_SLOWNESS%%.*})) vitest run "${suites[@]}" "$@" --reporter=default \
+  PODD_TEST_UNHANDLED=$results/unhandled timeout --kill-after=20 $((limit * ${PODD_TEST_SLOWNESS%%.*})) \
+    vitest run "${suites[@]}" "$@" --reporter=default --reporter=./test/lib/unhandled-errors.ts \
     --reporter=json --outputFile.json="$results/$report" &
   suites_pid=$!
   wait "$suites_pid" || status=$?
@@ -185,7 +186,7 @@ run_all_suites() { # NAME
 second_try() {
   local files
   mapfile -t files < <(node test/lib/failed-files.ts "$results/suites.json")
-  [ ${#files[@]} -gt 0 ] && [ ${#files[@]} -le 4 ] || return 0
+  [ ${#files[@]} -gt 0 ] && [ ${#files[@]} -le 8 ] || return 0
   say 'once more'
   run_suites second-suites.json 1800 "${files[@]}" --maxWorkers=1
 }
@@ -203,6 +204,7 @@ fetch_status=$?
 fetch_pid=
 
 # Files beside each other, on both containerds: much of what they do is waiting.
+# Both, whatever the environment names: the host's and the newer one.
 PODD_TEST_CONTAINERD=$(dirname "$(command -v containerd)")
 versions="containerd $(containerd --version | awk '{ print $3 }')"
 if [ $fetch_status = 0 ]; then

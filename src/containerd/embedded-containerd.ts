@@ -11,7 +11,8 @@ import { removeTornCniResults } from './cni-results.ts'
 import { findPrograms } from './find-programs.ts'
 import type { ProgramOptions } from './find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './forward-rules.ts'
-import { importImageFile, importPinnedImage, writeOutLayers } from './import-image.ts'
+import { importImageFile, importPinnedImage } from './import-image.ts'
+import { WriteOuts } from './write-outs.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
 import { adoptContainerd, boundLog, startContainerd } from './start-process.ts'
@@ -68,11 +69,12 @@ export class EmbeddedContainerd {
   readonly #listeners = new Set<(state: ContainerdState) => void>()
   #state: ContainerdState = { kind: 'stopped' }
   #reaping = new AbortController()
-  #writingOut: Promise<void> = Promise.resolve()
+  readonly #writeOuts: WriteOuts
 
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
     this.places = containerdPlaces(options.rootDir, options.runDir)
+    this.#writeOuts = new WriteOuts(options.logger)
     const { clock, logger, launchMode } = options
     this.#home = { places: this.places, mode: launchMode ?? detectLaunchMode(), clock, logger }
   }
@@ -138,14 +140,7 @@ export class EmbeddedContainerd {
 
   /** Has what was unpacked a moment ago written to the disk, where containerd doesn't do so by itself. Never throws. */
   writeOut(): void {
-    if (this.#state.kind !== 'running') return
-    const { importTarget } = this.#state.running
-    // One after another: what is unpacked meanwhile needs one more.
-    this.#writingOut = this.#writingOut
-      .then(() => writeOutLayers(importTarget))
-      .catch((error: unknown) =>
-        this.#options.logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
-      )
+    if (this.#state.kind === 'running') this.#writeOuts.ask(this.#state.running.importTarget)
   }
 
   /**

@@ -35,15 +35,22 @@ export async function importImageFile(target: ImageImportTarget, path: string): 
   )
   if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
   const names = parseImportedNames(result.stdout)
-  await writeOutLayers(target)
+  await writeOutLayers(target).catch((error: unknown) => {
+    throw new ImageImportError(`${path} is imported, but not safely on the disk: ${errorMessage(error)}`, {
+      cause: error,
+    })
+  })
   if (names.length > 0) return names
   throw new ImageImportError(`${path} holds no image for this host's platform`)
 }
 
-/** containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there. */
+/**
+ * containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there: they are written
+ * to the disk. Throws HostCommandError where that fails.
+ */
 export async function writeOutLayers({ version, rootDir }: ImageImportTarget): Promise<void> {
   if (rootDir === undefined || version.major >= 2) return
-  await runCommand('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
+  await commandOutput('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
 }
 
 /** Reads what `ctr images import` says: `unpacking NAME (DIGEST)...done` for each image. */

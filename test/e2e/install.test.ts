@@ -227,6 +227,30 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
     })
   })
 
+  describe('a power cut', () => {
+    it('takes nothing that was installed: it is on the disk before it is used, and in the end', () => {
+      expect(machine.run('install --no-hello')).toMatchObject({ status: 0 })
+      const calls = machine.takeCalls().filter((call) => /^(sync|podd run)/u.test(call))
+      expect(calls).toEqual([
+        'sync --file-system /opt/podd.new',
+        expect.stringMatching(/^sync --file-system \/opt\/podd \/usr\/local\/bin \/etc\/podd /u),
+        'podd run',
+        'sync --file-system /opt/podd /etc/pods',
+      ])
+    })
+
+    it('leaves the version before where the disk takes no new one', () => {
+      machine.run('install --no-hello')
+      machine.write('/opt/podd/mark', '')
+      machine.write('/sync-fails', '')
+      const { status, stderr } = machine.run('install --no-hello')
+      expect(status).toBe(1)
+      expect(stderr).toContain('the disk does not take what was installed')
+      expect(machine.has('/opt/podd/mark')).toBe(true)
+      expect(machine.has('/opt/podd.new')).toBe(false)
+    })
+  })
+
   describe('uninstalling', () => {
     beforeEach(() => {
       machine.run('install --no-hello')

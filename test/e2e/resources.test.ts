@@ -45,6 +45,7 @@ const config = {
 describePodd('resources', { config }, (rig) => {
   it.concurrent('enforces limits over the period that is set, and a number of processes', async () => {
     const podd = rig()
+    // Half of a processor's time: the host may have one.
     const resources = { limits: { cpu: '500m', memory: '48Mi' } }
     const script = `say limits $(${ownCpuLimit}) $(${ownMemoryLimit}); stay`
     podd.drop('limits', shellPod('limits', podd.shared, script, { container: { resources } }))
@@ -72,7 +73,7 @@ describePodd('resources', { config }, (rig) => {
 
   it.concurrent('binds containers without limits of their own by those of the pod', async () => {
     const podd = rig()
-    const spec = { resources: { limits: { cpu: '1', memory: '64Mi' } } }
+    const spec = { resources: { requests: { cpu: '100m' }, limits: { cpu: '1', memory: '64Mi' } } }
     const containers = [
       shellContainer('free', 'level', `say free $(${ownMemoryLimit}); stay`),
       shellContainer('bound', 'level', `say bound $(${ownMemoryLimit}); stay`, {
@@ -83,8 +84,8 @@ describePodd('resources', { config }, (rig) => {
     await podd.untilLine('level', new RegExp(` free ${64 * mib}$`, 'u'))
     await podd.untilLine('level', new RegExp(` bound ${32 * mib}$`, 'u'))
     const { metadata, status } = await podd.untilReady('level')
-    const qos = status.qosClass === 'Guaranteed' ? '' : 'burstable'
-    const pod = cgroupOf(podd, metadata.uid, qos)
+    expect(status.qosClass).toBe('Burstable')
+    const pod = cgroupOf(podd, metadata.uid, 'burstable')
     expect(readCgroup.memoryLimitBytes(pod)).toBe(64 * mib)
     expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 20_000, periodUs: 20_000 })
     podd.removeManifest('level')

@@ -5,6 +5,7 @@
  * for each check apart from vitest: `passed NAME`, `failed NAME` or `skipped COUNT NAME`; a name may say why.
  * Where test files that had failed were run once more, by themselves, `second-REPORT` beside a report tells how
  * that went: what passed then has passed, and is named.
+ * DIR/unhandled has a line for each error that no test was to blame for; each is a failure.
  * The last line printed is `N passed, N failed, N skipped`. Exit status 1 if anything failed; a vitest run
  * that crashed, ran no test, or failed without a failed test counts as one failure.
  */
@@ -114,6 +115,11 @@ for (const line of linesOf('runs')) {
   })
   addToTotal(tally)
   console.log(`${name.join(' ')}: ${tallyLine(tally)}`)
+}
+
+for (const message of linesOf('unhandled')) {
+  total.failed++
+  failures.push(`outside of the tests: ${message}`)
 }
 
 for (const line of linesOf('checks')) {

@@ -22,7 +22,7 @@ const root = new URL('../../', import.meta.url).pathname
  * A machine to install podd on and to remove it from: a folder that is the root of processes with mounts, processes
  * and a network of their own. It has the host's programs and libraries, which can't be written to there; nothing
  * else of the host is in reach. What install.sh calls and builds are stand-ins that note their calls in /calls:
- * podd, Node, apt-get, dpkg-query and systemctl. All of it goes with the processes but the folder.
+ * podd, Node, apt-get, dpkg-query, sync and systemctl. All of it goes with the processes but the folder.
  */
 export class PretendMachine implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), 'podd-machine-'))
@@ -152,6 +152,7 @@ const programs: Readonly<Record<string, string>> = {
 case " $* " in
 *' install '*) for word; do :; done; echo "$word" >>/packages; [ ! -e /apt ] || . /apt ;;
 esac`,
+  sync: 'echo "sync $*" >>/calls; [ ! -e /sync-fails ]',
   systemctl: `echo "systemctl $*" >>/calls
 case $1 in is-active) cat /podd-is ;; esac`,
 }

@@ -110,6 +110,20 @@ describe('the summary of a test run', () => {
     expect(status).toBe(1)
   })
 
+  it('counts an error that no test was to blame for, although the failed tests passed then', () => {
+    const { status, lines } = summarize({
+      runs: '1 r.json run\n',
+      'r.json': report({ a: 'failed' }),
+      'second-r.json': report({ a: 'passed' }),
+      unhandled: 'read ECONNRESET\n',
+    })
+    expect(lines.slice(-2)).toEqual([
+      'failed: outside of the tests: read ECONNRESET',
+      '1 passed, 1 failed, 0 skipped',
+    ])
+    expect(status).toBe(1)
+  })
+
   it('takes a file that told no tests as failed again where any of its second tries failed', () => {
     const { status, lines } = summarize({
       runs: '1 r.json run\n',

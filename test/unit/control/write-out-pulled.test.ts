@@ -26,6 +26,19 @@ describe('an image that is pulled', () => {
     expect(writeOut).toHaveBeenCalledOnce()
   })
 
+  it('is written out once, however often it is pulled, and anew once images were removed', async () => {
+    const writeOut = vi.fn()
+    const removeImage = vi.fn(() => Promise.resolve({}))
+    const pullImage = () => Promise.resolve({ imageRef: 'sha256:1' })
+    const images = writeOutPulled({ ...service(pullImage), removeImage }, writeOut)
+    await images.pullImage(request)
+    await images.pullImage(request)
+    expect(writeOut).toHaveBeenCalledOnce()
+    await images.removeImage(request)
+    await images.pullImage(request)
+    expect(writeOut).toHaveBeenCalledTimes(2)
+  })
+
   it('is not where it could not be had', async () => {
     const writeOut = vi.fn()
     await expect(writeOutPulled(service(refuse), writeOut).pullImage(request)).rejects.toThrow('not asked')

@@ -1,0 +1,93 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Logger } from '../../../src/base/logger.ts'
+import { writeOutLayers } from '../../../src/containerd/import-image.ts'
+import { WriteOuts } from '../../../src/containerd/write-outs.ts'
+
+const path = process.env['PATH']
+let folder: string
+
+/** A `sync` that notes its calls, waits for the file `go`, and ends with the exit code. */
+function provideSync(exitCode: number): void {
+  const program = join(folder, 'sync')
+  const wait = `until [ -e ${folder}/go ]; do sleep 0.01; done`
+  writeFileSync(
+    program,
+    `#!/bin/sh\necho "$*" >>${folder}/calls\n${wait}\necho no room >&2\nexit ${exitCode}\n`,
+  )
+  chmodSync(program, 0o755)
+}
+const letGo = (): void => writeFileSync(join(folder, 'go'), '')
+const calls = (): readonly string[] => {
+  try {
+    return readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n')
+  } catch {
+    return []
+  }
+}
+const target = (major: number) => ({
+  ctrPath: 'ctr',
+  socketPath: '/run/c.sock',
+  version: { major, minor: 0, patch: 0, text: `${major}.0.0` },
+  rootDir: '/var/lib/podd/containerd',
+})
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podd-sync-'))
+  process.env['PATH'] = `${folder}:${path}`
+})
+afterEach(() => {
+  process.env['PATH'] = path
+  rmSync(folder, { recursive: true })
+})
+
+describe('what containerd has unpacked', () => {
+  it('is written to the disk of its root directory', async () => {
+    provideSync(0)
+    letGo()
+    await writeOutLayers(target(1))
+    expect(calls()).toEqual(['--file-system /var/lib/podd/containerd'])
+  })
+
+  it('is left to containerd 2, which writes it by itself', async () => {
+    provideSync(0)
+    await writeOutLayers(target(2))
+    expect(calls()).toEqual([])
+  })
+
+  it('is an error where the disk does not take it', async () => {
+    provideSync(1)
+    letGo()
+    await expect(writeOutLayers(target(1))).rejects.toThrow('exited with 1: no room')
+  })
+})
+
+describe('writing out', () => {
+  it('goes one at a time, and once more for all that asked meanwhile', async () => {
+    provideSync(0)
+    const warn = vi.fn()
+    const writeOuts = new WriteOuts({ warn } as unknown as Logger)
+    writeOuts.ask(target(1))
+    await expect.poll(() => calls().length).toBe(1)
+    for (let image = 0; image < 5; image += 1) writeOuts.ask(target(1))
+    letGo()
+    await expect.poll(() => calls().length).toBe(2)
+    writeOuts.ask(target(1))
+    await expect.poll(() => calls().length).toBe(3)
+    expect(warn).not.toHaveBeenCalled()
+  })
+
+  it('tells when it fails, and goes on', async () => {
+    provideSync(1)
+    letGo()
+    const warn = vi.fn()
+    const writeOuts = new WriteOuts({ warn } as unknown as Logger)
+    writeOuts.ask(target(1))
+    await expect.poll(() => warn.mock.calls.length).toBe(1)
+    writeOuts.ask(target(1))
+    await expect.poll(() => warn.mock.calls.length).toBe(2)
+    expect(warn).toHaveBeenLastCalledWith(expect.anything(), 'a pulled image may be lost in a power cut')
+  })
+})
