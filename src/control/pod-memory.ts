@@ -76,8 +76,17 @@ export class PodMemory {
         this.changeContainer(container.name, { ended: await this.#readEnd(container), endedBefore })
       } else if (isKnownBetter(container)) {
         this.changeContainer(container.name, { ended: await this.#readEnd(container) })
+      } else {
+        this.#learnOfOomKill(container)
       }
     }
+  }
+
+  /** That it was for its memory can be heard after the end itself. */
+  #learnOfOomKill({ id, name, state, reason }: ObservedContainer): void {
+    const known = this.#record.containers[name]?.ended
+    if (state !== 'exited' || reason !== 'OOMKilled' || known?.containerId !== id) return
+    if (known.reason !== reason) this.changeContainer(name, { ended: { ...known, reason } })
   }
 
   /**

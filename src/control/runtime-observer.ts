@@ -192,8 +192,9 @@ export class RuntimeObserver {
         this.#statuses.noteExit(event.containerId, event.exit)
         break
       case 'oom':
+        // It may come after the end that it is the cause of.
         this.#statuses.noteOomKill(event.containerId)
-        return
+        break
       case 'created':
       case 'started':
       case 'deleted':

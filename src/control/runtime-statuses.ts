@@ -78,9 +78,12 @@ export class RuntimeStatuses {
       read: async () => (await this.#options.calls.containerStatus({ containerId: id })).status,
       isOver: ({ state }) => state === 'CONTAINER_EXITED',
     })
+    const oomKilled = this.#oomKilled.has(id)
+    // What was read before the event that tells why it ended.
+    if (oomKilled && status?.state === 'CONTAINER_EXITED') return { ...status, reason: 'OOMKilled' }
     const exit = this.#exited.get(id)
     if (exit === undefined || status?.state !== 'CONTAINER_RUNNING') return status
-    const foretold = withExit(status, exit, this.#oomKilled.has(id))
+    const foretold = withExit(status, exit, oomKilled)
     this.#foretold.add(foretold)
     return foretold
   }

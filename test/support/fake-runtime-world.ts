@@ -255,6 +255,12 @@ export class FakeRuntimeWorld {
     if (this.exitLagMs > 0) this.#clock.startTimer(this.exitLagMs, takeNote)
   }
 
+  /** Tells late that a container ended for its memory. */
+  tellOom(container: FakeContainer): void {
+    container.reason = 'OOMKilled'
+    this.#emit({ kind: 'oom', containerId: container.id })
+  }
+
   kill(container: FakeContainer): void {
     this.exit(container, 137)
   }

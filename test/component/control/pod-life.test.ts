@@ -300,3 +300,19 @@ describe('a pod whose manifest goes', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 })
+
+describe('a container that ended for its memory', () => {
+  it.each([
+    ['Never', (rig: PodRig) => rig.container('web').state],
+    ['Always', (rig: PodRig) => rig.container('web').lastState],
+  ])('is shown so under %s, although the runtime tells it after the end', async (restartPolicy, shown) => {
+    await rig.apply(podManifest('web', { restartPolicy }))
+    const container = rig.fake.container('main')
+    rig.fake.exitContainer('main', 137)
+    await rig.clock.advance(1000)
+    expect(shown(rig).terminated).toMatchObject({ exitCode: 137, reason: 'Error' })
+    rig.fake.world.tellOom(container)
+    await rig.clock.advance(1000)
+    expect(shown(rig).terminated).toMatchObject({ exitCode: 137, reason: 'OOMKilled' })
+  })
+})

@@ -52,6 +52,15 @@ describe('how a container ended', () => {
     })
   })
 
+  it('is for its memory also where that is heard after it was read', async () => {
+    const early = exitedContainer('a', 137, { reason: 'Error' })
+    expect((await remember([early], [known]))?.ended).toMatchObject({
+      exitCode: 137,
+      reason: 'OOMKilled',
+      message: 'first line',
+    })
+  })
+
   it('is not mixed up with the end of its successor', async () => {
     const successor = exitedContainer('a', 0, { restartCount: 1 })
     const { ended, endedBefore } = (await remember([foretold], [successor, known])) ?? {}
