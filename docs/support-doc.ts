@@ -92,7 +92,8 @@ and \`0o644\` are octal, \`1_000\` is a thousand, and times and dates are string
 belongs (\`value: 8080\`) is an error: put quotes around it. So are a key that stands twice, an unknown tag, aliases that
 add more than 100,000 values, more than 100 levels, and a file of more than 10 MiB. Null is the same as leaving the field
 out, and in a map of strings (labels, \`data\`) the empty string. One bad document never takes another down: its own pod,
-if it ran, goes on in its last good form.
+if it ran, goes on in its last good form. So do the pods of a file that has become empty, as one does on a full disk:
+delete it to end them.
 
 What a dump of a live cluster carries (\`kubectl get pod -o yaml\`) is dropped with one warning for the document: status,
 the metadata that a control plane writes, and the volume of the service account token with its mounts.

@@ -1,3 +1,4 @@
+import { errorMessage } from '../base/errors.ts'
 import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { parseImageName } from '../pod/image-name.ts'
@@ -125,8 +126,24 @@ async function sandboxInUse(ctx: PodContext): Promise<SandboxInUse | undefined> 
   return ctx.sandbox
 }
 
-async function removeContainer(ctx: PodContext, id: string): Promise<void> {
+/** Some runtimes say for a moment of a container that has ended that it runs still (containerd 1.6, when it is busy). */
+const settleDelaysMs = [10, 40, 160, 640]
+
+async function removeEnded(ctx: PodContext, id: string): Promise<void> {
+  for (const delayMs of settleDelaysMs) {
+    try {
+      await ctx.host.calls.removeContainer({ containerId: id })
+      return
+    } catch (error) {
+      if (!/container is still running/u.test(errorMessage(error))) throw error
+      await ctx.clock.sleep(delayMs, ctx.signal)
+    }
+  }
   await ctx.host.calls.removeContainer({ containerId: id })
+}
+
+async function removeContainer(ctx: PodContext, id: string): Promise<void> {
+  await removeEnded(ctx, id)
   const container = ctx.observed.containers.find((candidate) => candidate.id === id)
   if (container === undefined) return
   await ctx.host.logs.remove(ctx.ref, container)

@@ -16,7 +16,7 @@ import { dialPod } from './port-dialer.ts'
 /** A pod as far as reaching into it needs to know it. */
 interface ReachedPod {
   readonly state: { readonly observed: ObservedPod }
-  restart(containers: readonly string[] | undefined): readonly string[]
+  restart(containers: readonly string[] | undefined): Promise<readonly string[]>
 }
 
 export interface ReachOptions {
@@ -61,7 +61,7 @@ export class Reach {
     return dialPod(this.#pod(uid).state.observed, port, { dialers: this.#dialers, podSandboxStatus })
   }
 
-  restart(uid: PodUid, containers: readonly string[] | undefined): readonly string[] {
+  async restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]> {
     return this.#pod(uid).restart(containers)
   }
 

@@ -169,7 +169,9 @@ function checkClock({ clock, hasSystemd }: HostFacts): DoctorFinding {
       name: 'clock',
       status: 'warning',
       message: `the clock shows ${shown} and is not synchronized`,
-      hint: hasSystemd ? 'Switch it on: timedatectl set-ntp true.' : 'Install chrony or another NTP client.',
+      hint: hasSystemd
+        ? 'Switch it on: timedatectl set-ntp true. Where that is not supported, install systemd-timesyncd or chrony.'
+        : 'Install chrony or another NTP client.',
     }
   }
   const synchronized = clock.synchronized === true ? ', synchronized' : ''

@@ -52,6 +52,9 @@ export async function decodeDocuments(
   if (size > maxSourceBytes) return unreadable(options, `larger than ${maxSourceBytes / 2 ** 20} MiB`)
   const text = toText(input)
   if (text === undefined) return unreadable(options, 'not a text in UTF-8')
+  // What a full disk or a power cut leaves of a file. The kubelet calls it an error too.
+  if (text.trim() === '')
+    return unreadable(options, 'empty: what it gave before stays; delete the file to end that')
   const json = readJsonDocument(text)
   if (json !== undefined) {
     const result = decodeAll([json], options)

@@ -44,7 +44,7 @@ export interface PodReach {
   /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
   dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>
   /** Restarts running and ended containers, or all of a pod's; gives their names. */
-  restart(uid: PodUid, containers: readonly string[] | undefined): readonly string[]
+  restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]>
   /** Of all containers that run; takes as long as a first measurement does. */
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
 }

@@ -16,12 +16,14 @@ interface ReachCall {
 }
 
 /** Throws ApiError: Conflict for a pod or container that can't be restarted as it is. */
-export function restartPod({ readers, query, names }: ReachCall): RestartReply {
+export async function restartPod({ readers, query, names }: ReachCall): Promise<RestartReply> {
   const [namespace = '', name = ''] = names
   const pod = findRunningPod(readers.pods, namespace, name)
   const wanted = query.getAll('container')
   try {
-    return { containers: readers.reach.restart(pod.metadata.uid, wanted.length === 0 ? undefined : wanted) }
+    return {
+      containers: await readers.reach.restart(pod.metadata.uid, wanted.length === 0 ? undefined : wanted),
+    }
   } catch (error) {
     throw errorCode(error) === 'RESTART_REFUSED' ? new ApiError(409, errorMessage(error)) : error
   }

@@ -73,7 +73,7 @@ const routes: readonly Route[] = [
   {
     method: 'POST',
     pattern: '/podd/v1/namespaces/*/pods/*/restart',
-    handle: (call) => respondJson(call.response, restartPod(call)),
+    handle: async (call) => respondJson(call.response, await restartPod(call)),
   },
   ...objectRoutes,
   { method: 'GET', pattern: '/apis/metrics.k8s.io/v1beta1/pods', handle: sendPodMetrics },

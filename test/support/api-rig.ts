@@ -69,7 +69,7 @@ export class ApiRig {
   reach: PodReach = {
     startCommand: () => Promise.reject(new Error('no commands here')),
     dial: () => Promise.reject(new Error('no ports here')),
-    restart: () => [],
+    restart: async () => [],
     usage: async () => [],
   }
   status: DaemonStatus = {

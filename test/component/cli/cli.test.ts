@@ -619,7 +619,7 @@ describe('podd describe pod, of a container,', () => {
 describe('podd restart', () => {
   it('of several pods restarts those it can, and tells of the others', async () => {
     rig.pods.put(podObject())
-    rig.reach = { ...rig.reach, restart: () => ['main'] }
+    rig.reach = { ...rig.reach, restart: async () => ['main'] }
     const { exitCode, stdout, stderr } = await podd('restart gone web')
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: 'pod/web: restarting main\n' })
     expect(stderr).toContain('"gone" not found')

@@ -191,3 +191,19 @@ describe('probes', () => {
     expect(rig.condition('web', 'Ready')).toBe('False')
   })
 })
+
+describe('a restart that somebody asks for', () => {
+  it('is refused where it cannot be written down, and does not come later', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const restart = () => rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    rig.records.failure = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    await expect(restart()).rejects.toThrow('no space left')
+    rig.records.failure = undefined
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').restartCount).toBe(0)
+    expect(await restart()).toEqual(['main'])
+    await rig.clock.advance(35_000)
+    expect(rig.container('web').restartCount).toBe(1)
+  })
+})

@@ -262,7 +262,7 @@ describe('a preStop hook under way', () => {
     hookTakes(20_000)
     await rig.apply(podManifest('web', withPreStop({ terminationGracePeriodSeconds: 60 })))
     await rig.apply(podManifest('web', { ...withPreStop({ terminationGracePeriodSeconds: 60 }) }))
-    rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+    await rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
     await rig.clock.advance(5000)
     expect(preStops).toHaveLength(1)
     await rig.remove('web')
@@ -277,7 +277,8 @@ describe('a preStop hook under way', () => {
     ['in the end of its pod', (): Promise<void> => rig.remove('web')],
     [
       'of a container that is restarted',
-      async (): Promise<void> => void rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined),
+      async (): Promise<void> =>
+        void (await rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)),
     ],
   ])('%s is let go when the grace shrinks', async (_what, begin) => {
     hookTakes(400_000)

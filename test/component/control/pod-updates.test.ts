@@ -94,8 +94,10 @@ describe('a change in place', () => {
       expect(rig.events.filter(({ reason }) => reason === 'Failed').map(({ message }) => message)).toEqual([
         'Error: configmap "settings" not found; the container runs on, and is made anew when that is there',
       ])
-      const restart = (): unknown => rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
-      expect(restart).toThrow('container main of pod web runs on: configmap "settings" not found')
+      const restart = rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+      await expect(restart).rejects.toThrow(
+        'container main of pod web runs on: configmap "settings" not found',
+      )
       rig.given = [settings]
       await rig.offer()
       await rig.clock.advance(1000)

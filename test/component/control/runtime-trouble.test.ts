@@ -234,6 +234,22 @@ describe('a container', () => {
     expect(rig.pod('job').status.phase).toBe('Running')
   })
 
+  it('that is said to run still for a moment after its end is removed without a word', async () => {
+    await rig.apply(podManifest('web'))
+    rig.fake.fault(
+      'RemoveContainer',
+      { kind: 'fails', message: 'failed to set removing state: container is still running, to stop first' },
+      { times: 2 },
+    )
+    for (let crash = 0; crash < 3; crash += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(45_000)
+    }
+    expect(rig.fake.calls('RemoveContainer').length).toBeGreaterThan(2)
+    expect(rig.container('web').restartCount).toBe(3)
+    expect(rig.reasons('web')).not.toContain('FailedSync')
+  })
+
   it('that ends before podd has heard of its start is restarted', async () => {
     rig.fake.script('main', { kind: 'exits', afterMs: 0, exitCode: 1 })
     await rig.apply(podManifest('web'))

@@ -340,7 +340,7 @@ describe('podd restart', () => {
     const asked: unknown[] = []
     rig.reach = {
       ...rig.reach,
-      restart: (uid, containers) => {
+      restart: async (uid, containers) => {
         asked.push([uid, containers])
         return containers ?? ['main', 'side']
       },

@@ -269,13 +269,29 @@ describe('half-written files', () => {
     await run.until(({ problems, pods }) => problems.length === 0 && pods[0] === 'a=i:2')
   })
 
-  it('an empty file is taken only when it stays empty', async () => {
+  it('an empty file keeps its pods, and is told of when it stays empty', async () => {
     await write('a.yaml', podYaml('a'))
     const run = start()
     await run.until(is('a=busybox:1.36'))
     const fromMs = performance.now()
     await write('a.yaml', '')
-    expect((await run.until(is())) - fromMs).toBeGreaterThan(350)
+    const told = run.until(
+      ({ pods, problems }) =>
+        pods.join() === 'a=busybox:1.36' &&
+        problems.join() === 'empty: what it gave before stays; delete the file to end that',
+    )
+    expect((await told) - fromMs).toBeGreaterThan(350)
+    await rm(join(pods, 'a.yaml'))
+    await run.until(is())
+  })
+
+  it('a file of nothing but comments gives nothing any more', async () => {
+    await write('a.yaml', podYaml('a'))
+    const run = start()
+    await run.until(is('a=busybox:1.36'))
+    await write('a.yaml', '# not now\n')
+    await run.until(is())
+    expect(run.last()?.problems).toEqual([])
   })
 })
 

@@ -91,7 +91,6 @@ describe('what is taken', () => {
       ['x'],
     ],
     ['an empty list', listOf('List'), []],
-    ['nothing', '', []],
     ['blanks and comments', '\n  # nothing\n\n', []],
     ['--- inside a block text', container('args:', '- |', '  a', '  ---', '  b'), ['web']],
     [
@@ -110,6 +109,17 @@ describe('what is taken', () => {
   ])('%s', async (_what, text, pods) => {
     expect(await decode(text)).toMatchObject({ pods, problems: [], held: [], holdsAll: false })
   })
+
+  it.each(['', ' \n\t\n', '\uFEFF'])(
+    'an empty text (%j) is a problem, and holds what it gave before',
+    async (text) => {
+      expect(await decode(text)).toMatchObject({
+        pods: [],
+        problems: [expect.stringContaining('empty: what it gave before stays')],
+        holdsAll: true,
+      })
+    },
+  )
 })
 
 describe('YAML means what it means to Kubernetes', () => {
