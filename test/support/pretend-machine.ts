@@ -59,6 +59,8 @@ export class PretendMachine implements Disposable {
   /** Runs lines of bash as root of the machine, `install` among its commands; what runs still at their end is killed. */
   run(script: string): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
     return spawnSync('bash', ['-c', apart, 'bash', enter, this.#folder, script], {
+      // bash takes a socket there for a remote shell's, and reads the host's settings.
+      stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',
       timeout: 60_000 * slowness,
       killSignal: 'SIGKILL',
