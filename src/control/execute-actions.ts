@@ -126,7 +126,7 @@ async function sandboxInUse(ctx: PodContext): Promise<SandboxInUse | undefined> 
   return ctx.sandbox
 }
 
-/** Some runtimes say for a moment of a container that has ended that it runs still (containerd 1.6, when it is busy). */
+/** containerd says for a moment of a container that has ended that it runs still, or of one whose start was called off that it starts. */
 const settleDelaysMs = [10, 40, 160, 640]
 
 async function removeEnded(ctx: PodContext, id: string): Promise<void> {
@@ -135,7 +135,7 @@ async function removeEnded(ctx: PodContext, id: string): Promise<void> {
       await ctx.host.calls.removeContainer({ containerId: id })
       return
     } catch (error) {
-      if (!/container is still running/u.test(errorMessage(error))) throw error
+      if (!/container is (still running|in starting state)/u.test(errorMessage(error))) throw error
       await ctx.clock.sleep(delayMs, ctx.signal)
     }
   }
