@@ -48,12 +48,19 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
     const unstarted = await unstartedTasks(options)
     await clock.sleep(taskLookMs, signal)
     const stillUnstarted = await unstartedTasks(options)
-    for (const id of unstarted.filter((task) => stillUnstarted.includes(task))) {
+    const removed = unstarted.filter((task) => stillUnstarted.includes(task))
+    for (const id of removed) {
       await ctr(options, ['tasks', 'delete', '--force', id])
       logger.warn({ id }, 'removed a task that nobody would have started any more')
     }
     await clock.sleep(secondLookMs, signal)
     await reapShims(options)
+    // A sandbox whose making was called off may be in containerd's books and not in CRI's (2.1).
+    const sandboxes = await listSandboxes(options)
+    for (const id of removed.filter((task) => sandboxes.includes(task))) {
+      await ctr(options, ['containers', 'delete', id])
+      logger.warn({ id }, 'removed a sandbox that nobody would have made any more')
+    }
     const now = findUnusedNetworks(places, await knownContainers(options))
     const namespaces = now.namespaces.filter((path) => before.namespaces.includes(path))
     const addresses = now.addresses.filter((path) => before.addresses.includes(path))
@@ -85,6 +92,11 @@ async function reapShims(options: ReapOptions): Promise<void> {
 
 async function knownContainers(options: ReapOptions): Promise<readonly string[]> {
   return (await ctr(options, ['containers', 'list', '--quiet'])).split('\n')
+}
+
+async function listSandboxes(options: ReapOptions): Promise<readonly string[]> {
+  const filter = 'labels."io.cri-containerd.kind"==sandbox'
+  return (await ctr(options, ['containers', 'list', '--quiet', filter])).split('\n')
 }
 
 async function unstartedTasks(options: ReapOptions): Promise<readonly string[]> {
