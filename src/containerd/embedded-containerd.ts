@@ -12,7 +12,6 @@ import { findPrograms } from './find-programs.ts'
 import type { ProgramOptions } from './find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './forward-rules.ts'
 import { importImageFile, importPinnedImage } from './import-image.ts'
-import { WriteOuts } from './write-outs.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
 import { adoptContainerd, boundLog, startContainerd } from './start-process.ts'
@@ -20,6 +19,7 @@ import type { ContainerdHome } from './start-process.ts'
 import { connectionEnd } from './unix-socket.ts'
 import { writeContainerdFiles } from './write-containerd-files.ts'
 import type { ContainerdFileOptions } from './write-containerd-files.ts'
+import { WriteOuts } from './write-outs.ts'
 
 export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFileOptions {
   /** podd's root directory. */

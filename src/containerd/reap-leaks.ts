@@ -56,7 +56,7 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
     await clock.sleep(secondLookMs, signal)
     await reapShims(options)
     // A sandbox whose making was called off may be in containerd's books and not in CRI's (2.1).
-    const sandboxes = await listSandboxes(options)
+    const sandboxes = removed.length === 0 ? [] : await listSandboxes(options)
     for (const id of removed.filter((task) => sandboxes.includes(task))) {
       await ctr(options, ['containers', 'delete', id])
       logger.warn({ id }, 'removed a sandbox that nobody would have made any more')

@@ -219,19 +219,11 @@ export class PodWorker {
     if (cause === 'evicted') this.#event('Warning', reason, message)
   }
 
-  /** Makes containers anew: see requestRestart. Throws PoddError RESTART_REFUSED, or RECORD_WRITE: then none is. */
+  /** Makes containers anew: see requestRestart. */
   async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
-    const { memory } = this.#state
-    const { restartRequested } = memory.record
-    const names = requestRestart(this.#state, wanted, (container) =>
+    const names = await requestRestart(this.#state, wanted, (container) =>
       findMissingReference(this.#deps.host, this.#state.classedPod, container),
     )
-    try {
-      await memory.save('required')
-    } catch (error) {
-      memory.change({ restartRequested })
-      throw error
-    }
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#loop.wake()
     return names

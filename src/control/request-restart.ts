@@ -7,13 +7,13 @@ import type { PodState } from './pod-state.ts'
  * Takes down that these containers are to be made anew (all but init containers that are through, where none is
  * named), at once and without charging their backoff, whatever the restart policy says of ended ones. Gives their
  * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run, or a container that runs and would lack something
- * if it was made now.
+ * if it was made now, and RECORD_WRITE where it can't be written down: then nothing is restarted.
  */
-export function requestRestart(
+export async function requestRestart(
   state: PodState,
   wanted: readonly string[] | undefined,
   missingFor: (container: ContainerSpec) => string | undefined,
-): readonly string[] {
+): Promise<readonly string[]> {
   const { memory, ref, holds } = state
   const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
   if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is ending`)
@@ -34,8 +34,14 @@ export function requestRestart(
     const missing = runs && choice.names.includes(spec.name) ? missingFor(spec) : undefined
     if (missing !== undefined) throw refuse(`container ${spec.name} of pod ${ref.name} runs on: ${missing}`)
   }
+  const { restartRequested: before = [] } = memory.record
+  memory.change({ restartRequested: [...new Set([...before, ...choice.ids])] })
+  try {
+    await memory.save('required')
+  } catch (error) {
+    memory.change({ restartRequested: before })
+    throw error
+  }
   for (const container of choice.names) holds.delete(container)
-  const restartRequested = [...new Set([...(memory.record.restartRequested ?? []), ...choice.ids])]
-  memory.change({ restartRequested })
   return choice.names
 }
