@@ -225,8 +225,8 @@ export class DesiredPods {
           classes: undefined,
         })
       },
-      // What doesn't run has nothing to lose.
-      needsCare: () => worker.state.hasRunning,
+      // What never ran, or won't again, has nothing to lose.
+      needsCare: () => worker.state.isAtWork,
       onReady: () => {
         worker.end({
           cause: 'replaced',

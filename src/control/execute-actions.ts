@@ -2,12 +2,12 @@ import { errorMessage } from '../base/errors.ts'
 import { settleAll } from '../base/settle-all.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { parseImageName } from '../pod/image-name.ts'
-import { selectVolumeImages } from '../pod/image-volumes.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
+import { fetchImagesAhead } from './fetch-images.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { resizeContainers } from './resize-containers.ts'
-import { fetchImage, startContainer } from './start-container.ts'
+import { startContainer } from './start-container.ts'
 import { stopContainer, stopPod } from './stop-containers.ts'
 
 /** `stop`: the rest of the plan rests on this action, which failed; the pod is looked at anew later. */
@@ -43,13 +43,7 @@ const executors: Executors = {
     return 'done'
   },
   'fetch-image': async (ctx, action) => {
-    for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, action.spec)) {
-      if ((await fetchImage(ctx, undefined, volumeImage)) === undefined) return 'done'
-      ctx.noteFresh(volumeImage.image)
-    }
-    // Last, for it tells that all is there.
-    const image = await fetchImage(ctx, undefined, action.spec)
-    if (image !== undefined) ctx.noteFresh(action.spec.image)
+    await fetchImagesAhead(ctx, action.spec)
     return 'done'
   },
   'resize-containers': async (ctx, action) => {

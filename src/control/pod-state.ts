@@ -3,6 +3,7 @@ import { hasFinished } from '../decide/compute-pod-actions.ts'
 import type { Waiting } from '../decide/pod-action.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { Hold } from '../decide/pod-facts.ts'
+import { previousImageHold } from '../decide/previous-image.ts'
 import { podAsAllocated, podAsApplied } from '../decide/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../decide/resize.ts'
 import type { ContainerId, PodRef } from '../pod/ids.ts'
@@ -134,12 +135,25 @@ export class PodState {
     return this.record.allocated !== undefined && this.record.ending === undefined
   }
 
-  /** Why a running container isn't changed as its manifest was; undefined where none waits for that. */
+  /** Whether it has run, and will again by itself should it have ended. */
+  get isAtWork(): boolean {
+    if (this.hasRunning) return true
+    if (this.isPastChange || (this.admission !== undefined && this.admission.kind !== 'admitted'))
+      return false
+    return (
+      this.observed.containers.some(({ state }) => state !== 'created') ||
+      Object.values(this.record.containers).some(({ ended }) => ended !== undefined)
+    )
+  }
+
+  /** Why a container goes on as it was and not as its manifest was changed; undefined where none does. */
   get updateProblem(): string | undefined {
-    const waits = ({ name, image }: ContainerSpec): boolean =>
-      this.observed.containers.some(
-        (container) => container.name === name && container.state === 'running' && container.image !== image,
-      )
+    const waits = ({ name, image }: ContainerSpec): boolean => {
+      const newest = this.observed.containers.find((container) => container.name === name)
+      if (newest === undefined || newest.image === image) return false
+      const isHeld = this.holds.get(name)?.image === image && !this.holds.has(previousImageHold(name))
+      return newest.state === 'running' || isHeld
+    }
     const { initContainers, containers } = this.pod.spec
     const why = ({ name }: ContainerSpec): string | undefined =>
       this.holds.get(name)?.waiting.message ?? this.blockedRestarts.get(name)

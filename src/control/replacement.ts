@@ -15,7 +15,7 @@ export interface ReplacementDeps {
   readonly clock: Clock
   /** Whether there is room once the old pod is gone. */
   readonly admit: () => Admission
-  /** Whether the old pod runs, so that a new one that can't start would be a loss. */
+  /** Whether the old pod runs, or will again by itself, so that a new one that can't start would be a loss. */
   readonly needsCare: () => boolean
   /** The new pod can start: the old one may end. Called once. */
   readonly onReady: () => void

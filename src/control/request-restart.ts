@@ -1,4 +1,5 @@
 import { PoddError } from '../base/errors.ts'
+import { previousImageHold } from '../decide/previous-image.ts'
 import { selectRestarts } from '../decide/restart-request.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
@@ -42,6 +43,9 @@ export async function requestRestart(
     memory.change({ restartRequested: before })
     throw error
   }
-  for (const container of choice.names) holds.delete(container)
+  for (const container of choice.names) {
+    holds.delete(container)
+    holds.delete(previousImageHold(container))
+  }
   return choice.names
 }

@@ -2,7 +2,6 @@ import { errorMessage } from '../base/errors.ts'
 import { PoddError } from '../base/errors.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import type { ContainerId } from '../pod/ids.ts'
-import { selectVolumeImages } from '../pod/image-volumes.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import { toContainerConfig } from '../translate/container-config.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../translate/etc-hosts.ts'
@@ -12,7 +11,7 @@ import { containerMounts, selectNestedMounts } from '../translate/mounts.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../translate/security-context.ts'
 import type { ContainerView, PodView } from '../translate/spec-view.ts'
 import { computeSpecHash } from './config-hash.ts'
-import { ImageError } from './image-puller.ts'
+import { fetchImages } from './fetch-images.ts'
 import type { PresentImage } from './image-puller.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
@@ -37,10 +36,8 @@ export async function startContainer(
   action: StartAction,
 ): Promise<void> {
   const { spec } = action
-  const image = await fetchImage(ctx, sandbox, spec)
+  const image = await fetchImages(ctx, sandbox, action)
   if (image === undefined) return
-  for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec))
-    if ((await fetchImage(ctx, sandbox, volumeImage)) === undefined) return
   await ctx.charge(action)
   const made = await createContainer(ctx, sandbox, action, image)
   if (made === undefined) return
@@ -83,31 +80,6 @@ async function bringUp(
   })
   await linkLog(ctx, spec, made)
   await runPostStart(ctx, sandbox, { spec, id })
-}
-
-/** Has the image at hand, or sets a hold that says why not. */
-export async function fetchImage(
-  ctx: PodContext,
-  sandbox: SandboxInUse | undefined,
-  spec: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>,
-): Promise<PresentImage | undefined> {
-  const found = ctx.foreseen.get(spec.image)
-  // It holds for one start only.
-  ctx.foreseen.delete(spec.image)
-  try {
-    return await ctx.images.ensure({
-      pod: ctx.ref,
-      container: spec,
-      found,
-      fresh: ctx.takeFresh(spec.image),
-      sandboxConfig: sandbox?.config,
-      signal: ctx.manifestSignal,
-    })
-  } catch (error) {
-    if (!(error instanceof ImageError)) throw error
-    ctx.hold(spec.name, { untilMs: error.retryAtMs, waiting: { reason: error.code, message: error.message } })
-    return undefined
-  }
 }
 
 /** Whether a start that failed has ended the container; where it hasn't, nothing but the hold keeps it from being tried again. */

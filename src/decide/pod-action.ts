@@ -25,6 +25,8 @@ export type PodAction =
       readonly restartCount: number
       /** To be recorded before the start. */
       readonly backoff: BackoffEntry | undefined
+      /** The image that its manifest names and that can't be had: `spec` has the one that it had before. */
+      readonly missingImage?: string | undefined
     }
   /** A running container's image is to be changed: get the new one first, and only then stop the old. */
   | { readonly kind: 'fetch-image'; readonly spec: ContainerSpec }

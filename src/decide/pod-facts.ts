@@ -17,6 +17,8 @@ export type ProbeVerdicts = (kind: ProbeKind, id: ContainerId) => ProbeVerdict |
 export interface Hold {
   readonly untilMs: number
   readonly waiting: Waiting
+  /** The image that can't be had, where that is why. */
+  readonly image?: string
 }
 
 /** The key under which a hold on the sandbox stands; no container can be called so. */

@@ -6,6 +6,7 @@ import type { Hold, PodFacts } from './pod-facts.ts'
 import { backoffKey, computeRestartTiming } from './restart-policy.ts'
 import { asksForRestartAll, isReset } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
+import { withPreviousImage } from './previous-image.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
@@ -48,17 +49,23 @@ function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): b
 }
 
 /** Plans the start of a container that shall run and doesn't: now, or when its backoff is over. */
-export function planStart(facts: PodFacts, spec: ContainerSpec, role: StartAction['role']): StartPlan {
-  const hold = holdOn(facts, spec.name)
-  if (hold !== undefined) return { kind: 'wait', ...hold }
+export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAction['role']): StartPlan {
   const { observed, nowMs, limits } = facts
-  const history = facts.history[spec.name]
+  const history = facts.history[wanted.name]
+  const view = viewContainer({ name: wanted.name, observed, history })
+  const previous = withPreviousImage((key) => holdOn(facts, key), wanted, view)
+  const hold = holdOn(facts, wanted.name)
+  if (hold !== undefined && previous === undefined) {
+    const { untilMs, waiting } = hold
+    return { kind: 'wait', untilMs, waiting }
+  }
+  const spec = previous ?? wanted
+  const missingImage = previous === undefined ? {} : { missingImage: wanted.image }
   const restartCount = nextRestartCount(spec.name, observed, history)
   const start = (backoff: StartAction['backoff']): StartPlan => ({
     kind: 'start',
-    action: { kind: 'start-container', spec, role, restartCount, backoff },
+    action: { kind: 'start-container', spec, role, restartCount, backoff, ...missingImage },
   })
-  const view = viewContainer({ name: spec.name, observed, history })
   if (view.kind === 'none' || (view.kind === 'live' && view.container.state === 'created'))
     return start(history?.backoff)
   // Who asks for a restart, or for another container, is not made to wait, and the container is not charged for it.

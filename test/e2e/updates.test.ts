@@ -32,7 +32,7 @@ describePodd('updates', {}, (rig) => {
     expect(wordsOf(podd.lines('image')).filter((word) => word === 'steady')).toHaveLength(1)
   })
 
-  it.concurrent('leaves the old container running when only the tag is mistyped', async () => {
+  it.concurrent('keeps the old image running when only the tag is mistyped, whatever ends its container', async () => {
     const podd = rig()
     const pod = (image: string) => shellPod('tag', podd.shared, 'say start; stay', { container: { image } })
     podd.drop('tag', pod('localhost/podd-test/shell:1'))
@@ -42,9 +42,21 @@ describePodd('updates', {}, (rig) => {
     expect(containerOf(await podd.untilReady('tag'), 'main').containerID).toBe(
       containerOf(before, 'main').containerID,
     )
+    // Nor is it down after it has ended by itself.
+    process.kill(podd.pidOf(containerOf(before, 'main').containerID ?? ''), 'SIGTERM')
+    await podd.untilEvent(
+      'tag',
+      'Failed',
+      /runs again with the image it had, ".*:1", until ".*:tpyo" can be had/u,
+    )
+    expect(await podd.untilWords('tag', 3)).toEqual(['start', 'end', 'start'])
+    expect(containerOf(await podd.untilReady('tag'), 'main')).toMatchObject({
+      image: containerOf(before, 'main').image,
+      restartCount: 1,
+    })
     podd.drop('tag', pod(otherShell))
     await podd.untilPod('tag', 'the new image', (now) => containerOf(now, 'main').image === otherShell)
-    expect(await podd.untilWords('tag', 3)).toEqual(['start', 'end', 'start'])
+    expect(await podd.untilWords('tag', 5)).toEqual(['start', 'end', 'start', 'end', 'start'])
   })
 
   it.concurrent('starts an added ephemeral container in the running pod, and never again', async () => {

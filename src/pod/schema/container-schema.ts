@@ -206,7 +206,10 @@ const restartRuleSchema = object('ContainerRestartRule', {
 
 const containerFields = {
   name: required(string),
-  image: required(string),
+  image: required(string, {
+    kind: 'supported',
+    note: 'where a changed one can’t be had, the container goes on with the one it had, also after its end; the kubelet leaves it down',
+  }),
   command: defaulted(list(string), []),
   args: defaulted(list(string), []),
   workingDir: optional(string),

@@ -81,7 +81,7 @@ export const lifecycleProofs: readonly LedgerSection[] = [
       'a version that is not admitted':
         'keeps the old pod running while the host has no room for the new one',
       'a version that can not be pulled, in place':
-        'leaves the old container running when only the tag is mistyped',
+        'keeps the old image running when only the tag is mistyped, whatever ends its container',
       'the old grace, then at once': 'lets a replaced pod have its grace, and starts the new one right after',
       'a host port is waited for': 'has a pod wait for a host port that another one holds',
       'a host port is handed over': 'hands a host port over when the pod that holds it is replaced',

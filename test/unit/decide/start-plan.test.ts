@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Hold } from '../../../src/decide/pod-facts.ts'
 import { backoffKey } from '../../../src/decide/restart-policy.ts'
 import { planStart } from '../../../src/decide/start-plan.ts'
 import type { PodRecord } from '../../../src/pod/pod-record.ts'
@@ -54,6 +55,47 @@ describe('planStart', () => {
     expect(plan({ containers: [crashed], history })).toMatchObject({
       kind: 'start',
       action: { backoff: { key, delayMs: 10_000 } },
+    })
+  })
+
+  describe('of a container whose new image cannot be had', () => {
+    const hold: Hold = { untilMs: nowMs + 5000, waiting: { reason: 'ErrImagePull', message: 'no' } }
+    const missing: Hold = { ...hold, image: 'busybox:1' }
+    const before = { ...crashed, image: 'busybox:0' }
+
+    it('takes the one that it had, by its backoff', () => {
+      const holds = { a: missing }
+      expect(plan({ containers: [before], holds })).toMatchObject({
+        kind: 'start',
+        action: {
+          spec: { name: 'a', image: 'busybox:0', imagePullPolicy: 'Never' },
+          missingImage: 'busybox:1',
+          restartCount: 1,
+          backoff: { key: key.replace(':1', ':0') },
+        },
+      })
+      const earned = { key: key.replace(':1', ':0'), delayMs: 20_000, updatedAtMs: nowMs - 60_000 }
+      expect(plan({ containers: [before], holds, history: { a: { backoff: earned } } })).toMatchObject({
+        kind: 'wait',
+        untilMs: nowMs + 19_000,
+        waiting: { reason: 'CrashLoopBackOff' },
+      })
+    })
+
+    it.each([
+      ['it had no other', { containers: [crashed], holds: { a: missing } }],
+      ['it never ran', { holds: { a: missing } }],
+      ['something else holds it', { containers: [before], holds: { a: hold } }],
+      ['another image is missing', { containers: [before], holds: { a: { ...hold, image: 'volume:1' } } }],
+      ['the one it had is gone as well', { containers: [before], holds: { a: missing, 'a previous': hold } }],
+    ])('waits where %s', (_why, facts) => {
+      expect(plan(facts)).toEqual({ kind: 'wait', ...hold })
+    })
+
+    it('tries the new one first', () => {
+      const action = plan({ containers: [before] })
+      expect(action).toMatchObject({ kind: 'start', action: { spec: { image: 'busybox:1' } } })
+      expect(action).not.toHaveProperty('action.missingImage')
     })
   })
 
