@@ -3,7 +3,6 @@ import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { DaemonStatus } from '../api/routes.ts'
 import { podKey } from '../pod/ids.ts'
 import { describePod } from './describe-pod.ts'
-import { sortEvents } from './event-listing.ts'
 import { listPath, namespaceFlag, podPath, probesPath, readNamespace } from './namespace.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb } from './verb.ts'
@@ -37,7 +36,7 @@ export const describeVerb: Verb = {
       text: describePod({
         pod,
         probes,
-        events: sortEvents(events.items.filter(({ involvedObject }) => involvedObject.name === name)),
+        events: events.items.filter(({ involvedObject }) => involvedObject.name === name),
         problems: status.problems.filter(
           (problem) =>
             problem.object === object || (problem.object === undefined && problem.place.path === path),

@@ -7,7 +7,7 @@ export interface EventListingOptions {
   readonly nowMs: number
 }
 
-/** Events as `kubectl events` shows them, in the order in which they last happened. */
+/** Events as `kubectl events` shows them, in the order given: podd's is that in which they last happened, whatever the clock said. */
 export function listEvents(events: readonly EventObject[], options: EventListingOptions): Listing {
   const { withNamespace, nowMs } = options
   return {
@@ -36,9 +36,4 @@ export function listEvents(events: readonly EventObject[], options: EventListing
 export function formatSeen(event: EventObject, nowMs: number): string {
   const last = formatAgeOf(event.lastTimestamp, nowMs)
   return event.count > 1 ? `${last} (x${event.count} over ${formatAgeOf(event.firstTimestamp, nowMs)})` : last
-}
-
-/** Oldest first. */
-export function sortEvents(events: readonly EventObject[]): readonly EventObject[] {
-  return [...events].sort((a, b) => Date.parse(a.lastTimestamp) - Date.parse(b.lastTimestamp))
 }

@@ -1,6 +1,6 @@
 import type { EventListObject, EventObject } from '../api/objects.ts'
 import type { WatchEvent } from '../api/routes.ts'
-import { listEvents, sortEvents } from './event-listing.ts'
+import { listEvents } from './event-listing.ts'
 import { allNamespacesFlag, listPath, namespaceFlag, readNamespace } from './namespace.ts'
 import { outputFlag, readOutputFormat } from './output-format.ts'
 import { UsageError } from './usage-error.ts'
@@ -53,7 +53,7 @@ export async function getEvents(
     return { kind: 'watch', listings: watchEvents(context, path, isWanted, listing), format }
   }
   const { items } = await client.get<EventListObject>(listPath('events', namespace), signal)
-  const events = sortEvents(items.filter((event) => isWanted(event)))
+  const events = items.filter((event) => isWanted(event))
   const nothing = namespace === undefined ? 'No events found' : `No events found in namespace ${namespace}`
   return { kind: 'listing', listing: listing(events), format, notes: events.length === 0 ? [nothing] : [] }
 }

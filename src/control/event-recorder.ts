@@ -91,12 +91,13 @@ export class RingEventRecorder implements EventRecorder {
   /** The event itself, or the one that stands for it and its like. */
   #combined(event: PodEvent, nowMs: number): PodEvent {
     const combined = { ...event, message: `${combinedPrefix}${event.message}` }
-    const sinceMs = nowMs - similarEvents.withinMs
+    // What seems to lie ahead dates from before the clock was set back.
+    const isRecent = ({ lastAtMs }: Kept): boolean =>
+      lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
     const standing = this.#events.get(keyOf(combined))
-    if (standing !== undefined && standing.lastAtMs > sinceMs) return combined
+    if (standing !== undefined && isRecent(standing)) return combined
     let similar = 0
-    for (const kept of this.#events.values())
-      if (kept.lastAtMs > sinceMs && isSimilar(kept.event, event)) similar += 1
+    for (const kept of this.#events.values()) if (isRecent(kept) && isSimilar(kept.event, event)) similar += 1
     return similar < similarEvents.most ? event : combined
   }
 

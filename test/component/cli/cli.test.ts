@@ -408,6 +408,7 @@ describe('podd logs', () => {
 
 describe('podd events', () => {
   beforeEach(() => {
+    rig.events.put(eventObject('e1', { lastTimestamp: recent(60) }))
     rig.events.put(
       eventObject('e2', {
         type: 'Warning',
@@ -418,7 +419,6 @@ describe('podd events', () => {
         message: 'Back-off\n',
       }),
     )
-    rig.events.put(eventObject('e1', { lastTimestamp: recent(60) }))
     rig.events.put(
       eventObject('e3', {
         involvedObject: { kind: 'Pod', namespace: 'default', name: 'db', uid: 'u' },
@@ -434,6 +434,11 @@ describe('podd events', () => {
 1s                Normal    Started   Pod/db    Container started
 `)
     expect((await podd('get events -o name')).stdout).toBe('event/e1\nevent/e2\nevent/e3\n')
+  })
+
+  it('lists one from before the clock was set back where it happened', async () => {
+    rig.events.put(eventObject('e4', { lastTimestamp: recent(3600) }))
+    expect((await podd('events -o name')).stdout).toBe('event/e1\nevent/e2\nevent/e3\nevent/e4\n')
   })
 
   it('lists those of one pod or type', async () => {

@@ -102,6 +102,14 @@ describe('the recorder of events', () => {
     expect(told().at(-1)).toEqual(['131 bytes in use', 1])
   })
 
+  it('does not take what the clock was set back behind for recent', () => {
+    clock.setWall(clock.wallMs() + 86_400_000)
+    for (let index = 1; index <= 12; index += 1) recorder.record(event(`${index} bytes in use`))
+    clock.setWall(clock.wallMs() - 86_400_000)
+    recorder.record(event('13 bytes in use'))
+    expect(told().at(-1)).toEqual(['13 bytes in use', 1])
+  })
+
   it('keeps the newest thousand', () => {
     for (let index = 0; index < 1003; index += 1)
       recorder.record(event('started', { pod: { namespace: 'default', name: 'web', uid: `u${index}` } }))
