@@ -42,8 +42,8 @@ const executors: Executors = {
     await startContainer(ctx, sandbox, action)
     return 'done'
   },
-  'fetch-image': async (ctx, action) => {
-    await fetchImagesAhead(ctx, action.spec)
+  'fetch-image': async (ctx, { spec }) => {
+    ctx.fetchAhead(spec.name, (signal) => fetchImagesAhead(ctx, spec, signal))
     return 'done'
   },
   'resize-containers': async (ctx, action) => {

@@ -56,6 +56,7 @@ export class LivePass {
     display.publish()
     if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
     this.#chargeRestarts(plan.actions)
+    this.#noteAwaited(plan.actions)
     await memory.save('required')
     await this.#actUntil(overdueMs, plan.actions, signals)
     this.#deps.settle()
@@ -88,11 +89,31 @@ export class LivePass {
 
   /**
    * Takes down what the restarts of this plan cost, so that one write serves for all. Where a sandbox
-   * has to be made first, they may never come to pass: there each is charged when it is about to start.
+   * has to be made first, or an image isn't the one that the container had, they may never come to pass: there each
+   * is charged when it is about to start.
    */
   #chargeRestarts(actions: readonly PodAction[]): void {
     if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return
-    for (const action of actions) if (action.kind === 'start-container') this.#state.memory.charge(action)
+    const { memory, record } = this.#state
+    for (const action of actions) {
+      if (action.kind !== 'start-container' || action.awaitedImage !== undefined) continue
+      const { name, image } = action.spec
+      if (record.containers[name]?.ended?.image === image) memory.charge(action)
+    }
+  }
+
+  /** Takes down which containers go on without the image that their manifest names, for a podd to come. */
+  #noteAwaited(actions: readonly PodAction[]): void {
+    const { memory, observed, record } = this.#state
+    for (const action of actions) {
+      if (action.kind !== 'start-container' && action.kind !== 'fetch-image') continue
+      const { name, image } = action.spec
+      const isNew = observed.containers.find((container) => container.name === name)?.image !== image
+      const ahead = isNew ? image : undefined
+      const awaitedImage = action.kind === 'start-container' ? action.awaitedImage : ahead
+      if (record.containers[name]?.awaitedImage !== awaitedImage)
+        memory.changeContainer(name, { awaitedImage })
+    }
   }
 
   #tellOfBackoff(waiting: ReadonlyMap<string, Waiting>): void {

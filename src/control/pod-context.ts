@@ -61,6 +61,8 @@ export interface PodContext {
   /** Has the cost of this restart on record before it is made. */
   charge(action: Extract<PodAction, { kind: 'start-container' }>): Promise<void>
   hold(key: string, hold: Hold): void
+  /** Begins what the pass doesn't wait for; one thing for each container. */
+  fetchAhead(container: string, fetch: (signal: AbortSignal) => Promise<void>): void
   /** This image was made sure of just now. */
   noteFresh(image: string): void
   /** Whether it was; asks once. */

@@ -56,9 +56,10 @@ export class PodMemory {
     this.changeContainer(spec.name, { backoff })
   }
 
-  forgetBackoffs(): void {
+  /** Of what an earlier manifest asked for: what its starts have cost, and which images were waited for. */
+  forgetAttempts(): void {
     for (const name of Object.keys(this.#record.containers))
-      this.changeContainer(name, { backoff: undefined })
+      this.changeContainer(name, { backoff: undefined, awaitedImage: undefined })
   }
 
   /** Takes down how containers ended, before anything removes them. */

@@ -31,6 +31,7 @@ export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
     },
     missingFor: (container) => findMissingReference(host, pod, container),
     imageReady: (container) => fresh.has(container.image),
+    isFetching: ({ name }) => state.aheadFetches.has(name),
     holds,
     resizeRefusal,
     nowMs: clock.wallMs(),
@@ -73,6 +74,9 @@ export function makePodContext(
     preStops: state.preStops,
     hold: (key, hold) => {
       holds.set(key, hold)
+    },
+    fetchAhead: (container, fetch) => {
+      state.aheadFetches.begin(container, fetch)
     },
     noteFresh: (image) => {
       fresh.add(image)

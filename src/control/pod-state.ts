@@ -3,7 +3,7 @@ import { hasFinished } from '../decide/compute-pod-actions.ts'
 import type { Waiting } from '../decide/pod-action.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { Hold } from '../decide/pod-facts.ts'
-import { previousImageHold } from '../decide/previous-image.ts'
+import { nextImageHold } from '../decide/previous-image.ts'
 import { podAsAllocated, podAsApplied } from '../decide/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../decide/resize.ts'
 import type { ContainerId, PodRef } from '../pod/ids.ts'
@@ -12,6 +12,7 @@ import { withClasses } from '../pod/pod-classes.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import type { AheadFetches } from './ahead-fetches.ts'
 import type { HookUnderWay } from './pod-context.ts'
 import type { PodMemory } from './pod-memory.ts'
 
@@ -48,6 +49,8 @@ export class PodState {
   readonly postStarts = new Set<ContainerId>()
   /** Hooks under way, by container. */
   readonly preStops = new Map<ContainerId, HookUnderWay>()
+  /** What is fetched for containers that go on meanwhile. */
+  readonly aheadFetches: AheadFetches
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
@@ -62,8 +65,9 @@ export class PodState {
   /** Why the newest pass failed. */
   lastError: string | undefined
 
-  constructor(memory: PodMemory, { record, pod, observed, pulled }: NewWorker) {
+  constructor(memory: PodMemory, aheadFetches: AheadFetches, { record, pod, observed, pulled }: NewWorker) {
     this.memory = memory
+    this.aheadFetches = aheadFetches
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = pod
     this.fresh = new Set(pulled)
@@ -140,24 +144,28 @@ export class PodState {
     if (this.hasRunning) return true
     if (this.isPastChange || (this.admission !== undefined && this.admission.kind !== 'admitted'))
       return false
-    return (
-      this.observed.containers.some(({ state }) => state !== 'created') ||
-      Object.values(this.record.containers).some(({ ended }) => ended !== undefined)
+    const { observed, record } = this
+    return this.pod.spec.containers.some(
+      ({ name }) =>
+        record.containers[name]?.ended !== undefined ||
+        observed.containers.some((container) => container.name === name && container.state !== 'created'),
     )
   }
 
   /** Why a container goes on as it was and not as its manifest was changed; undefined where none does. */
   get updateProblem(): string | undefined {
-    const waits = ({ name, image }: ContainerSpec): boolean => {
+    const goesOn = ({ name, image }: ContainerSpec): boolean => {
       const newest = this.observed.containers.find((container) => container.name === name)
       if (newest === undefined || newest.image === image) return false
-      const isHeld = this.holds.get(name)?.image === image && !this.holds.has(previousImageHold(name))
-      return newest.state === 'running' || isHeld
+      return newest.state === 'running' || this.waiting.get(name)?.reason === 'CrashLoopBackOff'
+    }
+    const why = ({ name, image }: ContainerSpec): string | undefined => {
+      const own = this.holds.get(name)
+      const hold = this.holds.get(nextImageHold(name)) ?? (own?.image === image ? own : undefined)
+      return hold?.waiting.message ?? this.blockedRestarts.get(name)
     }
     const { initContainers, containers } = this.pod.spec
-    const why = ({ name }: ContainerSpec): string | undefined =>
-      this.holds.get(name)?.waiting.message ?? this.blockedRestarts.get(name)
-    const spec = [...initContainers, ...containers].find((each) => waits(each) && why(each) !== undefined)
+    const spec = [...initContainers, ...containers].find((each) => goesOn(each) && why(each) !== undefined)
     return spec === undefined ? undefined : why(spec)
   }
 

@@ -13,6 +13,7 @@ import type { PodRef } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { AheadFetches } from './ahead-fetches.ts'
 import { EndPass } from './end-pass.ts'
 import { LivePass } from './live-pass.ts'
 import { Interrupted, PassLoop } from './pass-loop.ts'
@@ -75,7 +76,8 @@ export class PodWorker {
       },
       input,
     )
-    this.#state = new PodState(memory, input)
+    const aheadFetches = new AheadFetches(() => this.wake())
+    this.#state = new PodState(memory, aheadFetches, input)
     this.#display = new PodDisplay(deps, this.#state)
     this.#unheardOf = !input.saved && input.observed === undefined
     this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake())
@@ -202,6 +204,7 @@ export class PodWorker {
   /** Ends the pod. Told again, the grace can only shrink, and what goes away stays on its way. */
   end(request: EndRequest): void {
     if (this.#state.stage === 'stopped' || this.#state.stage === 'gone') return
+    this.#state.aheadFetches.cancel()
     const before = this.#state.record.ending
     const ending = computeEnding(before, request, this.#deps.clock.wallMs())
     if (ending === before) return
@@ -242,6 +245,7 @@ export class PodWorker {
   /** Lets go of the pod and leaves it running; resolves when the pass under way has let go too. */
   async stop(): Promise<void> {
     this.#life.abort(new Interrupted())
+    this.#state.aheadFetches.cancel()
     await this.#loop.stop()
     this.#volumeRefresh.stop()
   }
@@ -340,8 +344,9 @@ export class PodWorker {
   #clearBackoff(): void {
     this.#state.holds.clear()
     this.#state.fresh.clear()
+    this.#state.aheadFetches.cancel()
     this.#deps.images.clearBackoff(this.ref.uid)
-    this.#state.memory.forgetBackoffs()
+    this.#state.memory.forgetAttempts()
     this.#outdate.abort(new Interrupted())
   }
 

@@ -1,5 +1,5 @@
 import { PoddError } from '../base/errors.ts'
-import { previousImageHold } from '../decide/previous-image.ts'
+import { nextImageHold, previousImageHold } from '../decide/previous-image.ts'
 import { selectRestarts } from '../decide/restart-request.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
@@ -45,6 +45,7 @@ export async function requestRestart(
   }
   for (const container of choice.names) {
     holds.delete(container)
+    holds.delete(nextImageHold(container))
     holds.delete(previousImageHold(container))
   }
   return choice.names

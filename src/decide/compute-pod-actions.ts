@@ -13,6 +13,7 @@ import { needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
 import { selectDeadContainers } from './select-dead-containers.ts'
+import { nextImageHold } from './previous-image.ts'
 import { canReplace, holdOn, planStart } from './start-plan.ts'
 
 /**
@@ -227,6 +228,8 @@ class Plan {
 
   start(spec: ContainerSpec, role: 'init' | 'main' | 'ephemeral'): void {
     const planned = planStart(this.#facts, spec, role)
+    const { awaitedImage } = planned.kind === 'start' ? planned.action : planned
+    if (awaitedImage !== undefined) this.#fetch(spec)
     if (planned.kind === 'start') {
       // One that was made and not started: an earlier podd may have asked for its start a moment ago. The runtime
       // refuses to remove what is starting, so that there are never two of a name.
@@ -249,17 +252,20 @@ class Plan {
   /** For a running container that is to be made anew: it runs on while what the new one needs can't be had. Gives what that is. */
   prepareReplacement(spec: ContainerSpec): string | undefined {
     const missing = this.#facts.missingFor(spec)
-    const hold = holdOn(this.#facts, spec.name)
-    if (missing !== undefined) {
-      this.#blockedRestarts.set(spec.name, missing)
-      return missing
-    }
+    if (missing === undefined) return this.#fetch(spec)
+    this.#blockedRestarts.set(spec.name, missing)
+    return missing
+  }
+
+  /** Has the image fetched that a container goes on without. Gives why it can't be had for now. */
+  #fetch(spec: ContainerSpec): string | undefined {
+    const hold = holdOn(this.#facts, nextImageHold(spec.name)) ?? holdOn(this.#facts, spec.name)
     if (hold !== undefined) {
       this.wakeAt(hold.untilMs)
       return hold.waiting.message
     }
     const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
-    if (!isPlanned) this.actions.push({ kind: 'fetch-image', spec })
+    if (!isPlanned && !this.#facts.isFetching(spec)) this.actions.push({ kind: 'fetch-image', spec })
     return undefined
   }
 

@@ -25,10 +25,10 @@ export type PodAction =
       readonly restartCount: number
       /** To be recorded before the start. */
       readonly backoff: BackoffEntry | undefined
-      /** The image that its manifest names and that can't be had: `spec` has the one that it had before. */
-      readonly missingImage?: string | undefined
+      /** The image that its manifest names and that isn't there yet: `spec` has the one that it had before. */
+      readonly awaitedImage?: string | undefined
     }
-  /** A running container's image is to be changed: get the new one first, and only then stop the old. */
+  /** A running container's image is to be changed: begin to get the new one, and only when it is there stop the old. */
   | { readonly kind: 'fetch-image'; readonly spec: ContainerSpec }
   /**
    * Running containers get other resources, the pod's cgroup with them; with none, the cgroup alone is

@@ -34,6 +34,8 @@ export interface PodFacts {
   readonly specHash: (container: ContainerSpec) => string
   /** Whether the image of a changed container is at hand (see PodAction `fetch-image`). */
   readonly imageReady: (container: ContainerSpec) => boolean
+  /** Whether it is being fetched. */
+  readonly isFetching: (container: ContainerSpec) => boolean
   /** What a container that is made now would lack beside its image, a ConfigMap, say; undefined where nothing. */
   readonly missingFor: (container: ContainerSpec) => string | undefined
   /** By container name: what failed a moment ago and isn't to be tried again yet. `sandboxHold` stands for the sandbox. */

@@ -6,13 +6,19 @@ import type { Hold, PodFacts } from './pod-facts.ts'
 import { backoffKey, computeRestartTiming } from './restart-policy.ts'
 import { asksForRestartAll, isReset } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
-import { withPreviousImage } from './previous-image.ts'
+import { previousImageHold, withPreviousImage } from './previous-image.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
 export type StartPlan =
   | { readonly kind: 'start'; readonly action: StartAction }
-  | { readonly kind: 'wait'; readonly untilMs: number; readonly waiting: Waiting }
+  | {
+      readonly kind: 'wait'
+      readonly untilMs: number
+      readonly waiting: Waiting
+      /** What it will start with the image that it had; the one of its manifest is to be got meanwhile. */
+      readonly awaitedImage?: string | undefined
+    }
 
 /** The kubelet's words for a container in crash backoff. */
 function crashLoopMessage(facts: PodFacts, container: ContainerSpec, delayMs: number): string {
@@ -53,18 +59,19 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   const { observed, nowMs, limits } = facts
   const history = facts.history[wanted.name]
   const view = viewContainer({ name: wanted.name, observed, history })
-  const previous = withPreviousImage((key) => holdOn(facts, key), wanted, view)
+  const previous = withPreviousImage(facts, (key) => holdOn(facts, key), wanted, view)
   const hold = holdOn(facts, wanted.name)
   if (hold !== undefined && previous === undefined) {
-    const { untilMs, waiting } = hold
-    return { kind: 'wait', untilMs, waiting }
+    const { waiting } = hold
+    const lookAgainMs = holdOn(facts, previousImageHold(wanted.name))?.untilMs ?? Infinity
+    return { kind: 'wait', untilMs: Math.min(hold.untilMs, lookAgainMs), waiting }
   }
   const spec = previous ?? wanted
-  const missingImage = previous === undefined ? {} : { missingImage: wanted.image }
+  const awaited = previous === undefined ? {} : { awaitedImage: wanted.image }
   const restartCount = nextRestartCount(spec.name, observed, history)
   const start = (backoff: StartAction['backoff']): StartPlan => ({
     kind: 'start',
-    action: { kind: 'start-container', spec, role, restartCount, backoff, ...missingImage },
+    action: { kind: 'start-container', spec, role, restartCount, backoff, ...awaited },
   })
   if (view.kind === 'none' || (view.kind === 'live' && view.container.state === 'created'))
     return start(history?.backoff)
@@ -87,5 +94,10 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   })
   if (timing.kind === 'now') return start(timing.entry)
   const message = crashLoopMessage(facts, spec, timing.delayMs)
-  return { kind: 'wait', untilMs: timing.untilMs, waiting: { reason: 'CrashLoopBackOff', message } }
+  return {
+    kind: 'wait',
+    untilMs: timing.untilMs,
+    waiting: { reason: 'CrashLoopBackOff', message },
+    ...awaited,
+  }
 }

@@ -37,6 +37,8 @@ export interface ContainerHistory {
   /** The one that ended before it. */
   readonly endedBefore?: EndedContainer | undefined
   readonly backoff?: BackoffEntry | undefined
+  /** The image that its manifest was changed to, and that it goes on without until it is there. */
+  readonly awaitedImage?: string | undefined
   /** The newest container whose startup probe has passed. */
   readonly startedUp?: ContainerId | undefined
   /** The container that its readiness probe found ready, the last time. */

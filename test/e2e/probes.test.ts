@@ -125,7 +125,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
   it.concurrent('flips Ready both ways by a gRPC readiness probe of a named service', async () => {
     const podd = rig()
     // It takes all of its time while nobody listens.
-    const timeoutSeconds = Math.ceil(3 * slowness)
+    const timeoutSeconds = Math.ceil(Math.min(3 * slowness, 50))
     const readinessProbe = { grpc: { port: 9000, service: 'orders' }, ...always, timeoutSeconds }
     podd.drop('grpc', shellPod('grpc', podd.shared, 'say start; stay', { container: { readinessProbe } }))
     const up = await podd.untilPod(

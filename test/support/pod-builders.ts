@@ -168,6 +168,7 @@ export function podFacts(changes: FactsChanges = {}): PodFacts {
     probes: probeVerdicts(verdicts ?? {}),
     specHash: containerSpecHash,
     imageReady: () => false,
+    isFetching: () => false,
     missingFor: () => undefined,
     holds: new Map(Object.entries(holds ?? {})),
     nowMs,

@@ -110,6 +110,63 @@ describe('a container whose new image cannot be had', () => {
     expect(rig.container('web')).toMatchObject({ image: 'gone:1', restartCount: 1 })
   })
 
+  it('waits no longer for what it does meanwhile than without the new image', async () => {
+    let crashes = 0
+    for (let second = 0; second < 1800; second += 1) {
+      if (rig.running().includes('web/main')) {
+        rig.fake.exitContainer('main', 1)
+        crashes += 1
+      }
+      await rig.clock.advance(1000)
+    }
+    // At once, then after 10, 20, 40, 80, 160 and 300 seconds.
+    expect(crashes).toBe(11)
+  })
+
+  it('whose old one fails at its start is not tried more often than any other', async () => {
+    rig.fake.script('main', { kind: 'fails-to-start', message: 'no' })
+    rig.fake.exitContainer('main', 1)
+    const before = rig.fake.calls('CreateContainer').length
+    await rig.clock.advance(600_000)
+    expect(rig.fake.calls('CreateContainer').length - before).toBeLessThan(15)
+  })
+
+  it('is made with the new one as soon as that is there, whatever it waits for', async () => {
+    for (let crash = 0; crash < 5; crash += 1) {
+      rig.fake.exitContainer('main', 1)
+      await rig.clock.advance(160_000)
+    }
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    expect(rig.container('web').state.waiting?.reason).toBe('CrashLoopBackOff')
+    const tries = rig.fake.calls('PullImage').length
+    rig.fake.addRemoteImage('gone:1')
+    await rig.clock.advance(299_000)
+    expect(rig.fake.calls('PullImage').length - tries).toBe(1)
+    expect(rig.container('web').image).toBe('gone:1')
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('is not kept down by a runtime that could not tell once of the one it had', async () => {
+    rig.fake.fault('ImageStatus', { kind: 'fails' }, { when: ({ image }) => image.image === 'app:1' })
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(15_000)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
+  it('goes on while the new one is pulled, however long that takes, after a reboot too', async () => {
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: 100 })
+    await rig.apply(podManifest('web', withImage('gone:2')))
+    await rig.clock.advance(5000)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    await reboot()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web')).toMatchObject({ image: 'app:1', restartCount: 2 })
+  })
+
   it('is made with the new one where that came while it was down', async () => {
     rig.fake.addImage('gone:1')
     rig.fake.exitContainer('main', 1)
@@ -138,6 +195,30 @@ it('a container that never ran with another image waits for its own', async () =
   expect(rig.fake.calls('CreateContainer')).toEqual([])
 })
 
+it('a container that was down when its image was changed waits for the new one first', async () => {
+  await rig.apply(podManifest('web'))
+  for (let crash = 0; crash < 2; crash += 1) {
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(1000)
+  }
+  rig.fake.addRemoteImage('big:1')
+  rig.fake.fault('PullImage', { kind: 'delays', delayMs: 60_000 })
+  await rig.apply(podManifest('web', withImage('big:1')))
+  await rig.clock.advance(61_000)
+  expect(rig.container('web')).toMatchObject({ image: 'big:1', restartCount: 2 })
+})
+
+it('a container that has ended for good is not said to go on', async () => {
+  const job = (image: string) => podManifest('web', { restartPolicy: 'Never', ...withImage(image) })
+  await rig.apply(job('app:1'))
+  await rig.apply(job('gone:1'))
+  await rig.clock.advance(5000)
+  rig.fake.exitContainer('main', 0)
+  await rig.clock.advance(5000)
+  expect(rig.pod('web').status.phase).toBe('Succeeded')
+  expect(problems()).toEqual([])
+})
+
 it('an init container runs again with the image it had in a new sandbox', async () => {
   const pod = (image: string) =>
     podManifest('web', {
@@ -152,6 +233,7 @@ it('an init container runs again with the image it had in a new sandbox', async 
   await rig.clock.advance(5000)
   expect(rig.running()).toEqual(['web/main'])
   expect(rig.container('web', 'prepare').image).toBe('side:1')
+  expect(problems()).toEqual([])
 })
 
 describe('a pod whose new version cannot start', () => {
@@ -192,5 +274,20 @@ describe('a pod whose new version cannot start', () => {
     await rig.clock.advance(5000)
     expect(problems()).toEqual([])
     expect(rig.container('web').state.waiting?.reason).toMatch(/ErrImagePull|ImagePullBackOff/u)
+  })
+
+  it('is not kept for what came before its containers', async () => {
+    const pod = (value: string, image: string) =>
+      podManifest('web', {
+        initContainers: [{ name: 'prepare', image: 'side:1', env: [{ name: 'V', value }] }],
+        containers: [{ name: 'main', image }],
+      })
+    rig.fake.script('prepare', { kind: 'exits', afterMs: 100, exitCode: 0 })
+    await rig.apply(pod('1', 'gone:1'))
+    await rig.clock.advance(5000)
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(pod('2', 'gone:2'))
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
   })
 })

@@ -3,6 +3,7 @@ import { endOf } from '../../../src/decide/container-view.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/pod-action.ts'
 import type { Hold, PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/pod-facts.ts'
 import { sandboxHold } from '../../../src/decide/pod-facts.ts'
+import { nextImageHold, previousImageHold } from '../../../src/decide/previous-image.ts'
 import { backoffLimits, isRestartableInit } from '../../../src/decide/restart-policy.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../src/decide/restart-request.ts'
 import { containerSpecHash } from '../../../src/pod/hash.ts'
@@ -83,6 +84,7 @@ export class PodModel {
       specHash: containerSpecHash,
       missingFor: () => undefined,
       imageReady: ({ image }) => this.#fresh.has(image),
+      isFetching: () => false,
       holds: this.holds,
       nowMs: this.nowMs,
       bootId,
@@ -148,6 +150,7 @@ export class PodModel {
         this.pod = withImage(this.pod, event.pick, `busybox:${event.tag}`)
         // A changed manifest clears what stood in its way.
         this.holds.clear()
+        for (const name of Object.keys(this.history)) this.#await(name, undefined)
         return undefined
       case 'restart-asked': {
         const choice = selectRestarts(this.facts(), undefined)
@@ -202,8 +205,14 @@ export class PodModel {
       case 'start-container':
         return this.#start(action, outcomes.shift())
       case 'fetch-image':
+        this.#await(action.spec.name, action.spec.image)
         if ((outcomes.shift() ?? 'none') === 'none') this.#fresh.add(action.spec.image)
-        else this.holds.set(action.spec.name, { untilMs: this.nowMs + 20_000, waiting })
+        else
+          this.holds.set(nextImageHold(action.spec.name), {
+            untilMs: this.nowMs + 20_000,
+            waiting,
+            image: action.spec.image,
+          })
         return true
       case 'resize-containers':
         return false
@@ -255,8 +264,13 @@ export class PodModel {
     this.#highestCount.set(spec.name, restartCount)
     if (backoff !== undefined)
       this.history = { ...this.history, [spec.name]: { ...this.history[spec.name], backoff } }
+    this.#await(spec.name, action.awaitedImage)
     if (outcome === 'image' || outcome === 'create') {
-      this.holds.set(spec.name, { untilMs: this.nowMs + 10_000, waiting })
+      const image = outcome === 'image' ? { image: spec.image } : {}
+      // One that it had is looked for, not pulled.
+      const key =
+        outcome === 'image' && action.awaitedImage !== undefined ? previousImageHold(spec.name) : spec.name
+      this.holds.set(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
       return true
     }
     const works = outcome === 'none'
@@ -280,6 +294,10 @@ export class PodModel {
     }
     this.containers = [container, ...this.containers]
     return true
+  }
+
+  #await(name: string, awaitedImage: string | undefined): void {
+    this.history = { ...this.history, [name]: { ...this.history[name], awaitedImage } }
   }
 
   /** Takes down how containers ended, oldest first, as the pod's worker does. */

@@ -96,6 +96,7 @@ function facts(
     probes: () => undefined,
     specHash: () => 'same',
     imageReady: () => true,
+    isFetching: () => false,
     missingFor: () => undefined,
     holds: new Map(),
     nowMs: 100_000,

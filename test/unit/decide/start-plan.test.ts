@@ -69,7 +69,7 @@ describe('planStart', () => {
         kind: 'start',
         action: {
           spec: { name: 'a', image: 'busybox:0', imagePullPolicy: 'Never' },
-          missingImage: 'busybox:1',
+          awaitedImage: 'busybox:1',
           restartCount: 1,
           backoff: { key: key.replace(':1', ':0') },
         },
@@ -95,7 +95,7 @@ describe('planStart', () => {
     it('tries the new one first', () => {
       const action = plan({ containers: [before] })
       expect(action).toMatchObject({ kind: 'start', action: { spec: { image: 'busybox:1' } } })
-      expect(action).not.toHaveProperty('action.missingImage')
+      expect(action).not.toHaveProperty('action.awaitedImage')
     })
   })
 

@@ -1,0 +1,35 @@
+/**
+ * What is fetched for containers that go on meanwhile, one thing for each: a pull may take long, and the pod's passes
+ * don't wait for it.
+ */
+export class AheadFetches {
+  readonly #onEnd: () => void
+  readonly #underWay = new Map<string, AbortController>()
+
+  /** @param onEnd one of them has ended by itself, well or not */
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd
+  }
+
+  has(container: string): boolean {
+    return this.#underWay.has(container)
+  }
+
+  /** @param fetch never rejects; what comes of it counts only until the signal is aborted */
+  begin(container: string, fetch: (signal: AbortSignal) => Promise<void>): void {
+    this.#underWay.get(container)?.abort()
+    const abort = new AbortController()
+    this.#underWay.set(container, abort)
+    void fetch(abort.signal).finally(() => {
+      if (abort.signal.aborted) return
+      this.#underWay.delete(container)
+      this.#onEnd()
+    })
+  }
+
+  /** Nobody wants them any more. */
+  cancel(): void {
+    for (const abort of this.#underWay.values()) abort.abort()
+    this.#underWay.clear()
+  }
+}
