@@ -49,6 +49,10 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       if (now !== undefined && then !== undefined) await tree.ensurePod(cgroup, largerPodResources(now, then))
       return tree.parentOf(cgroup)
     },
+    async countOomKills(uid, pod, liveIds) {
+      const tree = await openTree()
+      return tree.countOomKills({ uid, qosClass: computeQosClass(pod.spec) }, liveIds)
+    },
     async remove(uid) {
       made.delete(uid)
       const tree = await openTree()

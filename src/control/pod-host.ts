@@ -40,6 +40,8 @@ export interface PodCgroups {
   ensure(uid: PodUid, pod: Pod, before?: Pod): Promise<string>
   /** Removes it and what lingers in it. */
   remove(uid: PodUid): Promise<void>
+  /** How often the kernel has killed in it for memory, but for those (sandboxes, too) that live; undefined where that can't be known. */
+  countOomKills(uid: PodUid, pod: Pod, liveIds: readonly string[]): Promise<number | undefined>
 }
 
 /** The pod's folder and what is mounted from it. */

@@ -10,9 +10,19 @@ export interface PodMemoryDeps {
   readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
   /** What a container said at its end; never rejects. */
   readonly readEndMessage: (container: ObservedContainer) => Promise<string>
+  /**
+   * How often the kernel has killed in the pod's cgroup for memory, but for what lives; undefined where that can't be
+   * known. Never rejects.
+   */
+  readonly countOomKills: (observed: ObservedPod) => Promise<number | undefined>
   /** A write failed of which nothing depends for now. */
   readonly onUnwritten: (message: string) => void
 }
+
+/** The runtime's word for an end by the kernel's out-of-memory killer. */
+const oomKilled = 'OOMKilled'
+/** Of a process that SIGKILL has ended. */
+const killedExitCode = 137
 
 /**
  * What podd remembers of one pod: its record, in memory and on disk. Changed by the pod's worker alone,
@@ -63,30 +73,51 @@ export class PodMemory {
   }
 
   /** Takes down how containers ended, before anything removes them. */
-  async rememberEnds({ containers }: ObservedPod): Promise<void> {
+  async rememberEnds(observed: ObservedPod): Promise<void> {
+    const { containers } = observed
     const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
       state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
     const isKnownBetter = ({ id, name, state, foretold }: ObservedContainer): boolean => {
       const known = this.#record.containers[name]?.ended
       return state === 'exited' && foretold !== true && known?.foretold === true && known.containerId === id
     }
+    const newKills =
+      containers.some((container) => isNews(container)) && (await this.#hasNewOomKills(observed))
     // Oldest first, so that each end pushes the one before it back.
     for (const container of containers.toReversed()) {
       if (isNews(container)) {
         const endedBefore = this.#record.containers[container.name]?.ended
-        this.changeContainer(container.name, { ended: await this.#readEnd(container), endedBefore })
+        const isOomKill = newKills && container.exitCode === killedExitCode
+        this.changeContainer(container.name, {
+          ended: await this.#readEnd(container, isOomKill),
+          endedBefore,
+        })
       } else if (isKnownBetter(container)) {
-        this.changeContainer(container.name, { ended: await this.#readEnd(container) })
+        const isOomKill = this.#record.containers[container.name]?.ended?.reason === oomKilled
+        this.changeContainer(container.name, { ended: await this.#readEnd(container, isOomKill) })
       } else {
         this.#learnOfOomKill(container)
       }
     }
   }
 
+  /**
+   * Whether the kernel has killed for memory since a container last ended. The runtime tells of it where it hears in time:
+   * it watches the container's cgroup, which is gone a moment after the container. The pod's own stays.
+   */
+  async #hasNewOomKills(observed: ObservedPod): Promise<boolean> {
+    const before = this.#record.oomKills ?? 0
+    const count = await this.#deps.countOomKills(observed)
+    if (count === undefined || count === before) return false
+    this.change({ oomKills: count })
+    // A cgroup that was made anew counts from nothing.
+    return count > 0
+  }
+
   /** That it was for its memory can be heard after the end itself. */
   #learnOfOomKill({ id, name, state, reason }: ObservedContainer): void {
     const known = this.#record.containers[name]?.ended
-    if (state !== 'exited' || reason !== 'OOMKilled' || known?.containerId !== id) return
+    if (state !== 'exited' || reason !== oomKilled || known?.containerId !== id) return
     if (known.reason !== reason) this.changeContainer(name, { ended: { ...known, reason } })
   }
 
@@ -154,8 +185,9 @@ export class PodMemory {
     await this.#deps.records.remove(this.#record.uid)
   }
 
-  async #readEnd(container: ObservedContainer): Promise<EndedContainer> {
-    return { ...endOf(container), message: await this.#deps.readEndMessage(container) }
+  async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
+    const message = await this.#deps.readEndMessage(container)
+    return { ...endOf(container), ...(isOomKill ? { reason: oomKilled } : {}), message }
   }
 
   async #write(): Promise<void> {

@@ -13,6 +13,7 @@ import type { PodRef } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { countOomKills } from './count-oom-kills.ts'
 import { AheadFetches } from './ahead-fetches.ts'
 import { EndPass } from './end-pass.ts'
 import { LivePass } from './live-pass.ts'
@@ -72,6 +73,7 @@ export class PodWorker {
       {
         records: deps.records,
         readEndMessage: (container) => readEndMessage(deps, this.ref, container),
+        countOomKills: (observed) => countOomKills(deps, this.#state.classedPod, observed),
         onUnwritten: (message) => this.#event('Warning', 'FailedSync', message),
       },
       input,

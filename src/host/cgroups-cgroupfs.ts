@@ -24,6 +24,7 @@ import { podCgroupSettings, sharesSetting } from './cgroups-settings.ts'
 import type { CgroupSetting } from './cgroups-settings.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { countOomKills } from './oom-kills.ts'
 
 export interface CgroupOptions {
   readonly system: CgroupSystem
@@ -76,6 +77,10 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   async removeQosTree(): Promise<readonly string[]> {
     return removeQosFolders('cgroupfs', this.#options)
+  }
+
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
+    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

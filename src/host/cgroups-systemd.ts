@@ -14,6 +14,7 @@ import type { CallSystemd } from './cgroups-systemd-bus.ts'
 import type { UnitProperty } from './cgroups-systemd-message.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { countOomKills } from './oom-kills.ts'
 
 /** systemd's `infinity`. */
 const infinity = 2n ** 64n - 1n
@@ -80,6 +81,10 @@ export class SystemdPodCgroups implements PodCgroups {
       if (system.hierarchies.some((hierarchy) => childCgroups(`${hierarchy.path}${path}`).length > 0)) return
       await this.#stopSlice(parts)
     }
+  }
+
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
+    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

@@ -82,6 +82,8 @@ export interface PodRecord {
   readonly podIps?: readonly string[] | undefined
   /** What its classes came to when it was admitted. */
   readonly classes?: PodClasses | undefined
+  /** How often the kernel had killed in its cgroup for memory when a container of it last ended. */
+  readonly oomKills?: number | undefined
   readonly conditions: Readonly<Record<string, ConditionRecord>>
   readonly containers: Readonly<Record<string, ContainerHistory>>
   readonly ending?: PodEnding | undefined

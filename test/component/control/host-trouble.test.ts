@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { PodRig, podManifest } from './pod-rig.ts'
+import { PodRig, plainCgroups, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
 const full = new Error('ENOSPC: no space left on device')
@@ -77,6 +77,7 @@ describe('what goes wrong for one pod', () => {
     let broken = true
     rig.host = {
       cgroups: {
+        ...plainCgroups,
         ensure: async (uid) => {
           if (broken && isOf('bad')(uid)) throw make()
           return `/kubepods/pod${uid}`

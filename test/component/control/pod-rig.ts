@@ -6,7 +6,7 @@ import { ObjectStore } from '../../../src/control/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
-import type { PodHost } from '../../../src/control/pod-host.ts'
+import type { PodCgroups, PodHost } from '../../../src/control/pod-host.ts'
 import type { ObjectDocument, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
 import type { PodUid } from '../../../src/pod/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
@@ -64,6 +64,13 @@ export class MemoryRecords {
   named(name: string): PodRecord | undefined {
     return [...this.saved.values()].find((record) => record.name === name)
   }
+}
+
+/** Cgroups that take everything; what a test wants otherwise goes over them. */
+export const plainCgroups: PodCgroups = {
+  ensure: async (uid) => `/kubepods/pod${uid}`,
+  remove: async () => {},
+  countOomKills: async () => undefined,
 }
 
 export interface PodRigOptions {
@@ -282,7 +289,7 @@ export class PodRig {
       `/logs/${ref.namespace}_${ref.name}_${ref.uid}`
     return {
       calls: fake.runtime,
-      cgroups: { ensure: async (uid) => `/kubepods/pod${uid}`, remove: async () => {} },
+      cgroups: plainCgroups,
       volumes: {
         prepare: async (uid) => {
           this.prepared.push(uid)

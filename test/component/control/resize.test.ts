@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { PodRig, podManifest } from './pod-rig.ts'
+import { PodRig, plainCgroups, podManifest } from './pod-rig.ts'
 
 interface Size {
   readonly [resource: string]: string
@@ -34,11 +34,11 @@ async function resize(
   const { runtime } = rig.fake
   rig.host = {
     cgroups: {
+      ...plainCgroups,
       ensure: async (uid, pod, before) => {
         story.push(`pod ${cgroupSize(pod, before)}`)
         return `/kubepods/pod${uid}`
       },
-      remove: async () => {},
     },
     calls: {
       ...runtime,

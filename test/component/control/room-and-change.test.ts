@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { openRules } from '../../../src/control/pod-admission.ts'
-import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
+import { PodRig, onHostPort, plainCgroups, podManifest } from './pod-rig.ts'
 
 /** A host with two processors. */
 function smallHost(): PodRig {
@@ -191,7 +191,7 @@ describe('a pod that has ended', () => {
     const removed: string[] = []
     rig.host = {
       cgroups: {
-        ensure: async (uid) => `/kubepods/pod${uid}`,
+        ...plainCgroups,
         remove: async (uid) => void removed.push(uid),
       },
     }

@@ -27,6 +27,7 @@ const tree: CgroupTree = {
   ensurePod: async () => {},
   removePod: async () => [],
   listPods: () => [],
+  countOomKills: () => undefined,
   removeQosTree: async () => [],
   parentOf: ({ uid }) => `/kubepods/pod${uid}`,
 }

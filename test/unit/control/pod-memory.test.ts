@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { PodMemory } from '../../../src/control/pod-memory.ts'
 import type { ObservedContainer } from '../../../src/pod/observed.ts'
 import type { PodRecord } from '../../../src/pod/pod-record.ts'
@@ -17,6 +17,13 @@ const record: PodRecord = {
   containers: {},
 }
 
+/** How often the kernel is found to have killed in the pod's cgroup for memory, each time one asks. */
+let kills: (number | undefined)[] = []
+
+beforeEach(() => {
+  kills = []
+})
+
 /** What the memory knows of container `a` after it has seen these, one after another; its log grows meanwhile. */
 async function remember(...seen: readonly ObservedContainer[][]) {
   const log = ['first line', 'first line, last line', 'something else']
@@ -24,6 +31,7 @@ async function remember(...seen: readonly ObservedContainer[][]) {
     {
       records: { save: async () => {}, remove: async () => {} },
       readEndMessage: async () => log.shift() ?? 'nothing',
+      countOomKills: async () => kills.shift(),
       onUnwritten: () => {},
     },
     { record, saved: true },
@@ -65,5 +73,41 @@ describe('how a container ended', () => {
     const successor = exitedContainer('a', 0, { restartCount: 1 })
     const { ended, endedBefore } = (await remember([foretold], [successor, known])) ?? {}
     expect([ended?.exitCode, endedBefore?.exitCode]).toEqual([0, 137])
+  })
+
+  describe('where the runtime does not tell that it was for its memory', () => {
+    const killed = (restartCount: number, fields: object = {}) =>
+      exitedContainer('a', 137, { restartCount, reason: 'Error', ...fields })
+
+    it('is for it all the same where the kernel has killed in the pod since the last end', async () => {
+      kills = [1]
+      expect((await remember([killed(0)]))?.ended).toMatchObject({ exitCode: 137, reason: 'OOMKilled' })
+    })
+
+    it('stays so when the runtime tells more', async () => {
+      kills = [1]
+      const { ended } = (await remember([foretold], [killed(0)])) ?? {}
+      expect(ended).toMatchObject({ reason: 'OOMKilled', message: 'first line, last line' })
+    })
+
+    it.each([
+      ['the kernel has killed nothing since', [2, 2], 137, 'Error'],
+      ['it was not killed', [2, 3], 1, 'Error'],
+      ['nobody counts', [2, undefined], 137, 'Error'],
+      ['the count is that of a cgroup that was made anew', [2, 0], 137, 'Error'],
+      ['there were more', [2, 3], 137, 'OOMKilled'],
+    ])('is told by whether there were new kills: %s', async (_what, counts, exitCode, reason) => {
+      kills = counts
+      const second = exitedContainer('a', exitCode, { restartCount: 1, reason: 'Error' })
+      const { ended, endedBefore } = (await remember([killed(0)], [second])) ?? {}
+      expect(ended).toMatchObject({ exitCode, reason })
+      expect(endedBefore).toMatchObject({ reason: 'OOMKilled' })
+    })
+
+    it('is asked only when a container has ended', async () => {
+      kills = [1, 2]
+      await remember([killed(0)], [killed(0)], [])
+      expect(kills).toEqual([2])
+    })
   })
 })

@@ -1,0 +1,42 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CgroupSystem } from '../../../src/host/cgroups-layout.ts'
+import { countOomKills } from '../../../src/host/oom-kills.ts'
+
+let mountPoint: string
+
+beforeEach(async () => {
+  mountPoint = await mkdtemp(join(tmpdir(), 'podd-oom-'))
+})
+afterEach(() => rm(mountPoint, { recursive: true }))
+
+const system = (version: 1 | 2): CgroupSystem => ({
+  version,
+  hierarchies: [{ path: mountPoint, controllers: ['memory'] }],
+})
+
+async function has(path: string, oomKills: number): Promise<void> {
+  await mkdir(join(mountPoint, path), { recursive: true })
+  const events = `low 0\nhigh 0\nmax 12\noom 1\noom_kill ${oomKills}\noom_group_kill 0\n`
+  await writeFile(join(mountPoint, path, 'memory.events'), events)
+}
+
+describe('kills for memory in a cgroup', () => {
+  it('are all but those of what lives, whichever driver named it', async () => {
+    await has('pod1', 9)
+    await has('pod1/abc', 2)
+    await has('pod1/cri-containerd-def.scope', 4)
+    await has('pod1/gone', 1)
+    expect(countOomKills(system(2), '/pod1', [])).toBe(9)
+    expect(countOomKills(system(2), '/pod1', ['abc', 'def', 'none'])).toBe(3)
+  })
+
+  it('are unknown where the kernel does not count them, or there is no such cgroup', async () => {
+    await has('pod1', 9)
+    expect(countOomKills(system(1), '/pod1', [])).toBeUndefined()
+    expect(countOomKills(system(2), '/pod2', [])).toBeUndefined()
+    expect(countOomKills({ version: 2, hierarchies: [] }, '/pod1', [])).toBeUndefined()
+  })
+})
