@@ -27,9 +27,12 @@ export class AheadFetches {
     })
   }
 
-  /** Nobody wants them any more. */
-  cancel(): void {
-    for (const abort of this.#underWay.values()) abort.abort()
-    this.#underWay.clear()
+  /** Nobody wants this one any more; without a name, any of them. */
+  cancel(container?: string): void {
+    for (const [name, abort] of this.#underWay) {
+      if (container !== undefined && container !== name) continue
+      abort.abort()
+      this.#underWay.delete(name)
+    }
   }
 }

@@ -259,7 +259,7 @@ export class DesiredPods {
       path: document.place.path,
       manifest: document.manifest,
       acceptedAtMs: createdAtMs ?? nowMs,
-      ...(createdAtMs === undefined ? {} : { startedAtMs: createdAtMs }),
+      ...(createdAtMs === undefined ? { oomKills: 0 } : { startedAtMs: createdAtMs }),
       conditions: {},
       containers: {},
     }

@@ -28,6 +28,8 @@ export async function fetchImages(
   { spec, awaitedImage }: StartAction,
 ): Promise<PresentImage | undefined> {
   const options = { sandbox, signal: ctx.manifestSignal, holdKey: spec.name }
+  // From here on this start sees to it; a pull under way goes on.
+  if (awaitedImage === undefined) ctx.endFetch(spec.name)
   const image = await (awaitedImage === undefined
     ? fetchImage(ctx, spec, options)
     : findPreviousImage(ctx, spec, awaitedImage))
@@ -50,6 +52,7 @@ export async function fetchImagesAhead(
     const image = await fetchImage(ctx, spec, options)
     if (image === undefined || signal.aborted) return
     for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec)) ctx.noteFresh(volumeImage.image)
+    ctx.hold(holdKey, undefined)
     // It tells that all is there.
     ctx.noteFresh(spec.image)
   } catch (error) {
@@ -97,7 +100,8 @@ async function ensureImage(
       signal,
     })
   } catch (error) {
-    if (!(error instanceof ImageError) || signal.aborted) throw error
+    if (signal.aborted) throw signal.reason
+    if (!(error instanceof ImageError)) throw error
     const waiting = { reason: error.code, message: error.message }
     ctx.hold(holdKey, { untilMs: error.retryAtMs, waiting, ...cause })
     return undefined

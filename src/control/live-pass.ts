@@ -104,14 +104,14 @@ export class LivePass {
 
   /** Takes down which containers go on without the image that their manifest names, for a podd to come. */
   #noteAwaited(actions: readonly PodAction[]): void {
-    const { memory, observed, record } = this.#state
+    const { memory, observed } = this.#state
     for (const action of actions) {
       if (action.kind !== 'start-container' && action.kind !== 'fetch-image') continue
       const { name, image } = action.spec
       const isNew = observed.containers.find((container) => container.name === name)?.image !== image
       const ahead = isNew ? image : undefined
       const awaitedImage = action.kind === 'start-container' ? action.awaitedImage : ahead
-      if (record.containers[name]?.awaitedImage !== awaitedImage)
+      if (memory.record.containers[name]?.awaitedImage !== awaitedImage)
         memory.changeContainer(name, { awaitedImage })
     }
   }

@@ -60,9 +60,12 @@ export interface PodContext {
   claimRestart(id: ContainerId): Promise<void>
   /** Has the cost of this restart on record before it is made. */
   charge(action: Extract<PodAction, { kind: 'start-container' }>): Promise<void>
-  hold(key: string, hold: Hold): void
+  /** Undefined: nothing is held up any more. */
+  hold(key: string, hold: Hold | undefined): void
   /** Begins what the pass doesn't wait for; one thing for each container. */
   fetchAhead(container: string, fetch: (signal: AbortSignal) => Promise<void>): void
+  /** Nobody waits for it any more. */
+  endFetch(container: string): void
   /** This image was made sure of just now. */
   noteFresh(image: string): void
   /** Whether it was; asks once. */

@@ -81,13 +81,13 @@ export class PodMemory {
       const known = this.#record.containers[name]?.ended
       return state === 'exited' && foretold !== true && known?.foretold === true && known.containerId === id
     }
-    const newKills =
-      containers.some((container) => isNews(container)) && (await this.#hasNewOomKills(observed))
+    const news = containers.filter((container) => isNews(container))
+    const oomKilledId = news.length > 0 ? await this.#findOomKilled(observed, news) : undefined
     // Oldest first, so that each end pushes the one before it back.
     for (const container of containers.toReversed()) {
       if (isNews(container)) {
         const endedBefore = this.#record.containers[container.name]?.ended
-        const isOomKill = newKills && container.exitCode === killedExitCode
+        const isOomKill = container.id === oomKilledId
         this.changeContainer(container.name, {
           ended: await this.#readEnd(container, isOomKill),
           endedBefore,
@@ -102,16 +102,23 @@ export class PodMemory {
   }
 
   /**
-   * Whether the kernel has killed for memory since a container last ended. The runtime tells of it where it hears in time:
-   * it watches the container's cgroup, which is gone a moment after the container. The pod's own stays.
+   * The one of these that the kernel has killed for its memory although the runtime doesn't say so: that watches the
+   * container's cgroup, which is gone a moment after the container. The pod's own stays, and tells whether there were kills
+   * since a container of it last ended. Undefined where more than one could be meant.
    */
-  async #hasNewOomKills(observed: ObservedPod): Promise<boolean> {
-    const before = this.#record.oomKills ?? 0
+  async #findOomKilled(
+    observed: ObservedPod,
+    news: readonly ObservedContainer[],
+  ): Promise<ContainerId | undefined> {
+    const before = this.#record.oomKills
     const count = await this.#deps.countOomKills(observed)
-    if (count === undefined || count === before) return false
+    if (count === undefined || count === before) return undefined
     this.change({ oomKills: count })
     // A cgroup that was made anew counts from nothing.
-    return count > 0
+    if (before === undefined || count === 0 || news.some(({ reason }) => reason === oomKilled))
+      return undefined
+    const [killed, ...more] = news.filter(({ exitCode }) => exitCode === killedExitCode)
+    return more.length === 0 ? killed?.id : undefined
   }
 
   /** That it was for its memory can be heard after the end itself. */

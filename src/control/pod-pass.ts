@@ -73,10 +73,14 @@ export function makePodContext(
     releasePreStop: (id) => memory.releasePreStop(id),
     preStops: state.preStops,
     hold: (key, hold) => {
-      holds.set(key, hold)
+      if (hold === undefined) holds.delete(key)
+      else holds.set(key, hold)
     },
     fetchAhead: (container, fetch) => {
       state.aheadFetches.begin(container, fetch)
+    },
+    endFetch: (container) => {
+      state.aheadFetches.cancel(container)
     },
     noteFresh: (image) => {
       fresh.add(image)

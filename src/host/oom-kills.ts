@@ -3,8 +3,8 @@ import type { CgroupSystem } from './cgroups-layout.ts'
 
 /**
  * How many processes the kernel has killed for their memory in this cgroup and below (`oom_kill` of `memory.events`),
- * but for those of containers that live. What it counted of a cgroup that is gone counts on in those above.
- * Undefined in cgroup version 1, which doesn't, and where there is no such cgroup.
+ * but for those of containers that live. What it counted of a cgroup that is gone counts on in those above; one that
+ * isn't there has counted nothing. Undefined in cgroup version 1, which doesn't.
  *
  * @param path of the cgroup, below the mount point
  * @param liveIds containers and sandboxes that live; the names of their cgroups have these in them
@@ -17,14 +17,12 @@ export function countOomKills(
   const [unified] = hierarchies
   if (version === 1 || unified === undefined) return undefined
   const folder = `${unified.path}${path}`
-  const all = readOomKills(folder)
-  if (all === undefined) return undefined
   const live = childCgroups(folder).filter((name) => liveIds.some((id) => name.includes(id)))
-  return live.reduce((rest, name) => rest - (readOomKills(`${folder}/${name}`) ?? 0), all)
+  return live.reduce((rest, name) => rest - readOomKills(`${folder}/${name}`), readOomKills(folder))
 }
 
-function readOomKills(folder: string): number | undefined {
+function readOomKills(folder: string): number {
   const words = readCgroup(folder, 'memory.events')
   const at = words.indexOf('oom_kill')
-  return at === -1 ? undefined : Number(words[at + 1])
+  return at === -1 ? 0 : Number(words[at + 1])
 }

@@ -82,7 +82,7 @@ export interface PodRecord {
   readonly podIps?: readonly string[] | undefined
   /** What its classes came to when it was admitted. */
   readonly classes?: PodClasses | undefined
-  /** How often the kernel had killed in its cgroup for memory when a container of it last ended. */
+  /** How often the kernel had killed in its cgroup for memory when a container of it last ended; absent where nobody counted. */
   readonly oomKills?: number | undefined
   readonly conditions: Readonly<Record<string, ConditionRecord>>
   readonly containers: Readonly<Record<string, ContainerHistory>>

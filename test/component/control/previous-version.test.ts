@@ -167,6 +167,38 @@ describe('a container whose new image cannot be had', () => {
     expect(rig.container('web')).toMatchObject({ image: 'app:1', restartCount: 2 })
   })
 
+  it.each([
+    [
+      'it fails a probe',
+      async () => {
+        const failing = rig.fake.container('main').id
+        rig.probe = (id) => ({ result: id === failing ? 'failure' : 'success', output: '' })
+      },
+    ],
+    [
+      'its start fails once',
+      async () => {
+        rig.fake.fault('StartContainer', { kind: 'fails' })
+        rig.fake.exitContainer('main', 1)
+      },
+    ],
+  ])('goes on while the new one is pulled, however long that takes, when %s', async (_when, happen) => {
+    const livenessProbe = { exec: { command: ['true'] }, periodSeconds: 1, failureThreshold: 1 }
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('web', withImage('app:1', { livenessProbe })))
+    rig.fake.fault('PullImage', { kind: 'hangs' }, { times: 100 })
+    await rig.apply(podManifest('web', withImage('gone:2', { livenessProbe })))
+    await rig.clock.advance(1000)
+    await happen()
+    await rig.clock.advance(15_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.container('web')).toMatchObject({ image: 'app:1', restartCount: 1 })
+    expect(rig.fake.containersNamed('main').at(-1)?.config.image?.image).toBe(
+      rig.fake.containersNamed('main').at(0)?.config.image?.image,
+    )
+  })
+
   it('is made with the new one where that came while it was down', async () => {
     rig.fake.addImage('gone:1')
     rig.fake.exitContainer('main', 1)
@@ -234,6 +266,51 @@ it('an init container runs again with the image it had in a new sandbox', async 
   expect(rig.running()).toEqual(['web/main'])
   expect(rig.container('web', 'prepare').image).toBe('side:1')
   expect(problems()).toEqual([])
+})
+
+it('an init container that is through takes its new image in a new sandbox', async () => {
+  const pod = (image: string) =>
+    podManifest('web', {
+      initContainers: [{ name: 'prepare', image }],
+      containers: [{ name: 'main', image: 'app:1' }],
+    })
+  rig.fake.script('prepare', { kind: 'exits', afterMs: 5000, exitCode: 0 })
+  rig.fake.addRemoteImage('big:1')
+  rig.fake.fault('PullImage', { kind: 'delays', delayMs: 20_000 })
+  await rig.apply(pod('side:1'))
+  await rig.apply(pod('big:1'))
+  await rig.clock.advance(30_000)
+  expect(rig.container('web', 'prepare').image).toBe('side:1')
+  await reboot()
+  await rig.clock.advance(1000)
+  expect(rig.container('web', 'prepare')).toMatchObject({ image: 'big:1', restartCount: 1 })
+})
+
+it('a restart on request asks the registry, whatever came of the one before', async () => {
+  const always = withImage('app:1', { imagePullPolicy: 'Always' })
+  rig.fake.addRemoteImage('app:1')
+  await rig.apply(podManifest('web', always))
+  const restart = async () => rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
+  rig.fake.fault('PullImage', { kind: 'delays', delayMs: 5000 })
+  await restart()
+  await rig.clock.advance(1000)
+  rig.fake.exitContainer('main', 1)
+  await rig.clock.advance(60_000)
+  expect(rig.container('web').restartCount).toBe(1)
+  const pulls = rig.fake.calls('PullImage').length
+  await restart()
+  await rig.clock.advance(1000)
+  expect(rig.container('web').restartCount).toBe(2)
+  expect(rig.fake.calls('PullImage').length - pulls).toBe(1)
+})
+
+it('what is called off while an image is looked for is no trouble to tell of', async () => {
+  rig.fake.fault('ImageStatus', { kind: 'delays', delayMs: 1000 })
+  await rig.apply(podManifest('web', withImage('gone:1', { imagePullPolicy: 'Never' })))
+  await rig.apply(podManifest('web', withImage('app:1')))
+  await rig.clock.advance(5000)
+  expect(rig.running()).toEqual(['web/main'])
+  expect(rig.reasons('web')).not.toContain('FailedSync')
 })
 
 describe('a pod whose new version cannot start', () => {

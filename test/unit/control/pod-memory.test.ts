@@ -13,6 +13,7 @@ const record: PodRecord = {
   path: '/web.yaml',
   manifest: {},
   acceptedAtMs: 0,
+  oomKills: 0,
   conditions: {},
   containers: {},
 }
@@ -26,18 +27,22 @@ beforeEach(() => {
 
 /** What the memory knows of container `a` after it has seen these, one after another; its log grows meanwhile. */
 async function remember(...seen: readonly ObservedContainer[][]) {
+  const memory = memoryOf(record)
+  for (const containers of seen) await memory.rememberEnds(observedPod({ sandboxes: [], containers }))
+  return memory.record.containers['a']
+}
+
+function memoryOf(initial: PodRecord): PodMemory {
   const log = ['first line', 'first line, last line', 'something else']
-  const memory = new PodMemory(
+  return new PodMemory(
     {
       records: { save: async () => {}, remove: async () => {} },
       readEndMessage: async () => log.shift() ?? 'nothing',
       countOomKills: async () => kills.shift(),
       onUnwritten: () => {},
     },
-    { record, saved: true },
+    { record: initial, saved: true },
   )
-  for (const containers of seen) await memory.rememberEnds(observedPod({ sandboxes: [], containers }))
-  return memory.record.containers['a']
 }
 
 const foretold = exitedContainer('a', 137, { reason: 'Error', foretold: true })
@@ -102,6 +107,37 @@ describe('how a container ended', () => {
       const { ended, endedBefore } = (await remember([killed(0)], [second])) ?? {}
       expect(ended).toMatchObject({ exitCode, reason })
       expect(endedBefore).toMatchObject({ reason: 'OOMKilled' })
+    })
+
+    it.each([
+      [
+        'another one was killed as well',
+        [killed(0), exitedContainer('b', 137, { reason: 'Error' })],
+        'Error',
+      ],
+      [
+        'the runtime tells so of another one',
+        [killed(0), exitedContainer('b', 137, { reason: 'OOMKilled' })],
+        'Error',
+      ],
+      [
+        'another one has ended otherwise',
+        [killed(0), exitedContainer('b', 1, { reason: 'Error' })],
+        'OOMKilled',
+      ],
+    ])('is told of one container only: %s', async (_what, containers, reason) => {
+      kills = [2]
+      expect((await remember(containers))?.ended?.reason).toBe(reason)
+    })
+
+    it('is not told from what was killed before anybody counted', async () => {
+      const { oomKills: _none, ...older } = record
+      kills = [2, 3]
+      const memory = memoryOf(older)
+      await memory.rememberEnds(observedPod({ sandboxes: [], containers: [killed(0)] }))
+      expect(memory.record).toMatchObject({ oomKills: 2, containers: { a: { ended: { reason: 'Error' } } } })
+      await memory.rememberEnds(observedPod({ sandboxes: [], containers: [killed(1)] }))
+      expect(memory.record.containers['a']?.ended?.reason).toBe('OOMKilled')
     })
 
     it('is asked only when a container has ended', async () => {

@@ -254,7 +254,7 @@ const changeRows: readonly Row[] = [
       pod: { containers: ['a', { name: 'b', image: otherImage, livenessProbe: probe }, 'c'] },
       verdicts: { 'liveness b-0': 'failure' },
     },
-    ['stop b liveness', 'start b#1'],
+    ['stop b liveness', 'fetch b', 'start b#1'],
   ],
   [
     'does not heed the verdict on a probe that the container no longer has',

@@ -260,7 +260,7 @@ const sidecarRows: readonly Row[] = [
       containers: [r1, ...mains],
       verdicts: { 'liveness s1-0': 'failure' },
     },
-    ['stop s1 liveness', 'start s1#1'],
+    ['stop s1 liveness', 'fetch s1', 'start s1#1'],
   ],
   [
     'restarts sidecars that ended before the one it has come to',

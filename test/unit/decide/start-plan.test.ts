@@ -92,6 +92,32 @@ describe('planStart', () => {
       expect(plan(facts)).toEqual({ kind: 'wait', ...hold })
     })
 
+    it.each([
+      ['that is about to be stopped', { containers: [{ ...before, state: 'running' }] }],
+      [
+        'that ran when its manifest was changed',
+        { containers: [before], history: { a: { awaitedImage: 'busybox:1' } } },
+      ],
+      [
+        'whose last start has failed',
+        {
+          containers: [observedContainer('a', { state: 'created', image: 'busybox:0' })],
+          history: { a: { ended: ended('a', 1, { image: 'busybox:0' }), awaitedImage: 'busybox:1' } },
+        },
+      ],
+    ] satisfies readonly (readonly [string, FactsChanges])[])(
+      'takes the one that it had for one %s',
+      (_which, facts) => {
+        expect(plan(facts)).toMatchObject({
+          kind: 'start',
+          action: { spec: { image: 'busybox:0' }, awaitedImage: 'busybox:1' },
+        })
+        expect(plan({ ...facts, imageReady: () => true })).toMatchObject({
+          action: { spec: { image: 'busybox:1' } },
+        })
+      },
+    )
+
     it('tries the new one first', () => {
       const action = plan({ containers: [before] })
       expect(action).toMatchObject({ kind: 'start', action: { spec: { image: 'busybox:1' } } })
