@@ -7,6 +7,9 @@ import { slowness } from '../support/slowness.ts'
 const count = 20
 const names = Array.from({ length: count }, (_, index) => `burst-${index}`)
 
+/** podd is killed when so many of them have begun. */
+const killedAt = [1, 7, 14]
+
 /** The default of `syncFrequency`, with its jitter. */
 const relistMs = 66_000
 
@@ -54,7 +57,7 @@ describePodd('a burst of pods', {}, (rig) => {
     // Twenty at once keep a small host busy: the grace is long, so that none is killed for being late.
     const spec = { terminationGracePeriodSeconds: 30 }
     for (const name of names) podd.drop(name, shellPod(name, podd.shared, lockedScript(name), { spec }))
-    for (const share of [1, 7, 14]) {
+    for (const share of killedAt) {
       await podd.until(`${share} pods`, () => started(podd) >= share)
       await podd.stopDaemon('SIGKILL')
       podd.launch()
@@ -100,8 +103,10 @@ describePodd('a burst of pods', {}, (rig) => {
       const words = wordsOf(lines).map((word) => word.split(' ')[0])
       expect(words).not.toContain('double')
       expect([name, words.at(-1)]).toEqual([name, 'end'])
-      // One whose start was under way when podd was killed may have been called off by the runtime, and begun again.
-      expect([name, spans.length <= 2]).toEqual([name, true])
+      // One whose start was under way when podd was killed may have been called off by the runtime, and begun again; on
+      // a slow host that may have been so at each kill.
+      const most = slowness > 1 ? killedAt.length + 1 : 2
+      expect([name, spans.length <= most]).toEqual([name, true])
     }
   })
 })
