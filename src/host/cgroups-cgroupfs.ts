@@ -183,18 +183,23 @@ export function listPodFolders(driver: CgroupDriver, { system, root }: CgroupOpt
   return [...found.values()]
 }
 
-/** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
-export function removeQosFolders(driver: CgroupDriver, { system, root }: CgroupOptions): readonly string[] {
-  const rootParts = cgroupRootParts(root)
+/** Removes the levels above the pods, from the bottom up, as far as they are empty; gives what is left. */
+export function removeQosLevels(driver: CgroupDriver, { system, root }: CgroupOptions): readonly string[] {
   const names = [
     qosCgroupName(root, 'BestEffort'),
     qosCgroupName(root, 'Burstable'),
     qosCgroupName(root, 'Guaranteed'),
   ]
-  const own = system.hierarchies.flatMap(({ path }) =>
-    names.map((name) => `${path}${cgroupPath(name, driver)}`),
-  )
-  const left = own.filter((path) => !removeCgroup(path))
+  return system.hierarchies
+    .flatMap(({ path }) => names.map((name) => `${path}${cgroupPath(name, driver)}`))
+    .filter((path) => !removeCgroup(path))
+}
+
+/** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
+export function removeQosFolders(driver: CgroupDriver, options: CgroupOptions): readonly string[] {
+  const { system, root } = options
+  const rootParts = cgroupRootParts(root)
+  const left = removeQosLevels(driver, options)
   for (let depth = rootParts.length; depth > 0; depth -= 1) {
     const folder = cgroupPath(rootParts.slice(0, depth), driver)
     // Whoever gave podd this root may keep other things in it.

@@ -3,7 +3,7 @@ import type { PodUid } from '../pod/ids.ts'
 import type { QosClass } from '../pod/qos.ts'
 import { sharesToWeight } from '../translate/resources.ts'
 import type { PodCgroupResources } from '../translate/resources.ts'
-import { listPodFolders, removePodFolders, removeQosFolders } from './cgroups-cgroupfs.ts'
+import { listPodFolders, removePodFolders, removeQosFolders, removeQosLevels } from './cgroups-cgroupfs.ts'
 import type { CgroupOptions } from './cgroups-cgroupfs.ts'
 import { childCgroups, writeCgroup } from './cgroups-files.ts'
 import { cgroupPath, cgroupRootParts, podCgroupName, qosCgroupName, sliceName } from './cgroups-layout.ts'
@@ -69,6 +69,7 @@ export class SystemdPodCgroups implements PodCgroups {
     for (const qosClass of ['BestEffort', 'Burstable', 'Guaranteed'] as const) {
       await this.#stopSlice(qosCgroupName(this.#options.root, qosClass))
     }
+    await this.#untilLevelsGone()
     await this.#stopRootSlices()
     return removeQosFolders('systemd', this.#options)
   }
@@ -125,6 +126,14 @@ export class SystemdPodCgroups implements PodCgroups {
       }
       await clock.sleep(realizePollMs)
     }
+  }
+
+  /** What was asked of systemd is only queued: a slow host takes its time, and a root that isn't empty would be left. */
+  async #untilLevelsGone(): Promise<void> {
+    const { clock } = this.#options
+    const deadline = clock.monotonicMs() + realizeTimeoutMs
+    while (removeQosLevels('systemd', this.#options).length > 0 && clock.monotonicMs() < deadline)
+      await clock.sleep(realizePollMs)
   }
 
   async #stopSlice(name: CgroupName): Promise<void> {

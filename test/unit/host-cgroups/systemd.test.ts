@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { createSystemdCaller, SystemdError } from '../../../src/host/cgroups-systemd-bus.ts'
 import type { CallSystemd } from '../../../src/host/cgroups-systemd-bus.ts'
@@ -177,6 +177,8 @@ describe('calling systemd', () => {
 /** A systemd that makes and removes folders, and keeps what it was told. */
 class FakeSystemd {
   readonly calls: string[] = []
+  /** It says that it has stopped a unit before it has. */
+  isSlow = false
   readonly #units = new Set<string>()
   readonly #folder: string
 
@@ -195,7 +197,9 @@ class FakeSystemd {
     }
     if (member === 'StopUnit') {
       if (!this.#units.delete(unit)) throw new SystemdError(member, 'org.freedesktop.systemd1.NoSuchUnit', '')
-      rmSync(this.#path(unit), { recursive: true })
+      const remove = (): void => rmSync(this.#path(unit), { recursive: true, force: true })
+      if (this.isSlow) setTimeout(remove, 20)
+      else remove()
     }
   }
 
@@ -292,5 +296,14 @@ describe('the systemd driver', () => {
       'StopUnit podd_test.slice',
     ])
     expect(existsSync(join(folder, 'podd_test.slice'))).toBe(false)
+  })
+
+  it('leaves nothing of a root of its own where systemd takes its time', async () => {
+    const { systemd, cgroups } = setUp(2, '/podd-test')
+    await cgroups.ensureQosTree({ kubepods: 2048, burstable: 512 })
+    systemd.isSlow = true
+    expect(await cgroups.removeQosTree()).toEqual([])
+    expect(systemd.calls.at(-1)).toBe('StopUnit podd_test.slice')
+    await vi.waitFor(() => expect(existsSync(join(folder, 'podd_test.slice'))).toBe(false))
   })
 })
