@@ -231,12 +231,13 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
     it('takes nothing that was installed: it is on the disk before it is used, and in the end', () => {
       expect(machine.run('install --no-hello')).toMatchObject({ status: 0 })
       const calls = machine.takeCalls().filter((call) => /^(sync|podd run)/u.test(call))
-      expect(calls).toEqual([
+      expect(calls.filter((call) => call !== 'podd run')).toEqual([
         'sync --file-system /opt/podd.new',
         expect.stringMatching(/^sync --file-system \/opt\/podd \/usr\/local\/bin \/etc\/podd /u),
-        'podd run',
         'sync --file-system /opt/podd /etc/pods',
       ])
+      // In the background: it may be late, never early.
+      expect(calls.indexOf('podd run')).toBeGreaterThan(1)
     })
 
     it('leaves the version before where the disk takes no new one', () => {

@@ -16,6 +16,14 @@ describePodd(
       process.kill(killed, 'SIGKILL')
       await podd.until('another containerd', () => podd.containerdPid !== 0 && podd.containerdPid !== killed)
       await podd.until('its answers', async () => (await podd.status()).runtime.healthy)
+      // podd may not have noticed yet that the one before is gone.
+      await podd.until('its socket', () => {
+        try {
+          return podd.ctr('version') !== ''
+        } catch {
+          return false
+        }
+      })
       const after = await podd.untilReady('steady')
       expect(containerOf(after, 'main')).toEqual(containerOf(before, 'main'))
       expect(podd.pidOf(containerOf(after, 'main').containerID ?? '')).toBe(pid)
