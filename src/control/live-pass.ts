@@ -2,6 +2,7 @@ import { errorMessage } from '../base/errors.ts'
 import { computePodActions } from '../decide/compute-pod-actions.ts'
 import type { PodAction, Waiting } from '../decide/pod-action.ts'
 import type { EndRequest } from '../decide/pod-ending.ts'
+import { selectAwaitedImages } from '../decide/previous-image.ts'
 import type { PodDisplay } from './pod-display.ts'
 import type { PassSignals, PodExecutor } from './pod-executor.ts'
 import { gatherPodFacts } from './pod-pass.ts'
@@ -105,12 +106,7 @@ export class LivePass {
   /** Takes down which containers go on without the image that their manifest names, for a podd to come. */
   #noteAwaited(actions: readonly PodAction[]): void {
     const { memory, observed } = this.#state
-    for (const action of actions) {
-      if (action.kind !== 'start-container' && action.kind !== 'fetch-image') continue
-      const { name, image } = action.spec
-      const isNew = observed.containers.find((container) => container.name === name)?.image !== image
-      const ahead = isNew ? image : undefined
-      const awaitedImage = action.kind === 'start-container' ? action.awaitedImage : ahead
+    for (const [name, awaitedImage] of selectAwaitedImages(actions, observed)) {
       if (memory.record.containers[name]?.awaitedImage !== awaitedImage)
         memory.changeContainer(name, { awaitedImage })
     }

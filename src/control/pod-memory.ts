@@ -1,5 +1,6 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { endOf } from '../decide/container-view.ts'
+import { findOomKilled, oomKilled } from '../decide/find-oom-killed.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import type { ProbeVerdicts } from '../decide/pod-facts.ts'
 import type { ContainerId, PodUid } from '../pod/ids.ts'
@@ -18,11 +19,6 @@ export interface PodMemoryDeps {
   /** A write failed of which nothing depends for now. */
   readonly onUnwritten: (message: string) => void
 }
-
-/** The runtime's word for an end by the kernel's out-of-memory killer. */
-const oomKilled = 'OOMKilled'
-/** Of a process that SIGKILL has ended. */
-const killedExitCode = 137
 
 /**
  * What podd remembers of one pod: its record, in memory and on disk. Changed by the pod's worker alone,
@@ -101,24 +97,14 @@ export class PodMemory {
     }
   }
 
-  /**
-   * The one of these that the kernel has killed for its memory although the runtime doesn't say so: that watches the
-   * container's cgroup, which is gone a moment after the container. The pod's own stays, and tells whether there were kills
-   * since a container of it last ended. Undefined where more than one could be meant.
-   */
   async #findOomKilled(
     observed: ObservedPod,
     news: readonly ObservedContainer[],
   ): Promise<ContainerId | undefined> {
     const before = this.#record.oomKills
-    const count = await this.#deps.countOomKills(observed)
-    if (count === undefined || count === before) return undefined
-    this.change({ oomKills: count })
-    // A cgroup that was made anew counts from nothing.
-    if (before === undefined || count === 0 || news.some(({ reason }) => reason === oomKilled))
-      return undefined
-    const [killed, ...more] = news.filter(({ exitCode }) => exitCode === killedExitCode)
-    return more.length === 0 ? killed?.id : undefined
+    const now = await this.#deps.countOomKills(observed)
+    if (now !== undefined && now !== before) this.change({ oomKills: now })
+    return findOomKilled(news, before, now)
   }
 
   /** That it was for its memory can be heard after the end itself. */

@@ -1,6 +1,8 @@
+import type { ObservedPod } from '../pod/observed.ts'
 import type { ContainerHistory } from '../pod/pod-record.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { ContainerView } from './container-view.ts'
+import type { PodAction } from './pod-action.ts'
 import type { Hold, PodFacts } from './pod-facts.ts'
 import { isRestartableInit, shouldRestart } from './restart-policy.ts'
 
@@ -52,4 +54,18 @@ function hasCompleted({ pod }: Pick<PodFacts, 'pod'>, spec: ContainerSpec, view:
   if (view.kind !== 'ended' || view.end.exitCode !== 0) return false
   const runsOnce = pod.spec.initContainers.some(({ name }) => name === spec.name) && !isRestartableInit(spec)
   return runsOnce || !shouldRestart(pod.spec, spec, 0)
+}
+
+/** By container: the image that it goes on without from these actions on; undefined where it waits for none any more. */
+export function selectAwaitedImages(
+  actions: readonly PodAction[],
+  { containers }: Pick<ObservedPod, 'containers'>,
+): readonly (readonly [container: string, image: string | undefined])[] {
+  return actions.flatMap((action) => {
+    if (action.kind === 'start-container') return [[action.spec.name, action.awaitedImage] as const]
+    if (action.kind !== 'fetch-image') return []
+    const { name, image } = action.spec
+    const isNew = containers.find((container) => container.name === name)?.image !== image
+    return [[name, isNew ? image : undefined] as const]
+  })
 }

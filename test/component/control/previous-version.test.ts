@@ -8,6 +8,11 @@ const withImage = (image: string, more: object = {}) => ({
 })
 /** Another environment makes a new pod, another image alone doesn't. */
 const withEnv = (value: string, image = 'app:1') => withImage(image, { env: [{ name: 'V', value }] })
+const preparedBy = (image: string) =>
+  podManifest('web', {
+    initContainers: [{ name: 'prepare', image }],
+    containers: [{ name: 'main', image: 'app:1' }],
+  })
 const kept = /the new version is not applied and the old one keeps running: .*gone:1/u
 
 async function reboot(): Promise<void> {
@@ -252,15 +257,10 @@ it('a container that has ended for good is not said to go on', async () => {
 })
 
 it('an init container runs again with the image it had in a new sandbox', async () => {
-  const pod = (image: string) =>
-    podManifest('web', {
-      initContainers: [{ name: 'prepare', image }],
-      containers: [{ name: 'main', image: 'app:1' }],
-    })
   rig.fake.script('prepare', { kind: 'exits', afterMs: 100, exitCode: 0 })
-  await rig.apply(pod('side:1'))
+  await rig.apply(preparedBy('side:1'))
   await rig.clock.advance(1000)
-  await rig.apply(pod('gone:1'))
+  await rig.apply(preparedBy('gone:1'))
   await reboot()
   await rig.clock.advance(5000)
   expect(rig.running()).toEqual(['web/main'])
@@ -269,16 +269,11 @@ it('an init container runs again with the image it had in a new sandbox', async 
 })
 
 it('an init container that is through takes its new image in a new sandbox', async () => {
-  const pod = (image: string) =>
-    podManifest('web', {
-      initContainers: [{ name: 'prepare', image }],
-      containers: [{ name: 'main', image: 'app:1' }],
-    })
   rig.fake.script('prepare', { kind: 'exits', afterMs: 5000, exitCode: 0 })
   rig.fake.addRemoteImage('big:1')
   rig.fake.fault('PullImage', { kind: 'delays', delayMs: 20_000 })
-  await rig.apply(pod('side:1'))
-  await rig.apply(pod('big:1'))
+  await rig.apply(preparedBy('side:1'))
+  await rig.apply(preparedBy('big:1'))
   await rig.clock.advance(30_000)
   expect(rig.container('web', 'prepare').image).toBe('side:1')
   await reboot()
