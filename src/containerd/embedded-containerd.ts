@@ -26,6 +26,8 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   readonly rootDir: string
   /** podd's run directory. */
   readonly runDir: string
+  /** The ids of all sandboxes that CRI knows. */
+  readonly listSandboxes: () => Promise<ReadonlySet<string>>
   readonly clock: Clock
   readonly logger: Logger
   /** Instead of what the host's init says. */
@@ -215,11 +217,11 @@ export class EmbeddedContainerd {
 
   /** What leaked costs a little memory, so nothing waits for this. */
   #reapLeaks(ctrPath: string, signal: AbortSignal): void {
-    const { clock, logger } = this.#options
+    const { clock, listSandboxes, logger } = this.#options
     this.#reaping.abort()
     this.#reaping = new AbortController()
     const stop = AbortSignal.any([this.#reaping.signal, signal])
-    void reapLeaks({ places: this.places, ctrPath, clock, logger, signal: stop })
+    void reapLeaks({ places: this.places, ctrPath, listSandboxes, clock, logger, signal: stop })
   }
 
   /** Without these rules pods may still work, so a failure is only said. */

@@ -10,6 +10,7 @@ import { NetworkRules } from '../containerd/network-rules.ts'
 import { CriClient } from '../cri/cri-client.ts'
 import type { ImageService } from '../cri/cri-runtime.ts'
 import { CriEvents } from '../cri/cri-event-stream.ts'
+import type * as cri from '../cri-types/cri-v1.ts'
 import { loadProto } from '../cri/load-proto.ts'
 import { pickRuntimeEvents } from '../cri/pick-runtime-events.ts'
 import { chooseCgroupDriver } from '../host/cgroups-layout.ts'
@@ -68,6 +69,7 @@ export class RuntimeAccess {
           cgroupDriver: this.cgroupDriver(),
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
+          listSandboxes: () => this.#listSandboxes(),
           clock,
           logger,
         })
@@ -190,11 +192,7 @@ export class RuntimeAccess {
   async #keepNetworkRules(embedded: EmbeddedContainerd, signal: AbortSignal): Promise<void> {
     const { clock, config, logger } = this.#options
     const rules = new NetworkRules(embedded.places)
-    const listReady = async (): Promise<ReadonlySet<string>> => {
-      const filter = { state: { state: 'SANDBOX_READY' as const } }
-      const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
-      return new Set(items.map(({ id }) => id))
-    }
+    const listReady = () => this.#listSandboxes({ state: { state: 'SANDBOX_READY' } }, signal)
     while (!signal.aborted) {
       // Before the check: a sandbox that is made during it has its rules only after it.
       this.#sandboxMade = new AbortController()
@@ -209,6 +207,14 @@ export class RuntimeAccess {
       await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
       if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
     }
+  }
+
+  async #listSandboxes(
+    filter: cri.PodSandboxFilterInput = {},
+    signal?: AbortSignal,
+  ): Promise<ReadonlySet<string>> {
+    const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
+    return new Set(items.map(({ id }) => id))
   }
 
   /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */

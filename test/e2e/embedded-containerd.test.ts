@@ -20,6 +20,7 @@ import type {
   RunningContainerd,
 } from '../../src/containerd/embedded-containerd.ts'
 import { importImageFile } from '../../src/containerd/import-image.ts'
+import { reapLeaks } from '../../src/containerd/reap-leaks.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
@@ -99,6 +100,32 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     expect(instance.containerd.state).toMatchObject({ kind: 'running', running: { adopted: false } })
     expect(await instance.containerPid(pod.containerId)).toBe(before)
     expect(readProcess(before)?.zombie).toBe(false)
+  })
+
+  it('removes the sandboxes that CRI has forgotten, and none of those that it knows', async () => {
+    const { containerd, cri } = instance
+    const { importTarget } = await instance.start()
+    const running = await instance.runPod('running', ['sleep', '100000'])
+    await instance.runPod('stopped', ['sleep', '100000'])
+    const { items } = await cri.runtime.listPodSandbox({})
+    const stopped = items.find(({ metadata }) => metadata?.name === 'stopped')?.id ?? ''
+    await cri.runtime.stopPodSandbox({ podSandboxId: stopped })
+    const known = instance.ctr('containers', 'list', '--quiet').trim().split('\n').toSorted()
+    expect(known).toHaveLength(4)
+    instance.leaveSandbox('leaked-without-task', false)
+    instance.leaveSandbox('leaked-with-task', true)
+    await reapLeaks({
+      places: containerd.places,
+      ctrPath: importTarget.ctrPath,
+      listSandboxes: instance.options.listSandboxes,
+      clock: { ...systemClock, sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal) },
+      logger: silentLogger,
+      signal: new AbortController().signal,
+    })
+    expect(instance.ctr('containers', 'list', '--quiet').trim().split('\n').toSorted()).toEqual(known)
+    expect(instance.ctr('tasks', 'list')).not.toContain('leaked')
+    expect(await instance.containerPid(running.containerId)).toBeGreaterThan(0)
+    await instance.removePods()
   })
 
   it('starts over a stale socket and a half-written config, and keeps its subnet', async () => {
@@ -226,6 +253,7 @@ class TestInstance {
       ctrPath: join(install.binDir, 'ctr'),
       cniBinDirs: [install.cniBinDir],
       launchMode: 'detached',
+      listSandboxes: () => this.#listSandboxes(),
       clock: systemClock,
       logger: silentLogger,
       ...more,
@@ -299,6 +327,26 @@ class TestInstance {
       // The pods' parent is podd's own cgroup, not containerd's to remove.
       for (const root of this.#cgroups()) rmdirSync(root)
     }
+  }
+
+  /** Its own ctr, in the namespace of CRI. */
+  ctr(...args: readonly string[]): string {
+    const flags = ['--address', this.containerd.socketPath, '--namespace', 'k8s.io']
+    return execFileSync(this.options.ctrPath ?? 'ctr', [...flags, ...args], { encoding: 'utf8' })
+  }
+
+  /** Makes what containerd has in its books, and CRI doesn't know. */
+  leaveSandbox(name: string, isRunning: boolean): void {
+    const { snapshotter = '' } = importTargetOf(this.containerd)
+    const label = ['--label', 'io.cri-containerd.kind=sandbox', '--snapshotter', snapshotter]
+    const folders = ['--runc-root', join(this.#dir, 'runc'), '--fifo-dir', join(this.#dir, 'fifo')]
+    const place = [...folders, '--cgroup', `/${this.#cgroupName}/pod${name}`]
+    const verb = isRunning ? ['run', '--detach', ...place] : ['containers', 'create']
+    this.ctr(...verb, ...label, sandboxImageName, name)
+  }
+
+  async #listSandboxes(): Promise<ReadonlySet<string>> {
+    return new Set((await this.cri.runtime.listPodSandbox({})).items.map(({ id }) => id))
   }
 
   /** Its own in each hierarchy; those of others come and go meanwhile. */

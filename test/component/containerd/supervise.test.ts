@@ -104,6 +104,7 @@ function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedConta
     cniBinDirs: ['/none'],
     podCidrs: ['10.99.0.0/24'],
     launchMode: 'detached',
+    listSandboxes: () => Promise.resolve(new Set()),
     clock: systemClock,
     logger: silentLogger,
     ...change,

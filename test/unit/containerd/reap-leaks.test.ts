@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseUnstartedTasks, selectLeakedShims } from '../../../src/containerd/reap-leaks.ts'
+import { parseTasks, selectLeakedShims } from '../../../src/containerd/reap-leaks.ts'
 import type { HostProcess } from '../../../src/host/processes.ts'
 
 function shim(pid: number, args: readonly string[]): HostProcess {
@@ -19,11 +19,15 @@ describe('selectLeakedShims', () => {
   })
 })
 
-describe('parseUnstartedTasks', () => {
-  it('gives those that were made and not started', () => {
+describe('parseTasks', () => {
+  it('gives what containerd lists', () => {
     const table =
-      'TASK    PID      STATUS    \nabc     30426    CREATED\ndef     7    RUNNING\nghi     8    STOPPED\n'
-    expect(parseUnstartedTasks(table)).toEqual(['abc'])
-    expect(parseUnstartedTasks('TASK    PID    STATUS    \n')).toEqual([])
+      'TASK    PID      STATUS    \nabc     30426    CREATED\ndef     7    RUNNING\nghi     0    STOPPED\n'
+    expect(parseTasks(table)).toEqual([
+      { id: 'abc', status: 'CREATED' },
+      { id: 'def', status: 'RUNNING' },
+      { id: 'ghi', status: 'STOPPED' },
+    ])
+    expect(parseTasks('TASK    PID    STATUS    \n')).toEqual([])
   })
 })
