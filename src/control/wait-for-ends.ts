@@ -1,28 +1,36 @@
 import type { Clock } from '../base/clock.ts'
-import type { PodStage } from './pod-state.ts'
-import type { PodWorker } from './pod-worker.ts'
+import type { PodState } from './pod-state.ts'
 
-/**
- * How long pods may take to end beyond their grace, and after that from one of them to the next: a runtime on a full
- * disk may never say that they did.
- */
-const slackMs = 20_000
+/** How long pods that cannot be ended for now may take beyond their grace, and after that from one to the next. */
+const troubledMs = 20_000
+/** The same for those of which nothing is known to be wrong: a slow host takes its time, a runtime may hang. */
+const patienceMs = 60_000
 
-/** Until all that are being ended are gone, or nothing has come of it for a while: a slow host takes its time for many. */
+/** What is looked at of a pod. */
+export interface EndingWorker {
+  readonly state: Pick<PodState, 'record' | 'stage' | 'lastError'>
+}
+
+/** Until all that are being ended are gone, or nothing has come of it for a while. */
 export async function waitForEnds(
-  workers: readonly Pick<PodWorker, 'state'>[],
+  workers: readonly EndingWorker[],
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   const graces = workers.map(({ state }) => state.record.ending?.graceSeconds ?? 0)
-  let giveUpAtMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000 + slackMs
+  let sinceMs = clock.monotonicMs() + Math.max(0, ...graces) * 1000
+  let untroubledMs = clock.monotonicMs()
   let before = 0
-  while (clock.monotonicMs() < giveUpAtMs) {
-    const count = (stage: PodStage): number => workers.filter(({ state }) => state.stage === stage).length
-    if (count('gone') === workers.length) return
-    const done = count('stopped') + 2 * count('gone')
-    if (done > before) giveUpAtMs = Math.max(giveUpAtMs, clock.monotonicMs() + slackMs)
+  for (;;) {
+    const nowMs = clock.monotonicMs()
+    const left = workers.filter(({ state }) => state.stage !== 'gone')
+    if (left.length === 0) return
+    const stopped = left.filter(({ state }) => state.stage === 'stopped').length
+    const done = stopped + 2 * (workers.length - left.length)
+    if (done > before) sinceMs = Math.max(sinceMs, nowMs)
     before = done
+    if (left.some(({ state }) => state.lastError === undefined)) untroubledMs = nowMs
+    if (nowMs >= Math.max(sinceMs, untroubledMs) + troubledMs || nowMs >= sinceMs + patienceMs) return
     await clock.sleep(20, signal)
   }
 }
