@@ -2,6 +2,7 @@ import type { Logger } from '../base/logger.ts'
 import { newUuid } from '../base/random.ts'
 import { sameData } from '../base/json.ts'
 import { makesNewPod } from '../decide/diff-pod.ts'
+import { inOrderOfAdmission, newPodRecord } from '../decide/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
 import { podManifestHash } from '../pod/hash.ts'
 import type { PodKey } from '../pod/ids.ts'
@@ -248,21 +249,13 @@ export class DesiredPods {
       entry.next = { wanted, replacement: undefined }
       return
     }
-    const nowMs = this.#deps.clock.wallMs()
-    const createdAtMs = found?.sandboxes[0]?.createdAtMs
-    const record: PodRecord = {
-      version: 1,
+    const record = newPodRecord({
       uid: found?.uid ?? newUuid(),
-      namespace: document.pod.metadata.namespace,
-      name: document.pod.metadata.name,
+      document,
       source,
-      path: document.place.path,
-      manifest: document.manifest,
-      acceptedAtMs: createdAtMs ?? nowMs,
-      ...(createdAtMs === undefined ? { oomKills: 0 } : { startedAtMs: createdAtMs }),
-      conditions: {},
-      containers: {},
-    }
+      nowMs: this.#deps.clock.wallMs(),
+      createdAtMs: found?.sandboxes[0]?.createdAtMs,
+    })
     const worker = this.workers.add({
       record,
       pod: document.pod,
@@ -315,12 +308,6 @@ export class DesiredPods {
     entry.next = undefined
     entry.refused = undefined
   }
-}
-
-/** Who was let in before has what those wait for who were not, whatever the clock said when they came. */
-function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
-  const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
-  return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)
 }
 
 /** On its way out for good: its name will be free. */

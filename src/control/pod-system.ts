@@ -5,7 +5,6 @@ import type { RandomSource } from '../base/random.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import { backoffLimits } from '../decide/restart-policy.ts'
-import { mergeSnapshots } from '../decide/merge-snapshots.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/document.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
 import { podKey } from '../pod/ids.ts'
@@ -15,6 +14,7 @@ import { podFromManifest } from '../pod/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
 import { DesiredPods } from './desired-pods.ts'
+import { endPods } from './end-pods.ts'
 import { followHost } from './follow-host.ts'
 import { ImagePuller } from './image-puller.ts'
 import type { PodHost } from './pod-host.ts'
@@ -23,15 +23,14 @@ import type { ObjectStore } from './object-store.ts'
 import { openRules, PodAdmission } from './pod-admission.ts'
 import type { AdmissionRules } from './pod-admission.ts'
 import { PodWorker } from './pod-worker.ts'
-import { waitForEnds } from './wait-for-ends.ts'
 import { probedPod } from './probed-pod.ts'
 import { Prober } from './prober.ts'
 import type { ProbeReport } from './prober-worker.ts'
 import { RuntimeKnowledge } from './runtime-knowledge.ts'
 import { RuntimeObserver } from './runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
-import { renamePods } from './rename-pods.ts'
 import { findMissingReference } from './resolve-pod.ts'
+import { SourceSnapshots } from './source-snapshots.ts'
 import { StatusStore } from './status-store.ts'
 import { sweepPodFolders } from './sweep-pod-folders.ts'
 import { SyncLoop } from './sync-loop.ts'
@@ -84,7 +83,7 @@ export class PodSystem {
   readonly #desired: DesiredPods
   readonly #prober: Prober
   readonly #knowledge: RuntimeKnowledge
-  readonly #snapshots = new Map<SourceName, SourceSnapshot>()
+  readonly #snapshots: SourceSnapshots
   #runtimeProblem: string | undefined = notListedYet
   #listed = false
   /** Every source has told of its objects. */
@@ -95,6 +94,7 @@ export class PodSystem {
     const { clock, random, logger, events, host } = options
     this.#options = options
     this.objects = options.objects
+    this.#snapshots = new SourceSnapshots(options)
     this.#loop = new SyncLoop(
       {
         snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
@@ -205,7 +205,7 @@ export class PodSystem {
 
   /** What the sources gave last. */
   snapshots(): readonly SourceSnapshot[] {
-    return [...this.#snapshots.values()]
+    return this.#snapshots.all()
   }
 
   /** The pod's worker. */
@@ -280,23 +280,12 @@ export class PodSystem {
       await clock.sleep(20, options.signal)
     }
     this.#desired.workers.endOrphans()
-    const workers = [...this.#desired.workers.all()]
-    for (const worker of workers) {
-      worker.start()
-      worker.end({
-        cause: 'removed',
-        reason: 'Killing',
-        message: 'podd is taken down',
-        graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
-      })
-    }
-    await waitForEnds(workers, clock, options.signal)
-    const stuck = workers.filter((worker) => worker.state.stage !== 'gone').map(({ ref }) => podKey(ref))
-    return { ended: workers.length - stuck.length, stuck }
+    const { graceSeconds, signal } = options
+    return endPods([...this.#desired.workers.all()], { graceSeconds, clock, signal })
   }
 
   #onSnapshot(snapshot: SourceSnapshot): void {
-    this.#snapshots.set(snapshot.source, renamePods(snapshot, this.#options.podNameSuffix))
+    this.#snapshots.take(snapshot)
     this.#reconcile()
   }
 
@@ -322,39 +311,30 @@ export class PodSystem {
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
   #reconcile(): void {
-    const { sources } = this.#options
-    const merged = mergeSnapshots(
-      sources.flatMap((name) => this.#snapshots.get(name) ?? []),
-      (key) => {
-        const holder = this.objects.holder(key)
-        if (holder !== undefined) return holder
-        for (const worker of this.#desired.workers.all()) {
-          if (`${worker.ref.namespace}/${worker.ref.name}` === key) return worker.state.record
-        }
-        return undefined
-      },
-    )
+    const snapshots = this.#snapshots
+    const merged = snapshots.merge((key) => {
+      const holder = this.objects.holder(key)
+      if (holder !== undefined) return holder
+      for (const worker of this.#desired.workers.all()) {
+        if (podKey(worker.ref) === key) return worker.state.record
+      }
+      return undefined
+    })
     this.#problems = merged.problems
     const changed = this.objects.replace(merged.objects)
     for (const worker of this.#desired.workers.all())
       if (refersTo(worker.state.pod, changed)) worker.reviewReferences()
     if (!this.#listed) return
-    this.#desired.reconcile(merged.wanted, () => this.#allReady())
-    const isSilent = (source: SourceName): boolean =>
-      sources.includes(source) && this.#snapshots.get(source)?.ready !== true
-    this.#desired.startAdopted(isSilent)
+    this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
+    this.#desired.startAdopted((source) => snapshots.isSilent(source))
     this.#endOrphans()
     // What waits for objects may be sure now that there are no more.
-    if (!this.#objectsKnown && this.#allReady())
+    if (!this.#objectsKnown && snapshots.areReady)
       for (const worker of this.#desired.workers.all()) worker.wake()
-    this.#objectsKnown = this.#allReady()
-  }
-
-  #allReady(): boolean {
-    return this.#options.sources.every((name) => this.#snapshots.get(name)?.ready === true)
+    this.#objectsKnown = snapshots.areReady
   }
 
   #endOrphans(): void {
-    if (this.#listed && this.#allReady()) this.#desired.workers.endOrphans()
+    if (this.#listed && this.#snapshots.areReady) this.#desired.workers.endOrphans()
   }
 }

@@ -1,5 +1,8 @@
 import type { Clock } from '../base/clock.ts'
+import { podKey } from '../pod/ids.ts'
+import type { PodKey } from '../pod/ids.ts'
 import type { PodState } from './pod-state.ts'
+import type { PodWorker } from './pod-worker.ts'
 
 /** How long pods that cannot be ended for now may take beyond their grace, and after that from one to the next. */
 const troubledMs = 20_000
@@ -33,4 +36,27 @@ export async function waitForEnds(
     if (nowMs >= Math.max(sinceMs, untroubledMs) + troubledMs || nowMs >= sinceMs + patienceMs) return
     await clock.sleep(20, signal)
   }
+}
+
+/** Ends pods, each with its own grace or with this one, and tells which of them would not end in time. */
+export async function endPods(
+  workers: readonly PodWorker[],
+  options: {
+    readonly graceSeconds: number | undefined
+    readonly clock: Clock
+    readonly signal: AbortSignal
+  },
+): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
+  for (const worker of workers) {
+    worker.start()
+    worker.end({
+      cause: 'removed',
+      reason: 'Killing',
+      message: 'podd is taken down',
+      graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
+    })
+  }
+  await waitForEnds(workers, options.clock, options.signal)
+  const stuck = workers.filter((worker) => worker.state.stage !== 'gone').map(({ ref }) => podKey(ref))
+  return { ended: workers.length - stuck.length, stuck }
 }

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { inOrderOfAdmission, newPodRecord } from '../../../src/decide/new-pod-record.ts'
+import type { PodDocument } from '../../../src/pod/document.ts'
+import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+
+function documentOf(name: string): PodDocument {
+  const manifest = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { containers: [{ name: 'main', image: 'i:1' }] },
+  }
+  return { manifest, pod: podFromManifest(manifest), place: { path: `/etc/pods/${name}.yaml` } }
+}
+
+function recordOf(name: string, nowMs: number, createdAtMs?: number) {
+  return newPodRecord({ uid: name, document: documentOf(name), source: 'file', nowMs, createdAtMs })
+}
+
+describe('newPodRecord', () => {
+  it('begins with what the document says, and with no kill for memory', () => {
+    expect(recordOf('web', 1000)).toMatchObject({
+      uid: 'web',
+      namespace: 'default',
+      name: 'web',
+      source: 'file',
+      path: '/etc/pods/web.yaml',
+      acceptedAtMs: 1000,
+      oomKills: 0,
+    })
+    expect(recordOf('web', 1000).startedAtMs).toBeUndefined()
+  })
+
+  it('takes the time of a pod that runs already from its sandbox, and leaves its kills to be counted', () => {
+    const record = recordOf('web', 1000, 400)
+    expect(record).toMatchObject({ acceptedAtMs: 400, startedAtMs: 400 })
+    expect(record.oomKills).toBeUndefined()
+  })
+})
+
+describe('inOrderOfAdmission', () => {
+  it('has those that were let in first, each by the time they came', () => {
+    const records = [recordOf('waits', 1), recordOf('late', 9, 8), recordOf('early', 9, 3)]
+    expect(inOrderOfAdmission(records).map(({ name }) => name)).toEqual(['early', 'late', 'waits'])
+  })
+})
