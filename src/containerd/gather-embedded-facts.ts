@@ -4,7 +4,7 @@ import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from './cni-plug
 import { criAnswers } from './containerd-client.ts'
 import { containerdPlaces } from './containerd-places.ts'
 import { findContainerd } from './containerd-process.ts'
-import { findFreeSubnet, readHostNetwork, readRecordedSubnet } from './pod-network.ts'
+import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from './pod-network.ts'
 
 export interface EmbeddedFactsOptions {
   readonly rootDir: string
@@ -32,6 +32,6 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
     }),
     pauseProgram: options.pauseProgram,
-    subnet: recorded ?? findFreeSubnet(places, readHostNetwork()),
+    subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
   }
 }

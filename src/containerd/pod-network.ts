@@ -5,9 +5,10 @@ import { isJsonObject } from '../base/json.ts'
 import { findExecutable } from '../host/find-executable.ts'
 import { runCommand } from '../host/run-command.ts'
 import { readIfExists, writeFileAtomic } from '../store/atomic-file.ts'
+import { claimSubnet } from './claim-subnet.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
-import { parseIpv4Cidr, parseRoutes, selectPodSubnet } from './pod-subnet.ts'
+import { parseIpv4Cidr, parseRoutes, selectPodSubnets } from './pod-subnet.ts'
 import type { HostRoute, Ipv4Network } from './pod-subnet.ts'
 
 /** What podd asks of the host's network to choose a subnet, and to change it. */
@@ -16,6 +17,8 @@ export interface HostNetwork {
   readonly addresses: readonly Ipv4Network[]
   /** MTU of a network device, or undefined when it can't be read. */
   mtu(device: string): number | undefined
+  /** Keeps other podds off a subnet from now on. Gives whether none of them has it. */
+  claim(subnet: string): Promise<boolean>
   /** Removes a bridge that has no ports. Gives whether there is none now. */
   removeIdleBridge(bridge: string): Promise<boolean>
 }
@@ -97,13 +100,18 @@ export function readHostNetwork(): HostNetwork {
     .flatMap((list) => list ?? [])
     .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
     .filter((network) => network !== undefined)
-  return { routes: parseRoutes(readOr('/proc/net/route', '')), addresses, mtu: readMtu, removeIdleBridge }
+  const routes = parseRoutes(readOr('/proc/net/route', ''))
+  return { routes, addresses, mtu: readMtu, claim: claimSubnet, removeIdleBridge }
 }
 
 async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promise<string> {
   const recorded = await readRecordedSubnet(places)
-  if (recorded !== undefined) return recorded
-  const subnet = findFreeSubnet(places, host)
+  if (recorded !== undefined) {
+    // It stays, whoever has it.
+    await host.claim(recorded)
+    return recorded
+  }
+  const subnet = await claimOne(findFreeSubnets(places, host), host)
   if (subnet === undefined) {
     throw new EmbeddedContainerdError("the host's routes leave no subnet free for pods", {
       hint: 'Choose one with --pod-cidr.',
@@ -118,10 +126,16 @@ export async function readRecordedSubnet(places: ContainerdPlaces): Promise<stri
   return parseRecord(await readIfExists(places.networkRecordPath))
 }
 
-/** A subnet that meets none of the host's routes and addresses. */
-export function findFreeSubnet(places: ContainerdPlaces, host: HostNetwork): string | undefined {
+/** The subnets that meet none of the host's routes and addresses, the best one first. */
+export function findFreeSubnets(places: ContainerdPlaces, host: HostNetwork): readonly string[] {
   const routed = host.routes.map((route) => route.network).filter((network) => network.prefix > 0)
-  return selectPodSubnet([...routed, ...host.addresses], startIndex(places.networkName))
+  return selectPodSubnets([...routed, ...host.addresses], startIndex(places.networkName))
+}
+
+/** The first one that no other podd is about to use; the very first where all are claimed. */
+async function claimOne(subnets: readonly string[], host: HostNetwork): Promise<string | undefined> {
+  for (const subnet of subnets) if (await host.claim(subnet)) return subnet
+  return subnets[0]
 }
 
 /** The recorded subnet; a record that can't be read counts as none. */

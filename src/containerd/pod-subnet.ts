@@ -14,16 +14,15 @@ export interface Ipv4Network {
 const prefixes: readonly string[] = ['10.86', '172.30']
 
 /**
- * Picks a subnet for pods that meets none of `used` (the host's routes and addresses).
+ * The subnets for pods that meet none of `used` (the host's routes and addresses), the best one first.
  *
- * @param start where to begin among the 256, so that podds that start at the same moment
- *   pick different ones
+ * @param start where to begin among the 256, so that several podds on a host seldom want the same one
  */
-export function selectPodSubnet(used: readonly Ipv4Network[], start: number): string | undefined {
+export function selectPodSubnets(used: readonly Ipv4Network[], start: number): readonly string[] {
   const candidates = prefixes.flatMap((prefix) =>
     Array.from({ length: 256 }, (_, index) => `${prefix}.${(start + index) % 256}.0/24`),
   )
-  return candidates.find((cidr) => {
+  return candidates.filter((cidr) => {
     const candidate = parseIpv4Cidr(cidr)
     return candidate !== undefined && used.every((network) => !networksOverlap(candidate, network))
   })

@@ -10,7 +10,7 @@ import {
   networksOverlap,
   parseIpv4Cidr,
   parseRoutes,
-  selectPodSubnet,
+  selectPodSubnets,
 } from '../../../src/containerd/pod-subnet.ts'
 
 const routeTable = `Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
@@ -60,7 +60,7 @@ describe('parseRoutes', () => {
   })
 })
 
-describe('selectPodSubnet', () => {
+describe('selectPodSubnets', () => {
   it.each([
     ['nothing in the way', [], 0, '10.86.0.0/24'],
     ['a start further on', [], 7, '10.86.7.0/24'],
@@ -68,11 +68,11 @@ describe('selectPodSubnet', () => {
     ['the last one taken', ['10.86.255.0/24'], 255, '10.86.0.0/24'],
     ['a host in 10.0.0.0/8', ['10.0.0.0/8'], 0, '172.30.0.0/24'],
   ])('%s', (_, used, start, expected) => {
-    expect(selectPodSubnet(networks(...used), start)).toBe(expected)
+    expect(selectPodSubnets(networks(...used), start)[0]).toBe(expected)
   })
 
   it('gives none where all is taken', () => {
-    expect(selectPodSubnet(networks('10.0.0.0/8', '172.16.0.0/12'), 0)).toBeUndefined()
+    expect(selectPodSubnets(networks('10.0.0.0/8', '172.16.0.0/12'), 0)).toEqual([])
   })
 })
 
@@ -128,6 +128,7 @@ describe('preparePodNetwork', () => {
     routes: parseRoutes(routeTable),
     addresses: [],
     mtu: () => 1500,
+    claim: () => Promise.resolve(true),
     removeIdleBridge: () => Promise.reject(new Error('not to be asked')),
     ...change,
   })
@@ -147,6 +148,18 @@ describe('preparePodNetwork', () => {
     expect(await preparePodNetwork(places, [], host())).toEqual(chosen)
     const taken = host({ routes: [{ device: 'podd0', network: { base: 0x0a568000, prefix: 24 } }] })
     expect(await preparePodNetwork(places, [], taken)).toEqual(chosen)
+  })
+
+  it('leaves a subnet to the podd that has just chosen it, and takes the first where all are claimed', async () => {
+    const claimed = ['10.86.128.0/24', '10.86.129.0/24']
+    const claim = (subnet: string) => Promise.resolve(!claimed.includes(subnet))
+    expect(await preparePodNetwork(places, [], host({ claim }))).toMatchObject({
+      subnets: ['10.86.130.0/24'],
+    })
+    await rm(places.networkRecordPath)
+    const refuse = () => Promise.resolve(false)
+    const busy = host({ claim: refuse, removeIdleBridge: () => Promise.resolve(true) })
+    expect(await preparePodNetwork(places, [], busy)).toMatchObject({ subnets: ['10.86.128.0/24'] })
   })
 
   it('chooses anew when the record is damaged', async () => {
