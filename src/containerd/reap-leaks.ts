@@ -1,36 +1,33 @@
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { listProcesses, selectDescendants, signalProcess, waitForExit } from '../host/processes.ts'
-import type { HostProcess } from '../host/processes.ts'
-import { commandOutput, runCommand } from '../host/run-command.ts'
+import { commandOutput } from '../host/run-command.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
-import { findShims } from './containerd-process.ts'
 import { findUnusedNetworks, removeNetworkNamespace } from './reap-networks.ts'
-
-/** CRI's namespace. Whoever uses the others on this containerd (ctr, nerdctl) looks after them. */
-const namespace = 'k8s.io'
-
-/** Where containerd keeps a shim's files, below its state and below its root. */
-const bundles = `io.containerd.runtime.v2.task/${namespace}`
-
-const shimExitMs = 2000
+import { reapShims } from './reap-shims.ts'
 
 /** By then podd has taken up, mended or removed the pods that are there. */
 const firstLookMs = 3000
-/** No container is between its creation and its start for that long: both are one call of CRI's. */
+/** Somebody else's container isn't between its creation and its start for that long. */
 const taskLookMs = 10_000
-/** No sandbox is in the making for that long. */
 const nextLookMs = 30_000
 /** What a busy containerd calls off late is seen by the second look only, and removed by the third. */
 const looks = 3
+/** Calls come to their end in minutes; a sandbox that can't be removed isn't for ever in the way either. */
+const mostLooks = 20
+
+/** What CRI knows. */
+export interface CriSandboxes {
+  /** The ids of all sandboxes but those in the making. */
+  list(): Promise<ReadonlySet<string>>
+  /** Whether anything is in the making, a sandbox or a container's process, that was asked for by then (monotonic time). */
+  isAnyInTheMaking(sinceMs: number): boolean
+}
 
 export interface ReapOptions {
   readonly places: ContainerdPlaces
   readonly ctrPath: string
-  /** The ids of all sandboxes that CRI knows. */
-  readonly listSandboxes: () => Promise<ReadonlySet<string>>
+  readonly sandboxes: CriSandboxes
   readonly clock: Clock
   readonly logger: Logger
   readonly signal: AbortSignal
@@ -51,35 +48,48 @@ interface Leaks {
  * does CRI know of each sandbox whose making was called off (2.1).
  * Removes tasks, too, that were made and never started: a podd that is killed in the middle of
  * StartContainer leaves one, of which CRI says that it has exited and which it then can't remove (1.6).
- * Looks a few times, some time after podd or containerd has started: what is there twice is removed. Logs what it
- * does; never throws.
+ *
+ * Looks a few times, some time after podd or containerd has started. What two looks have found is removed, unless a
+ * sandbox is in the making that it may belong to: until it is done, CRI doesn't tell. Never throws.
  */
 export async function reapLeaks(options: ReapOptions): Promise<void> {
-  const { clock, logger, signal } = options
+  const { clock, logger, sandboxes, signal } = options
+  let before: (Leaks & { readonly atMs: number }) | undefined
+  let problem = ''
+  let left = looks
   try {
     await clock.sleep(firstLookMs, signal)
-    await reapShims(options)
-    let before = await findLeaks(options)
-    await reapUnstartedTasks(options)
-    // The network of a sandbox that was removed is found, and found again, after that.
-    for (let look = 1, isRemoving = true; look < looks || isRemoving; look++) {
-      await clock.sleep(nextLookMs, signal)
-      await reapShims(options)
-      const now = await findLeaks(options)
-      const leaks = selectStill(before, now)
-      await removeLeaks(options, leaks)
-      isRemoving = leaks.sandboxes.length > 0
-      before = now
+    for (let look = 0; left > 0 && look < mostLooks; look++) {
+      if (look > 0) await clock.sleep(nextLookMs, signal)
+      try {
+        const atMs = clock.monotonicMs()
+        await reapShims({ ...options, listContainers: () => knownContainers(options) })
+        const now = await findLeaks(options)
+        if (before === undefined) await reapUnstartedTasks(options)
+        const isSure = before !== undefined && !sandboxes.isAnyInTheMaking(before.atMs)
+        if (before !== undefined && isSure) {
+          left -= 1
+          // Its network is found, and found again, after it.
+          if (await removeLeaks(options, selectStill(before, now))) left = looks - 1
+        }
+        if (before === undefined) left -= 1
+        before = { ...now, atMs }
+      } catch (error) {
+        signal.throwIfAborted()
+        const message = String(error)
+        if (message !== problem) logger.warn({ err: error }, 'cannot look for what containerd has forgotten')
+        problem = message
+      }
     }
-  } catch (error) {
-    if (!signal.aborted) logger.warn({ err: error }, 'cannot look for what containerd has forgotten')
+  } catch {
+    // podd ends, or containerd did.
   }
 }
 
 async function findLeaks(options: ReapOptions): Promise<Leaks> {
   // First containerd's books, then CRI's: what is made meanwhile is in both.
   const sandboxes = await containerdSandboxes(options)
-  const known = await options.listSandboxes()
+  const known = await options.sandboxes.list()
   return {
     sandboxes: sandboxes.filter((id) => !known.has(id)),
     ...findUnusedNetworks(options.places, await knownContainers(options)),
@@ -95,46 +105,47 @@ function selectStill(before: Leaks, now: Leaks): Leaks {
   }
 }
 
-async function removeLeaks(options: ReapOptions, leaks: Leaks): Promise<void> {
-  const { logger } = options
-  const tasks = leaks.sandboxes.length === 0 ? [] : (await listTasks(options)).map(({ id }) => id)
+/** Gives whether a sandbox was among them. */
+async function removeLeaks(options: ReapOptions, leaks: Leaks): Promise<boolean> {
+  const { logger, signal } = options
+  let removed = 0
   for (const id of leaks.sandboxes) {
-    if (tasks.includes(id)) await ctr(options, ['tasks', 'delete', '--force', id])
-    await ctr(options, ['containers', 'delete', id])
-    logger.warn({ id }, 'removed a sandbox that containerd had forgotten')
+    signal.throwIfAborted()
+    try {
+      if (await removeSandbox(options, id)) removed += 1
+    } catch (error) {
+      logger.warn({ id, err: error }, 'cannot remove a sandbox that containerd has forgotten')
+    }
   }
+  signal.throwIfAborted()
   for (const path of leaks.namespaces) await removeNetworkNamespace(path)
   for (const path of leaks.addresses) await rm(path, { force: true })
   for (const path of [...leaks.namespaces, ...leaks.addresses])
     logger.warn({ path }, 'removed a network that containerd had forgotten')
+  return removed > 0
+}
+
+async function removeSandbox(options: ReapOptions, id: string): Promise<boolean> {
+  // The last one took its time, perhaps.
+  if ((await options.sandboxes.list()).has(id)) return false
+  const tasks = await listTasks(options)
+  if (tasks.some((task) => task.id === id)) await ctr(options, ['tasks', 'delete', '--force', id])
+  await ctr(options, ['containers', 'delete', id])
+  options.logger.warn({ id }, 'removed a sandbox that containerd had forgotten')
+  return true
 }
 
 async function reapUnstartedTasks(options: ReapOptions): Promise<void> {
-  const { clock, logger, signal } = options
+  const { clock, logger, sandboxes, signal } = options
+  const seenMs = clock.monotonicMs()
   const unstarted = await unstartedTasks(options)
   if (unstarted.length === 0) return
   await clock.sleep(taskLookMs, signal)
+  if (sandboxes.isAnyInTheMaking(seenMs)) return
   const stillUnstarted = await unstartedTasks(options)
   for (const id of unstarted.filter((task) => stillUnstarted.includes(task))) {
     await ctr(options, ['tasks', 'delete', '--force', id])
     logger.warn({ id }, 'removed a task that nobody would have started any more')
-  }
-}
-
-async function reapShims(options: ReapOptions): Promise<void> {
-  const { places, clock, logger } = options
-  // First the shims, then the containers: a container is in the books before its shim starts.
-  const shims = findShims(places)
-  if (shims.length === 0) return
-  for (const { shim, id } of selectLeakedShims(shims, await knownContainers(options))) {
-    for (const child of selectDescendants(listProcesses(), [shim.pid])) signalProcess(child, 'SIGKILL')
-    signalProcess(shim, 'SIGKILL')
-    await waitForExit(shim, shimExitMs, clock)
-    const bundle = join(places.stateDir, bundles, id)
-    await runCommand('umount', ['-l', join(bundle, 'rootfs')])
-    await rm(bundle, { recursive: true, force: true })
-    await rm(join(places.rootDir, bundles, id), { recursive: true, force: true })
-    logger.warn({ id }, 'ended a shim that containerd had forgotten')
   }
 }
 
@@ -157,7 +168,7 @@ async function listTasks(options: ReapOptions): Promise<readonly Task[]> {
 }
 
 function ctr({ places, ctrPath }: ReapOptions, args: readonly string[]): Promise<string> {
-  return commandOutput(ctrPath, ['--address', places.socketPath, '--namespace', namespace, ...args])
+  return commandOutput(ctrPath, ['--address', places.socketPath, '--namespace', 'k8s.io', ...args])
 }
 
 export interface Task {
@@ -172,21 +183,4 @@ export function parseTasks(table: string): readonly Task[] {
     const [id = '', pid = '', status] = line.trim().split(/\s+/)
     return status === undefined || !/^\d+$/.test(pid) ? [] : [{ id, status }]
   })
-}
-
-/** The shims of CRI's namespace whose container is not among those that containerd knows there. */
-export function selectLeakedShims(
-  shims: readonly HostProcess[],
-  known: readonly string[],
-): readonly { readonly shim: HostProcess; readonly id: string }[] {
-  return shims.flatMap((shim) => {
-    const id = valueOf(shim.argv, '-id')
-    if (id === undefined || valueOf(shim.argv, '-namespace') !== namespace) return []
-    return !/^\w[\w-]*$/.test(id) || known.includes(id) ? [] : [{ shim, id }]
-  })
-}
-
-function valueOf(argv: readonly string[], flag: string): string | undefined {
-  const index = argv.indexOf(flag)
-  return index === -1 ? undefined : argv[index + 1]
 }

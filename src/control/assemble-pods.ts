@@ -107,7 +107,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     }
     return treeOf({ root, driver })
   }
-  const client = runtime.client.runtime
+  const client = runtime.runtime
   const objects = new ObjectStore()
   const admission = admissionRules(config, hostInfo)
   const diskSize = diskBytes(config.rootDir)

@@ -281,7 +281,8 @@ export class PodSystem {
     }
     this.#desired.workers.endOrphans()
     const { graceSeconds, signal } = options
-    return endPods([...this.#desired.workers.all()], { graceSeconds, clock, signal })
+    const runtimeProblem = (): string | undefined => this.#runtimeProblem
+    return endPods([...this.#desired.workers.all()], { graceSeconds, clock, runtimeProblem, signal })
   }
 
   #onSnapshot(snapshot: SourceSnapshot): void {

@@ -8,7 +8,7 @@ import { findContainerd, findShims } from '../containerd/containerd-process.ts'
 import { containerdPlaces } from '../containerd/containerd-places.ts'
 import { NetworkRules } from '../containerd/network-rules.ts'
 import { CriClient } from '../cri/cri-client.ts'
-import type { ImageService } from '../cri/cri-runtime.ts'
+import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import { CriEvents } from '../cri/cri-event-stream.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { loadProto } from '../cri/load-proto.ts'
@@ -19,6 +19,7 @@ import type { CgroupDriver } from '../host/cgroups-layout.ts'
 import type { HostInfo } from '../host/host-info.ts'
 import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
 import type { EventsCandidate } from '../cri/pick-runtime-events.ts'
+import { MakingCalls } from './making-calls.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
@@ -44,6 +45,7 @@ export class RuntimeAccess {
   readonly client: CriClient
   /** The client's, and what they fetch outlives a power cut. */
   readonly images: ImageService
+  readonly #making: MakingCalls
   readonly endpoint: string
   /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
   readonly instance: string
@@ -69,7 +71,10 @@ export class RuntimeAccess {
           cgroupDriver: this.cgroupDriver(),
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
-          listSandboxes: () => this.#listSandboxes(),
+          sandboxes: {
+            list: () => this.#listSandboxes(),
+            isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+          },
           clock,
           logger,
         })
@@ -83,7 +88,13 @@ export class RuntimeAccess {
         if (method === 'RunPodSandbox') this.#sandboxMade.abort()
       },
     })
+    this.#making = new MakingCalls(this.client.runtime, clock)
     this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
+  }
+
+  /** The client's, for the pods' sandboxes and containers. */
+  get runtime(): RuntimeService {
+    return this.#making.runtime
   }
 
   /** As the runtime names itself; `containerd` until it has. */

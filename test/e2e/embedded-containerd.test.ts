@@ -117,7 +117,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     await reapLeaks({
       places: containerd.places,
       ctrPath: importTarget.ctrPath,
-      listSandboxes: instance.options.listSandboxes,
+      sandboxes: instance.options.sandboxes,
       clock: { ...systemClock, sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal) },
       logger: silentLogger,
       signal: new AbortController().signal,
@@ -253,7 +253,7 @@ class TestInstance {
       ctrPath: join(install.binDir, 'ctr'),
       cniBinDirs: [install.cniBinDir],
       launchMode: 'detached',
-      listSandboxes: () => this.#listSandboxes(),
+      sandboxes: { list: () => this.#listSandboxes(), isAnyInTheMaking: () => false },
       clock: systemClock,
       logger: silentLogger,
       ...more,

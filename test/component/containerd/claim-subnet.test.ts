@@ -16,7 +16,8 @@ it('gives a subnet to one process at a time, until that ends', async () => {
   const subnet = `test-${process.pid}`
   expect(claimElsewhere(subnet)).toBe('true\n')
   expect(await claimSubnet(subnet)).toBe(true)
-  expect(await claimSubnet(subnet)).toBe(false)
+  // Asked again, for what it chose couldn't be written down.
+  expect(await claimSubnet(subnet)).toBe(true)
   expect(claimElsewhere(subnet)).toBe('false\n')
   expect(claimElsewhere(`${subnet}-other`)).toBe('true\n')
 })

@@ -17,10 +17,12 @@ function endingWorker(graceSeconds: number, lastError?: string): Fake {
 async function secondsWaited(
   workers: readonly Fake[],
   at: (second: number) => void = () => {},
+  runtimeProblem: () => string | undefined = () => undefined,
 ): Promise<number> {
   const clock = new ManualClock()
   const waiting = { isOver: false }
-  const wait = waitForEnds(workers, clock, new AbortController().signal).then(() => {
+  const { signal } = new AbortController()
+  const wait = waitForEnds(workers, { clock, runtimeProblem, signal }).then(() => {
     waiting.isOver = true
   })
   let second = 0
@@ -46,6 +48,11 @@ describe('waitForEnds', () => {
     ['one that cannot be ended for less', 30, 'device busy', 50],
   ])('waits for %s', async (_title, grace, lastError, expected) => {
     expect(await secondsWaited([endingWorker(grace, lastError)])).toBeCloseTo(expected, -1)
+  })
+
+  it('waits less for a runtime that is gone', async () => {
+    const waited = await secondsWaited([endingWorker(30)], undefined, () => 'containerd has died')
+    expect(waited).toBeCloseTo(50, -1)
   })
 
   it('waits on as long as one after the other ends', async () => {
