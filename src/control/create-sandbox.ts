@@ -1,4 +1,5 @@
 import { errorMessage } from '../base/errors.ts'
+import { isCriError } from '../cri/cri-error.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { sandboxHold } from '../decide/pod-facts.ts'
 import type { SandboxId } from '../pod/ids.ts'
@@ -13,7 +14,10 @@ const retryMs = 10_000
 
 /** Makes a sandbox and learns its addresses. Returns false, with a hold set, where it couldn't. */
 export async function createSandbox(ctx: PodContext, attempt: number): Promise<boolean> {
-  if (!(await mountVolumes(ctx))) return false
+  if (!(await mountVolumes(ctx))) {
+    ctx.freeSandboxAttempt(attempt)
+    return false
+  }
   try {
     const config = await buildSandboxConfig(ctx, attempt)
     await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
@@ -24,6 +28,7 @@ export async function createSandbox(ctx: PodContext, attempt: number): Promise<b
     ctx.sandbox = await inspectSandbox(ctx, podSandboxId, config)
     return true
   } catch (error) {
+    if (!isOutcomeUnknown(error)) ctx.freeSandboxAttempt(attempt)
     const message = `Failed to create pod sandbox: ${errorMessage(error)}`
     recordEvent(ctx, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
     ctx.hold(sandboxHold, {
@@ -32,6 +37,11 @@ export async function createSandbox(ctx: PodContext, attempt: number): Promise<b
     })
     return false
   }
+}
+
+/** The runtime may have made it after all, or may be about to. */
+function isOutcomeUnknown(error: unknown): boolean {
+  return isCriError(error, 'RUNTIME_TIMEOUT') || isCriError(error, 'RUNTIME_UNAVAILABLE')
 }
 
 /** The sandbox that is there already, with the config its containers are made with. */

@@ -58,8 +58,9 @@ export class LivePass {
     if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
     this.#chargeRestarts(plan.actions)
     this.#noteAwaited(plan.actions)
+    const actions = this.#numberSandbox(plan.actions)
     await memory.save('required')
-    await this.#actUntil(overdueMs, plan.actions, signals)
+    await this.#actUntil(overdueMs, actions, signals)
     this.#deps.settle()
     return this.#deps.wake()
   }
@@ -101,6 +102,14 @@ export class LivePass {
       const { name, image } = action.spec
       if (record.containers[name]?.ended?.image === image) memory.charge(action)
     }
+  }
+
+  #numberSandbox(actions: readonly PodAction[]): readonly PodAction[] {
+    return actions.map((action) =>
+      action.kind === 'create-sandbox'
+        ? { ...action, attempt: this.#state.memory.takeSandboxAttempt(action.attempt) }
+        : action,
+    )
   }
 
   /** Takes down which containers go on without the image that their manifest names, for a podd to come. */

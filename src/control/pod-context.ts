@@ -60,6 +60,8 @@ export interface PodContext {
   claimRestart(id: ContainerId): Promise<void>
   /** Has the cost of this restart on record before it is made. */
   charge(action: Extract<PodAction, { kind: 'start-container' }>): Promise<void>
+  /** No sandbox was made under this number. */
+  freeSandboxAttempt(attempt: number): void
   /** Undefined: nothing is held up any more. */
   hold(key: string, hold: Hold | undefined): void
   /** Begins what the pass doesn't wait for; one thing for each container. */

@@ -27,6 +27,7 @@ export interface PodMemoryDeps {
 export class PodMemory {
   readonly #deps: PodMemoryDeps
   #record: PodRecord
+  #freeAttempt: number | undefined
   /** What is on disk; differs from the record while the disk can't be written. */
   #saved: PodRecord | undefined
   /** The write under way; the next begins when it is done, so that none overtakes a later one. */
@@ -60,6 +61,24 @@ export class PodMemory {
   charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
     if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
     this.changeContainer(spec.name, { backoff })
+  }
+
+  /**
+   * The number of the sandbox that is about to be made. None is given twice, but for those that were not used: the
+   * runtime may have a sandbox that it doesn't list, and where it finds two of one name it doesn't start any more
+   * (containerd 1.6 to 2.1, recovery of the CRI plugin).
+   * @param least one more than that of the newest sandbox that is listed
+   */
+  takeSandboxAttempt(least: number): number {
+    const attempt = Math.max(least, this.#freeAttempt ?? this.#record.sandboxAttempts ?? 0)
+    this.#freeAttempt = undefined
+    if (this.#record.sandboxAttempts !== attempt + 1) this.change({ sandboxAttempts: attempt + 1 })
+    return attempt
+  }
+
+  /** Nothing bears this number: it is given again. */
+  freeSandboxAttempt(attempt: number): void {
+    this.#freeAttempt = attempt
   }
 
   /** Of what an earlier manifest asked for: what its starts have cost, and which images were waited for. */

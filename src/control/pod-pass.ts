@@ -64,6 +64,7 @@ export function makePodContext(
     clock,
     logger,
     deadlineMs: ending === undefined ? undefined : endingDeadlineMs(ending, clock.wallMs()),
+    freeSandboxAttempt: (attempt) => memory.freeSandboxAttempt(attempt),
     charge: async (action) => {
       memory.charge(action)
       await memory.save('required')

@@ -78,6 +78,8 @@ export interface PodRecord {
   readonly acceptedAtMs: number
   /** When podd began to start it (status.startTime). */
   readonly startedAtMs?: number | undefined
+  /** How many sandboxes were begun for it, whatever came of them: the number of the next one. */
+  readonly sandboxAttempts?: number | undefined
   /** The addresses that its last sandbox had. */
   readonly podIps?: readonly string[] | undefined
   /** What its classes came to when it was admitted. */

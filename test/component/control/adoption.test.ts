@@ -159,6 +159,35 @@ describe.each([
   })
 })
 
+describe('a sandbox that podd asked for when it was killed', () => {
+  const attempts = () =>
+    rig.fake.calls('RunPodSandbox').map(({ request }) => request.config?.metadata?.attempt)
+
+  it('shares its name with no other one: the runtime may have it and not say so', async () => {
+    await rig.start()
+    rig.fake.fault('RunPodSandbox', { kind: 'hangs' })
+    await rig.apply(podManifest('web'))
+    expect(attempts()).toEqual([0])
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(attempts()).toEqual([0, 1])
+    expect(rig.container('web').restartCount).toBe(0)
+  })
+
+  it('has the number that the one had which was refused, so that nothing is to be written for each try', async () => {
+    await rig.start()
+    rig.fake.fault('RunPodSandbox', { kind: 'fails', message: 'no network' }, { times: 2 })
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(30_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(attempts()).toEqual([0, 0, 0])
+    const [saved] = rig.records.saved.values()
+    expect(saved?.sandboxAttempts).toBe(1)
+  })
+})
+
 describe('a host that was rebooted', () => {
   it('has each pod run again in a new sandbox, with its UID and its counts', async () => {
     await rig.start()
