@@ -218,9 +218,9 @@ class HttpLoop {
 
 const emptyHint = 'to run no pods, answer with a List that has no items'
 
-/** Nothing but blanks, comments and document markers: what a server sends that has lost its files. */
+/** Nothing but blanks, comments, document markers and nulls: what a server sends that has lost its files. */
 function isBlank(bytes: Uint8Array): boolean {
   if (bytes.byteLength > 64 * 1024) return false
   const text = new TextDecoder().decode(bytes)
-  return text.split('\n').every((line) => /^\s*(?:#|$)|^(?:---|\.\.\.)\s*$/.test(line))
+  return text.split('\n').every((line) => /^(?:---|\.\.\.)?\s*(?:null|Null|NULL|~)?\s*(?:#|$)/.test(line))
 }

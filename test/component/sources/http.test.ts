@@ -278,6 +278,8 @@ describe('a server that misbehaves leaves the pods as they were', () => {
     ['no content', text('', 204), 'the server answered 204'],
     ['an empty body', text(''), 'the answer is empty'],
     ['comments only', text('# moved\n---\n'), 'the answer is empty'],
+    ['null, as JSON has it', text('null'), 'the answer is empty'],
+    ['nulls, as YAML has them', text('--- ~ # none\n---\n  null\n'), 'the answer is empty'],
     ['unchanged, without having been asked', text('', 304), 'the server answered 304'],
     ['a web page', text('<html><body>Log in: <b>here</b></body></html>'), ''],
     ['bytes', text(Buffer.from([0xff, 0x00])), 'not a text in UTF-8'],
