@@ -101,6 +101,11 @@ const sections: readonly {
       entry('RUNTIME_UNSUPPORTED', 'This runtime lacks the call.', 'Update it, or do without.'),
       entry('RUNTIME_BAD_REPLY', 'An answer of the runtime lacks what it must have.', 'Update the runtime.'),
       entry(
+        'RUNTIME_STALE',
+        'The runtime has stopped a pod, and takes its containers for running.',
+        'Make room if its disk is full: it cannot write down that they have ended.',
+      ),
+      entry(
         'RUNTIME_API_VERSION',
         'The runtime speaks no CRI v1.',
         'Use containerd 1.6 or newer with its CRI plugin on; `podd doctor` tells.',

@@ -25,7 +25,7 @@ export interface WantedPod {
   readonly source: SourceName
 }
 
-export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images'> {
+export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'checkRoom'> {
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (pod: Pod) => string | undefined
   readonly logger: Logger
@@ -213,6 +213,7 @@ export class DesiredPods {
       pod,
       ref: worker.ref,
       images: this.#deps.images,
+      checkRoom: this.#deps.checkRoom,
       clock: this.#deps.clock,
       admit: () => {
         const missing = this.#deps.missingReference(pod)

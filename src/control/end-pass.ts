@@ -1,3 +1,5 @@
+import type { Timer } from '../base/clock.ts'
+import { PoddError } from '../base/errors.ts'
 import { computeEndingActions } from '../decide/compute-ending-actions.ts'
 import { freesNameWithContainers, goesAwayAfter } from '../decide/pod-ending.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -7,15 +9,24 @@ import type { PodPassDeps } from './pod-pass.ts'
 import type { PodStage, PodState } from './pod-state.ts'
 
 /** What a pod's worker does for this pass. */
-export interface EndPassDeps extends Pick<PodPassDeps, 'host' | 'images' | 'clock'> {
+export interface EndPassDeps extends Pick<PodPassDeps, 'host' | 'images' | 'clock' | 'logger'> {
   readonly executor: PodExecutor
   readonly display: PodDisplay
   readonly setStage: (stage: PodStage) => void
+  readonly warn: (reason: string, message: string) => void
   readonly wake: () => void
+  readonly wakeIn: (delayMs: number) => void
 }
 
 /** How long what is left of a pod may wait for its successor's start, which it would only hinder. */
 const remainsWaitMs = 2000
+
+/** How long after its deadline a pod is still being stopped before it is asked whether anything of it lives. */
+const overdueMs = 10_000
+
+/** A runtime that has stopped all may take a moment to say so: it is asked again so many times, less and less often. */
+const quickLooks = 5
+const firstLookMs = 50
 
 /** One look at a pod that ends: its containers are stopped, and what was its is given back. */
 export class EndPass {
@@ -23,6 +34,10 @@ export class EndPass {
   readonly #state: PodState
   /** All its sandboxes were stopped in this ending: ports and addresses are free. */
   #stoppedInFull = false
+  /** How often the runtime has stopped all of it in a row. */
+  #stops = 0
+  /** Its volumes had to go before its containers. */
+  #hasGivenRoom = false
   /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
   #remainsUntilMs: number | undefined
   /** It is over, and its volumes and its cgroup are gone. */
@@ -50,20 +65,26 @@ export class EndPass {
   }
 
   async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
-    const { executor, display, setStage, wake } = this.#deps
+    const { display, executor, setStage, wake } = this.#deps
     const { memory, observed, pod } = this.#state
     await memory.save('best-effort')
     display.publish()
     const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
     if (plan.kind === 'stop') {
-      await executor.run(plan.actions, signals, () => {
-        if (freesNameWithContainers(ending, pod)) this.#freeName()
-      })
+      const overdue = this.#watchOverdue(ending)
+      try {
+        await executor.run(plan.actions, signals, () => {
+          if (freesNameWithContainers(ending, pod)) this.#freeName()
+        })
+      } finally {
+        overdue.cancel()
+      }
       this.#stoppedInFull = true
       // The runtime says that all has ended: whoever waits for that need not wait until it is read back.
       if (goesAwayAfter(ending)) this.#freeName()
-      return wake()
+      return this.#lookAgain()
     }
+    this.#stops = 0
     if (!goesAwayAfter(ending)) {
       const { reason, message } = ending
       memory.change({ ending: undefined, failed: { reason, message } })
@@ -91,6 +112,54 @@ export class EndPass {
     await this.#deps.host.volumes.teardown(ref.uid)
     await this.#deps.host.cgroups.remove(ref.uid)
     this.#released = true
+  }
+
+  /** After all was stopped. */
+  async #lookAgain(): Promise<void> {
+    const { wake, wakeIn } = this.#deps
+    this.#stops += 1
+    if (this.#stops === 1) return wake()
+    if (this.#stops <= quickLooks) return wakeIn(firstLookMs * 2 ** this.#stops)
+    await this.#giveRoom()
+    throw new PoddError(
+      'RUNTIME_STALE',
+      'the runtime says that it has stopped the pod, and that containers of it run still: make room if its disk is full',
+    )
+  }
+
+  /** Asks again and again whether anything of it lives, while the runtime doesn't come to an end with it. */
+  #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
+    const { clock } = this.#deps
+    const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())
+    const look = (): void => {
+      timer = clock.startTimer(overdueMs, look)
+      void this.#giveRoom()
+    }
+    let timer = clock.startTimer(leftMs + overdueMs, look)
+    return { cancel: () => timer.cancel() }
+  }
+
+  /**
+   * A runtime whose disk is full can't write down that a container has ended, and what fills the disk may be the pod's
+   * own. Where nothing of it lives any more, its volumes go before its containers. Never throws.
+   */
+  async #giveRoom(): Promise<void> {
+    const { host, logger, warn } = this.#deps
+    const { ref, pod, observed } = this.#state
+    if (this.#hasGivenRoom) return
+    const ids = observed.containers.map(({ id }) => id)
+    try {
+      if ((await host.cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
+      this.#hasGivenRoom = true
+      await host.volumes.teardown(ref.uid)
+      warn(
+        'FailedKillPod',
+        'nothing of the pod lives any more and the runtime does not say so, which a full disk may be the cause of: its volumes are removed first',
+      )
+    } catch (error) {
+      this.#hasGivenRoom = false
+      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot make room for the end of the pod')
+    }
   }
 
   /** Its successor may start; what is left of this one is cleared away after that. */

@@ -53,6 +53,10 @@ export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
       const tree = await openTree()
       return tree.countOomKills({ uid, qosClass: computeQosClass(pod.spec) }, liveIds)
     },
+    async hasProcesses(uid, pod, containerIds) {
+      const tree = await openTree()
+      return tree.hasProcesses({ uid, qosClass: computeQosClass(pod.spec) }, containerIds)
+    },
     async remove(uid) {
       made.delete(uid)
       const tree = await openTree()

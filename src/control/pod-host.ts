@@ -42,6 +42,8 @@ export interface PodCgroups {
   remove(uid: PodUid): Promise<void>
   /** How often the kernel has killed in it for memory, but for those (sandboxes, too) that live; undefined where that can't be known. */
   countOomKills(uid: PodUid, pod: Pod, liveIds: readonly string[]): Promise<number | undefined>
+  /** Whether processes of these containers live in it; undefined where that can't be known. */
+  hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
 }
 
 /** The pod's folder and what is mounted from it. */

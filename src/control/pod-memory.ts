@@ -16,7 +16,7 @@ export interface PodMemoryDeps {
    * known. Never rejects.
    */
   readonly countOomKills: (observed: ObservedPod) => Promise<number | undefined>
-  /** A write failed of which nothing depends for now. */
+  /** A write failed of which nothing depends for now; told once for each reason. */
   readonly onUnwritten: (message: string) => void
 }
 
@@ -27,6 +27,8 @@ export interface PodMemoryDeps {
 export class PodMemory {
   readonly #deps: PodMemoryDeps
   #record: PodRecord
+  /** Why the last write of which nothing depended failed. */
+  #unwritten: string | undefined
   #freeAttempt: number | undefined
   /** What is on disk; differs from the record while the disk can't be written. */
   #saved: PodRecord | undefined
@@ -184,10 +186,12 @@ export class PodMemory {
     this.#writing = write.catch(() => undefined)
     try {
       await write
+      this.#unwritten = undefined
     } catch (error) {
       const message = `cannot write the pod's record: ${errorMessage(error)}`
       if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
-      this.#deps.onUnwritten(message)
+      if (message !== this.#unwritten) this.#deps.onUnwritten(message)
+      this.#unwritten = message
     }
   }
 

@@ -44,7 +44,7 @@ export interface PodSystemOptions {
   readonly images: ImageService
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
-  readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove'>
+  readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
   readonly events: EventRecorder
   readonly runProbe: RunProbe
   readonly clock: Clock
@@ -154,6 +154,7 @@ export class PodSystem {
       images,
       podFromManifest,
       missingReference: (pod) => findMissingReference(host, pod),
+      checkRoom: () => options.records.checkRoom(),
       clock,
       logger,
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: options.maxPods }), {

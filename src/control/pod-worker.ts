@@ -97,7 +97,9 @@ export class PodWorker {
         executor: this.#executor,
         display: this.#display,
         setStage: (stage) => this.#setStage(stage),
+        warn: (reason, message) => this.#event('Warning', reason, message),
         wake,
+        wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
       },
       this.#state,
     )

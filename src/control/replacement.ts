@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts'
-import { errorMessage } from '../base/errors.ts'
+import { errorMessage, PoddError } from '../base/errors.ts'
 import type { Admission } from '../decide/admit-pod.ts'
 import type { PodRef } from '../pod/ids.ts'
 import { selectVolumeImages } from '../pod/image-volumes.ts'
@@ -12,6 +12,8 @@ export interface ReplacementDeps {
   /** The pod that is to be replaced; events are its. */
   readonly ref: PodRef
   readonly images: Pick<ImagePuller, 'ensure'>
+  /** Throws where nothing more can be written down of a pod. */
+  readonly checkRoom: () => Promise<void>
   readonly clock: Clock
   /** Whether there is room once the old pod is gone. */
   readonly admit: () => Admission
@@ -22,7 +24,7 @@ export interface ReplacementDeps {
 }
 
 /**
- * A new version of a running pod, getting ready while the old one runs: admitted, its images pulled.
+ * A new version of a running pod, getting ready while the old one runs: admitted, its images pulled, room for its record.
  * What is missing is tried again, by the images' own backoff, until it is cancelled.
  */
 export class Replacement {
@@ -79,6 +81,7 @@ export class Replacement {
         await images.ensure({ pod: ref, container, sandboxConfig: undefined, signal: this.#abort.signal })
         this.#pulled.add(container.image)
       }
+      await this.#checkRoom()
       this.#finish()
     } catch (error) {
       if (this.#abort.signal.aborted) return
@@ -86,6 +89,16 @@ export class Replacement {
       this.#state = 'idle'
       const retryAtMs = error instanceof ImageError ? error.retryAtMs : clock.wallMs() + 10_000
       this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.review())
+    }
+  }
+
+  async #checkRoom(): Promise<void> {
+    try {
+      await this.#deps.checkRoom()
+    } catch (error) {
+      throw new PoddError('RECORD_WRITE', `no record of it can be written: ${errorMessage(error)}`, {
+        cause: error,
+      })
     }
   }
 

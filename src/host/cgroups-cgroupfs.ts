@@ -24,6 +24,7 @@ import { podCgroupSettings, sharesSetting } from './cgroups-settings.ts'
 import type { CgroupSetting } from './cgroups-settings.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { hasProcesses } from './inhabited-cgroups.ts'
 import { countOomKills } from './oom-kills.ts'
 
 export interface CgroupOptions {
@@ -81,6 +82,10 @@ export class CgroupfsPodCgroups implements PodCgroups {
 
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
     return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
+    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

@@ -49,8 +49,9 @@ export function childCgroups(path: string): readonly string[] {
   }
 }
 
-function treeBottomUp(path: string): readonly string[] {
-  return [...childCgroups(path).flatMap((name) => treeBottomUp(`${path}/${name}`)), path]
+/** A cgroup and all below it, from the bottom up. */
+export function cgroupTree(path: string): readonly string[] {
+  return [...childCgroups(path).flatMap((name) => cgroupTree(`${path}/${name}`)), path]
 }
 
 /** Removes one empty cgroup; whether it is gone now. */
@@ -84,13 +85,13 @@ export async function removeCgroupTrees(
 }
 
 function removeTree(path: string): boolean {
-  return treeBottomUp(path)
+  return cgroupTree(path)
     .map((folder) => removeCgroup(folder))
     .every((gone) => gone)
 }
 
 function killProcesses(path: string): void {
-  for (const folder of treeBottomUp(path)) {
+  for (const folder of cgroupTree(path)) {
     for (const word of readCgroup(folder, 'cgroup.procs')) {
       const pid = Number(word)
       // 0 stands for a process of another pid namespace, and would mean podd's own process group.

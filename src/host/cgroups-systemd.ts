@@ -14,6 +14,7 @@ import type { CallSystemd } from './cgroups-systemd-bus.ts'
 import type { UnitProperty } from './cgroups-systemd-message.ts'
 import { CgroupError } from './cgroups.ts'
 import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { hasProcesses } from './inhabited-cgroups.ts'
 import { countOomKills } from './oom-kills.ts'
 
 /** systemd's `infinity`. */
@@ -86,6 +87,10 @@ export class SystemdPodCgroups implements PodCgroups {
 
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
     return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
+    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
   }
 
   parentOf({ uid, qosClass }: PodCgroup): string {

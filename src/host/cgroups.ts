@@ -46,6 +46,8 @@ export interface PodCgroups {
   listPods(): readonly PodCgroup[]
   /** Processes killed in the pod's cgroup for their memory, but for those of what lives: see countOomKills (oom-kills.ts). */
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined
+  /** Whether processes of these containers live in the pod's cgroup; undefined where it has none. */
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined
   /** Removes the levels above the pods, as far as they are empty; gives what is left. */
   removeQosTree(): Promise<readonly string[]>
   /** What CRI's `cgroup_parent` has to say for the pod. */

@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
@@ -11,6 +11,9 @@ export interface UnreadableRecord {
   readonly path: string
   readonly message: string
 }
+
+/** A record, and what the runtime writes down of a sandbox and a few containers. */
+const roomBytes = 256 * 1024
 
 /**
  * The pods' records: one file each under `<root-dir>/records`, named after the UID. The pod's worker
@@ -52,6 +55,16 @@ export class PodRecordStore {
   /** On disk, and there after a power cut, when the promise resolves. Throws the system's error (ENOSPC, EROFS, …). */
   async save(record: PodRecord): Promise<void> {
     await writeFileAtomic(this.#path(record.uid), JSON.stringify(record))
+  }
+
+  /** Whether there is room for another pod's record and its like. Throws the system's error (ENOSPC, EROFS, …) where there isn't. */
+  async checkRoom(): Promise<void> {
+    const path = join(this.#directory, '.room.tmp')
+    try {
+      await writeFile(path, Buffer.alloc(roomBytes))
+    } finally {
+      await rm(path, { force: true })
+    }
   }
 
   async remove(uid: PodUid): Promise<void> {

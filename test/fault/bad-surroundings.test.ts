@@ -1,9 +1,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
-import { shellPod } from '../support/shell-pods.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 /** A root directory on a disk of its own, which a test can fill. */
 describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
@@ -88,16 +90,69 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     expect(await podd.untilWords('steady', 1)).toEqual(['start'])
   })
 
+  it('keeps a pod on a full disk whose manifest is changed, until there is room for the new one', async () => {
+    const podd = rig()
+    const before = await podd.untilReady('unlucky')
+    const filler = join(podd.rootDir, 'filler')
+    fill(filler)
+    const change = { spec: { hostname: 'changed' } }
+    podd.drop('unlucky', shellPod('unlucky', podd.shared, 'say start; stay', change))
+    await podd.until('the reason', async () =>
+      /the old one keeps running.*ENOSPC/u.test((await podd.cli('get', 'pods')).stderr),
+    )
+    expect((await podd.untilReady('unlucky')).metadata.uid).toBe(before.metadata.uid)
+    rmSync(filler)
+    await podd.until(
+      'the new one',
+      async () => (await podd.pods()).some(({ spec }) => spec['hostname'] === 'changed'),
+      90_000,
+    )
+    await podd.untilReady('unlucky')
+    expect(await podd.untilWords('unlucky', 3)).toEqual(['start', 'end', 'start'])
+  })
+
   it('ends a pod on a full disk, and clears it away when there is room', async () => {
     const podd = rig()
     await podd.untilReady('unlucky')
     const filler = join(podd.rootDir, 'filler')
     fill(filler)
     podd.removeManifest('unlucky')
-    await podd.untilLine('unlucky', / end$/u)
+    await podd.until(
+      'the end',
+      () => podd.lines('unlucky').filter((line) => line.endsWith(' end')).length === 2,
+    )
     rmSync(filler)
     await podd.untilGone('unlucky')
-    expect(await podd.untilWords('unlucky', 2)).toEqual(['start', 'end'])
+    expect(await podd.untilWords('unlucky', 4)).toEqual(['start', 'end', 'start', 'end'])
+  })
+
+  it.each([
+    ['', async () => undefined],
+    [
+      ', although podd is killed meanwhile',
+      async (podd: PoddRig) => {
+        // By then the runtime has failed to write down the end.
+        await sleep(5000)
+        await podd.stopDaemon('SIGKILL')
+        await podd.startDaemon()
+      },
+    ],
+  ])('ends a pod that has filled the disk itself, and makes room with that%s', async (_title, meanwhile) => {
+    const podd = rig()
+    await podd.untilReady('steady')
+    const volumes = [{ name: 'v', emptyDir: {} }]
+    const container = shellContainer('main', 'greedy', 'cat /dev/zero >/v/big 2>/dev/null; say full; stay', {
+      volumeMounts: [{ name: 'v', mountPath: '/v' }],
+    })
+    const spec = { volumes, terminationGracePeriodSeconds: 1 }
+    rmSync(join(podd.shared, 'greedy'), { force: true })
+    podd.drop('greedy', podOf('greedy', podd.shared, [container], spec))
+    await podd.untilLine('greedy', / full$/u)
+    podd.removeManifest('greedy')
+    await podd.untilLine('greedy', / end$/u)
+    await meanwhile(podd)
+    await podd.untilGone('greedy')
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
   })
 
   it('keeps what runs on a disk that has become read-only', async () => {

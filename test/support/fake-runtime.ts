@@ -48,6 +48,8 @@ export type Fault =
   | { readonly kind: 'hangs' }
   /** It is done, but the connection breaks before the answer. */
   | { readonly kind: 'loses-reply' }
+  /** Nothing is done, and the runtime says that it is. */
+  | { readonly kind: 'pretends'; readonly reply: object }
 
 interface ArmedFault {
   readonly fault: Fault
@@ -263,6 +265,7 @@ export class FakeRuntime {
       )
     }
     if (fault?.kind === 'hangs') await new Promise(() => {})
+    if (fault?.kind === 'pretends') return fault.reply
     if (fault?.kind === 'delays') await this.#clock.sleep(fault.delayMs)
     const reply = await handler(request as never, signal)
     if (fault?.kind === 'loses-reply') throw new FakeRuntimeError(status.UNAVAILABLE, 'Connection dropped')

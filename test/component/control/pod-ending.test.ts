@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
-import { PodRig, podManifest } from './pod-rig.ts'
+import { plainCgroups, PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
 let preStops: { readonly container: string; readonly atMs: number }[]
@@ -468,5 +468,54 @@ describe('sidecars', () => {
     await rig.clock.advance(60_000)
     expect(rig.isEmpty()).toBe(true)
     expect(preStops).toHaveLength(1)
+  })
+})
+
+describe('a runtime that cannot write down that a container has ended', () => {
+  /** With what lives in the pod's cgroup: the fake's host is asked for it. */
+  async function startOn(hasProcesses: () => boolean | undefined): Promise<void> {
+    rig = new PodRig()
+    rig.host = { cgroups: { ...plainCgroups, hasProcesses: async () => hasProcesses() } }
+    await rig.start()
+    await rig.apply(podManifest('web', { terminationGracePeriodSeconds: 5 }))
+  }
+
+  it('and does not come back: the volumes go before the containers, when nothing of the pod lives', async () => {
+    let isAlive = true
+    await startOn(() => isAlive)
+    const { uid } = rig.pod('web').metadata
+    rig.fake.fault('StopContainer', { kind: 'hangs' })
+    await rig.remove('web')
+    await rig.clock.advance(40_000)
+    expect(rig.tornDown).toEqual([])
+    isAlive = false
+    await rig.clock.advance(10_000)
+    expect(rig.tornDown).toEqual([uid])
+    expect(rig.reasons('web')).toContain('FailedKillPod')
+    await rig.clock.advance(60_000)
+    expect(rig.tornDown).toEqual([uid])
+  })
+
+  it('keeps the volumes where it is not known what lives', async () => {
+    await startOn(() => undefined)
+    rig.fake.fault('StopContainer', { kind: 'hangs' })
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(rig.tornDown).toEqual([])
+  })
+
+  it('and says that it has stopped it: it is asked now and then, and told of once', async () => {
+    await startOn(() => undefined)
+    // StopContainer comes back; what is listed says that it runs.
+    for (const method of ['StopContainer', 'StopPodSandbox'] as const)
+      rig.fake.fault(method, { kind: 'pretends', reply: {} }, { times: 1000 })
+    await rig.remove('web')
+    await rig.clock.advance(120_000)
+    expect(rig.fake.calls('StopContainer').length).toBeGreaterThan(10)
+    expect(rig.fake.calls('StopContainer').length).toBeLessThan(80)
+    expect(rig.reasons('web').filter((reason) => reason === 'FailedKillPod')).toHaveLength(1)
+    rig.fake.clearFaults()
+    await rig.clock.advance(20_000)
+    expect(rig.isEmpty()).toBe(true)
   })
 })

@@ -56,6 +56,10 @@ export class MemoryRecords {
     this.history.push(copy)
   }
 
+  async checkRoom(): Promise<void> {
+    if (this.failure !== undefined) throw this.failure
+  }
+
   async remove(uid: PodUid): Promise<void> {
     if (this.failure !== undefined) throw this.failure
     this.saved.delete(uid)
@@ -71,6 +75,7 @@ export const plainCgroups: PodCgroups = {
   ensure: async (uid) => `/kubepods/pod${uid}`,
   remove: async () => {},
   countOomKills: async () => undefined,
+  hasProcesses: async () => undefined,
 }
 
 export interface PodRigOptions {

@@ -170,6 +170,22 @@ describe('a change that makes a new pod', () => {
     expect(rig.system.problems()).toEqual([])
   })
 
+  it('whose record the disk has no room for leaves the old one running, with the reason shown', async () => {
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    rig.records.failure = new Error('ENOSPC: no space left on device')
+    await rig.apply(podManifest('web', withEnv('2')))
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()[0]?.message).toMatch(/the old one keeps running.*record.*ENOSPC/u)
+    rig.records.failure = undefined
+    await rig.clock.advance(11_000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()).toEqual([])
+  })
+
   it('and is called off, or changed again, leaves no trace of what was meant before', async () => {
     await rig.apply(podManifest('web', withEnv('1')))
     const { uid } = rig.pod('web').metadata

@@ -47,6 +47,13 @@ describe('PodRecordStore', () => {
     expect((await stat(join(root, 'records'))).mode & 0o777).toBe(0o700)
   })
 
+  it('tells whether there is room, and leaves nothing of the try', async () => {
+    await expect(store.checkRoom()).rejects.toMatchObject({ code: 'ENOENT' })
+    await store.load()
+    await store.checkRoom()
+    expect(await readdir(join(root, 'records'))).toEqual([])
+  })
+
   it('forgets what was removed; once more is fine', async () => {
     await store.load()
     await store.save(record('a'))
