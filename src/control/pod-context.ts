@@ -48,6 +48,8 @@ export interface PodContext {
   readonly deadlineMs: number | undefined
   /** No process of the pod runs any more; its sandboxes are about to be stopped. */
   onContainersStopped(): void
+  /** What may take its time begins: what has been done by then is looked at and shown meanwhile. */
+  lookSoon(): void
   /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
   claimPreStop(id: ContainerId): Promise<boolean>
   /** It could not be begun after all. */

@@ -45,7 +45,11 @@ export class PodExecutor {
   ): Promise<void> {
     this.#signal = signals.signal
     try {
-      const context = makePodContext(this.#deps, this.#state, { ...signals, onContainersStopped })
+      const context = makePodContext(this.#deps, this.#state, {
+        ...signals,
+        onContainersStopped,
+        lookSoon: () => this.notice(),
+      })
       await executeActions(context, actions)
     } finally {
       this.#signal = undefined

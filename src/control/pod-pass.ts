@@ -44,7 +44,7 @@ export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
 export function makePodContext(
   deps: PodPassDeps,
   state: PodState,
-  pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal' | 'onContainersStopped'>,
+  pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal' | 'onContainersStopped' | 'lookSoon'>,
 ): PodContext {
   const { host, images, events, clock, logger, recursiveReadOnly } = deps
   const { memory, ref, observed, holds, fresh } = state

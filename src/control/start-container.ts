@@ -232,6 +232,7 @@ async function runPostStart(
 ): Promise<void> {
   const handler = spec.lifecycle?.postStart
   if (handler === undefined) return
+  ctx.lookSoon()
   try {
     await ctx.host.hooks.run({
       pod: ctx.ref,

@@ -34,7 +34,10 @@ export function podNotFound(pods: PodReader, namespace: string, name: string): A
   return notFound('pods', name, near === undefined ? undefined : `Did you mean ${near}?`)
 }
 
-/** The runtime's id of a container that runs. Throws ApiError that says why it doesn't. */
+/** What a container waits for that was made, and runs where its postStart hook isn't done. */
+const isStarting = new Set(['ContainerCreating', 'PodInitializing'])
+
+/** The runtime's id of a container that runs, as far as its status tells. Throws ApiError that says why it doesn't. */
 export function findRunningContainer(pod: PodObject, container: string): string {
   const { status, metadata } = pod
   const statuses = [
@@ -44,7 +47,8 @@ export function findRunningContainer(pod: PodObject, container: string): string 
   ]
   const found = statuses.find(({ name }) => name === container)
   const id = found?.containerID?.replace(/^[^:]*:\/\//u, '')
-  if (found?.state.running !== undefined && id !== undefined && id !== '') return id
+  const mayRun = found?.state.running !== undefined || isStarting.has(found?.state.waiting?.reason ?? '')
+  if (mayRun && id !== undefined && id !== '') return id
   if (status.phase === 'Succeeded' || status.phase === 'Failed') {
     throw new ApiError(
       400,

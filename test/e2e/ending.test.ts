@@ -200,9 +200,11 @@ describePodd(
 
     it.concurrent('waits in a postStart that sleeps, before the container is ready', async () => {
       const podd = rig()
+      // A slow host takes seconds to tell of it.
+      const seconds = Math.ceil(Math.min(2 * slowness, 25))
       podd.drop(
         'slow-start',
-        hooked('slow-start', 'say main; stay', { postStart: { sleep: { seconds: 2 } } }),
+        hooked('slow-start', 'say main; stay', { postStart: { sleep: { seconds } } }, 30),
       )
       await podd.untilLine('slow-start', / main$/u)
       const startedMs = performance.now()
@@ -211,6 +213,32 @@ describePodd(
       await podd.untilReady('slow-start')
       expect(performance.now() - startedMs).toBeGreaterThan(1500)
       podd.removeManifest('slow-start')
+    })
+
+    it.concurrent('lets commands run in a container whose postStart does not end', async () => {
+      const podd = rig()
+      const postStart = sh('until [ -e /shared/may-end ]; do sleep 0.1; done')
+      podd.drop('hooked-on', hooked('hooked-on', 'say main; stay', { postStart }))
+      const inside = await podd.until('an answer from inside', async () => {
+        // What the rig appends are arguments of sh.
+        const place = ['--socket', podd.socketPath]
+        const { code, stdout } = await podd.cli(
+          'exec',
+          'hooked-on',
+          ...place,
+          '--',
+          'sh',
+          '-c',
+          'echo inside',
+        )
+        return code === 0 && stdout
+      })
+      expect(inside).toBe('inside\n')
+      const status = (await podd.findPod('hooked-on'))?.status.containerStatuses?.[0]
+      expect(status).toMatchObject({ ready: false, state: { waiting: { reason: 'ContainerCreating' } } })
+      podd.touchShared('may-end')
+      await podd.untilReady('hooked-on')
+      podd.removeManifest('hooked-on')
     })
 
     it.concurrent('kills by force what ignores SIGTERM for its grace', async () => {
