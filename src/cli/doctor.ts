@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { systemClock } from '../base/clock.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { apiSocketPath } from '../config/places.ts'
 import { gatherEmbeddedFacts } from '../containerd/gather-embedded-facts.ts'
 import { checkHost } from '../decide/doctor-checks.ts'
 import type { DoctorFinding, RuntimeFacts } from '../decide/host-facts.ts'
@@ -58,6 +59,7 @@ async function gatherRuntimeFacts(
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
+    apiSocketPath: apiSocketPath(config.runDir),
     clock: deps.clock,
     podCidrs: config.podCidrs,
     pauseProgram: pause?.hostPath,

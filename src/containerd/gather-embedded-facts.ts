@@ -2,13 +2,18 @@ import type { Clock } from '../base/clock.ts'
 import type { EmbeddedRuntimeFacts } from '../decide/host-facts.ts'
 import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from './cni-plugins.ts'
 import { criAnswers } from './containerd-client.ts'
+import { parseLogErrors, readLogFrom } from './containerd-log.ts'
 import { containerdPlaces } from './containerd-places.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
 import { findContainerd } from './containerd-process.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from './pod-network.ts'
+import { canConnect } from './unix-socket.ts'
 
 export interface EmbeddedFactsOptions {
   readonly rootDir: string
   readonly runDir: string
+  /** Where a podd that runs listens. */
+  readonly apiSocketPath: string
   readonly clock: Clock
   /** The configured ones; empty where podd chooses. */
   readonly podCidrs: readonly string[]
@@ -26,6 +31,7 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
   return {
     kind: 'embedded',
     pid: running?.pid,
+    failure: running === undefined ? await findFailure(options, places) : undefined,
     answers: running !== undefined && (await criAnswers(places.socketPath, options.clock, 2_000)),
     cniFolders: (options.cniFolders ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
@@ -34,4 +40,13 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
     pauseProgram: options.pauseProgram,
     subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
   }
+}
+
+/** Of a containerd that doesn't run while podd does. */
+async function findFailure(
+  { apiSocketPath }: EmbeddedFactsOptions,
+  { logPath, rootDir }: ContainerdPlaces,
+): Promise<EmbeddedRuntimeFacts['failure']> {
+  if (!(await canConnect(apiSocketPath))) return undefined
+  return { message: parseLogErrors(readLogFrom(logPath, 0)).join('; '), logPath, dataPath: rootDir }
 }

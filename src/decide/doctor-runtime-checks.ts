@@ -55,8 +55,17 @@ function checkRunc({ runc }: HostPrograms): DoctorFinding {
   return { name: 'runc', status: 'ok', message: `${runc.path} ${runc.version}`.trim() }
 }
 
-function checkEmbeddedProcess({ pid, answers }: EmbeddedRuntimeFacts): DoctorFinding {
+function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): DoctorFinding {
   const name = 'runtime'
+  if (failure !== undefined) {
+    const { message, logPath, dataPath } = failure
+    return {
+      name,
+      status: 'error',
+      message: `podd runs and its containerd does not${message === '' ? '' : `: ${message}`}`,
+      hint: `podd goes on trying; ${logPath} tells more. Where its data is damaged: stop podd, move ${dataPath} aside and start podd again; images that were imported have to be imported anew.`,
+    }
+  }
   if (pid === undefined) {
     return { name, status: 'ok', message: "podd's containerd is not running; `podd run` starts it" }
   }

@@ -85,6 +85,10 @@ export interface EmbeddedRuntimeFacts {
   /** The containerd of podd's own that runs. */
   readonly pid: number | undefined
   readonly answers: boolean
+  /** Why it doesn't run although podd does, as far as its log tells; undefined where it runs, or podd doesn't. */
+  readonly failure:
+    | { readonly message: string; readonly logPath: string; readonly dataPath: string }
+    | undefined
   /** The folders that CNI plugins are looked for in. */
   readonly cniFolders: readonly CniFolderFacts[]
   /** The static program that the sandbox image is made of. */

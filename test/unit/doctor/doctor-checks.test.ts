@@ -14,6 +14,7 @@ const embedded: EmbeddedRuntimeFacts = {
   kind: 'embedded',
   pid: undefined,
   answers: false,
+  failure: undefined,
   cniFolders: [{ path: '/usr/lib/cni', missing: [], hasAny: true }],
   pauseProgram: '/usr/bin/catatonit',
   subnet: '10.86.0.0/24',
@@ -127,6 +128,20 @@ describe('checkHost', () => {
       '1.6 or newer',
     ],
     ['no runc', withPrograms({ runc: undefined }), 'runc', 'error', 'not installed', 'package runc'],
+    [
+      "a containerd that podd can't start",
+      withEmbedded({
+        failure: {
+          message: 'invalid database',
+          logPath: '/var/lib/podd/containerd/containerd.log',
+          dataPath: '/var/lib/podd/containerd',
+        },
+      }),
+      'runtime',
+      'error',
+      'podd runs and its containerd does not: invalid database',
+      'move /var/lib/podd/containerd aside',
+    ],
     ['a hung containerd', withEmbedded({ pid: 42 }), 'runtime', 'error', 'does not answer', 'kill 42'],
     [
       'no CNI plugins',
