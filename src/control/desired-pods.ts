@@ -25,7 +25,7 @@ export interface WantedPod {
   readonly source: SourceName
 }
 
-export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'checkRoom'> {
+export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'foreseeStart'> {
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (pod: Pod) => string | undefined
   readonly logger: Logger
@@ -213,7 +213,7 @@ export class DesiredPods {
       pod,
       ref: worker.ref,
       images: this.#deps.images,
-      checkRoom: this.#deps.checkRoom,
+      foreseeStart: this.#deps.foreseeStart,
       clock: this.#deps.clock,
       admit: () => {
         const missing = this.#deps.missingReference(pod)

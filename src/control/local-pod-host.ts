@@ -12,6 +12,7 @@ import { readIfExists } from '../store/atomic-file.ts'
 import { writeEtcHosts } from '../volumes/etc-hosts-file.ts'
 import type { FsGroup } from '../volumes/fs-group.ts'
 import { makeNestedMountPoint } from '../volumes/nested-mount-point.ts'
+import { checkHostPath } from '../volumes/host-path.ts'
 import { prepareVolumes } from '../volumes/prepare-volumes.ts'
 import { readInside } from '../volumes/read-inside.ts'
 import { refreshResolvConf, removeResolvConf, writeResolvConf } from '../volumes/resolv-conf-file.ts'
@@ -55,6 +56,9 @@ export function createPodVolumes(options: {
       })
     },
     readFile: readInside,
+    checkHostPaths: async ({ spec }) => {
+      for (const volume of spec.volumes) await checkHostPath(volume)
+    },
     measureEmptyDir: (uid, volume) => measureDiskUsage(volumeFolder(rootDir, uid, 'empty-dir', volume)),
     makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),

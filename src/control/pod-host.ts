@@ -53,6 +53,8 @@ export interface PodVolumes {
    * Throws PoddError with the reason.
    */
   prepare(uid: PodUid, pod: Pod, warn?: (message: string) => void): Promise<ReadonlyMap<string, HostVolume>>
+  /** Whether its hostPath volumes are what they shall be; makes nothing. Throws PoddError with the reason. */
+  checkHostPaths(pod: Pod): Promise<void>
   /** The text of a file in a volume that containers may have written; undefined where there is none. */
   readFile(volumePath: string, path: string): Promise<string | undefined>
   /** The bytes of disk that an emptyDir takes. */

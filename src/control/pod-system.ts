@@ -15,6 +15,7 @@ import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
 import { DesiredPods } from './desired-pods.ts'
 import { endPods } from './end-pods.ts'
+import { foreseeStart } from './foresee-start.ts'
 import { followHost } from './follow-host.ts'
 import { ImagePuller } from './image-puller.ts'
 import type { PodHost } from './pod-host.ts'
@@ -154,7 +155,7 @@ export class PodSystem {
       images,
       podFromManifest,
       missingReference: (pod) => findMissingReference(host, pod),
-      checkRoom: () => options.records.checkRoom(),
+      foreseeStart: (pod) => foreseeStart(options, pod),
       clock,
       logger,
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: options.maxPods }), {

@@ -4,6 +4,8 @@ import type { Admission } from '../decide/admit-pod.ts'
 import type { PodRef } from '../pod/ids.ts'
 import { selectVolumeImages } from '../pod/image-volumes.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../translate/security-context.ts'
+import type { ImageUser } from '../translate/security-context.ts'
 import { ImageError } from './image-puller.ts'
 import type { ImagePuller } from './image-puller.ts'
 
@@ -12,8 +14,8 @@ export interface ReplacementDeps {
   /** The pod that is to be replaced; events are its. */
   readonly ref: PodRef
   readonly images: Pick<ImagePuller, 'ensure'>
-  /** Throws where nothing more can be written down of a pod. */
-  readonly checkRoom: () => Promise<void>
+  /** Throws where the host would keep it from starting. */
+  readonly foreseeStart: (pod: Pod) => Promise<void>
   readonly clock: Clock
   /** Whether there is room once the old pod is gone. */
   readonly admit: () => Admission
@@ -24,13 +26,15 @@ export interface ReplacementDeps {
 }
 
 /**
- * A new version of a running pod, getting ready while the old one runs: admitted, its images pulled, room for its record.
+ * A new version of a running pod, getting ready while the old one runs: admitted, its images pulled, the host looked at.
  * What is missing is tried again, by the images' own backoff, until it is cancelled.
  */
 export class Replacement {
   readonly #deps: ReplacementDeps
   readonly #abort = new AbortController()
   readonly #pulled = new Set<string>()
+  /** By image, whom its containers run as unless told. */
+  readonly #users = new Map<string, ImageUser>()
   #problem: string | undefined
   #state: 'idle' | 'pulling' | 'done' = 'idle'
   #timer: Timer | undefined
@@ -78,10 +82,13 @@ export class Replacement {
       const { initContainers, containers, volumes } = pod.spec
       for (const container of [...initContainers, ...containers, ...selectVolumeImages(volumes)]) {
         if (this.#pulled.has(container.image)) continue
-        await images.ensure({ pod: ref, container, sandboxConfig: undefined, signal: this.#abort.signal })
+        const { signal } = this.#abort
+        const { image } = await images.ensure({ pod: ref, container, sandboxConfig: undefined, signal })
+        this.#users.set(container.image, imageUserOf(image))
         this.#pulled.add(container.image)
       }
-      await this.#checkRoom()
+      this.#checkUsers()
+      await this.#deps.foreseeStart(pod)
       this.#finish()
     } catch (error) {
       if (this.#abort.signal.aborted) return
@@ -92,13 +99,13 @@ export class Replacement {
     }
   }
 
-  async #checkRoom(): Promise<void> {
-    try {
-      await this.#deps.checkRoom()
-    } catch (error) {
-      throw new PoddError('RECORD_WRITE', `no record of it can be written: ${errorMessage(error)}`, {
-        cause: error,
-      })
+  /** Whether its containers may run as whom their images say. */
+  #checkUsers(): void {
+    const { initContainers, containers, securityContext } = this.#deps.pod.spec
+    for (const { name, image, securityContext: own } of [...initContainers, ...containers]) {
+      const user = this.#users.get(image)
+      const problem = user && runAsRootProblem(effectiveSecurityContext(securityContext, own), user)
+      if (problem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', `container ${name}: ${problem}`)
     }
   }
 

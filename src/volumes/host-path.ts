@@ -46,12 +46,24 @@ export const prepareHostPath: PrepareVolume = async (volume) => {
   return { hostPath: path, selinuxRelabel: false }
 }
 
+/** Whether it is there, or can be made, as far as that can be told without making it. Throws VolumeError. */
+export async function checkHostPath({ hostPath }: VolumeSpec): Promise<void> {
+  if (hostPath === undefined || hostPath.type === '') return
+  const check = checks[hostPath.type]
+  const found = await statOf(hostPath.path)
+  if (found !== undefined || check.create === undefined) requireType(hostPath.path, check, found)
+}
+
 async function checkType(path: string, check: TypeCheck): Promise<void> {
   let found = await statOf(path)
   if (found === undefined && check.create !== undefined) {
     await create(path, check.create)
     found = await statOf(path)
   }
+  requireType(path, check, found)
+}
+
+function requireType(path: string, check: TypeCheck, found: Stats | undefined): void {
   if (found !== undefined && check.accepts(found)) return
   throw new VolumeError(
     'VOLUME_SETUP',

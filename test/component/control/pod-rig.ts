@@ -13,6 +13,7 @@ import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { ContainerStatus } from '../../../src/pod/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
@@ -118,6 +119,8 @@ export class PodRig {
   hint: () => void = () => {}
   /** Those that have a folder when podd begins. */
   podFolders: readonly PodUid[] = []
+  /** What a new version of a pod is asked before it takes the old one's place. */
+  checkHostPaths: (pod: Pod) => Promise<void> = async () => {}
   /** Those whose volumes were taken down. */
   readonly tornDown: PodUid[] = []
   readonly #options: PodRigOptions
@@ -301,6 +304,7 @@ export class PodRig {
           return new Map()
         },
         readFile: async () => undefined,
+        checkHostPaths: (pod) => this.checkHostPaths(pod),
         measureEmptyDir: async () => 0,
         makeMountPoint: async () => {},
         bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,

@@ -186,6 +186,37 @@ describe('a change that makes a new pod', () => {
     expect(rig.system.problems()).toEqual([])
   })
 
+  it('that may not run as its image says leaves the old one running, with the reason shown', async () => {
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(podManifest('web', { ...withEnv('2'), securityContext: { runAsNonRoot: true } }))
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()[0]?.message).toMatch(
+      /the old one keeps running: container main: .*image will run as root/u,
+    )
+  })
+
+  it('that wants a path of the host which is not there leaves the old one running until it is', async () => {
+    let isThere = false
+    rig.checkHostPaths = async () => {
+      if (!isThere) throw new Error('hostPath type check failed: /data is not a directory')
+    }
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    const volumes = [{ name: 'v', hostPath: { path: '/data', type: 'Directory' } }]
+    await rig.apply(podManifest('web', { ...withEnv('2'), volumes }))
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.problems()[0]?.message).toMatch(/the old one keeps running: hostPath type check/u)
+    isThere = true
+    await rig.clock.advance(11_000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
   it('and is called off, or changed again, leaves no trace of what was meant before', async () => {
     await rig.apply(podManifest('web', withEnv('1')))
     const { uid } = rig.pod('web').metadata

@@ -12,6 +12,7 @@ import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../.
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
 import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
+import { checkHostPath } from '../../../src/volumes/host-path.ts'
 import { listPodFolders } from '../../../src/volumes/pod-folder.ts'
 import { plainResources } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
@@ -219,6 +220,21 @@ describe('hostPath', () => {
     await new Promise((resolve) => server.once('listening', resolve))
     expect((await prepare(hostPath(`${scratch}/socket`, 'Socket')))('host')).toBe(`${scratch}/socket`)
     await new Promise((resolve) => server.close(resolve))
+  })
+
+  it('is checked beforehand and not made', async () => {
+    await writeFile(`${scratch}/plain`, '')
+    await checkHostPath(hostPath(`${scratch}/plain`, 'File'))
+    await checkHostPath(hostPath(`${scratch}/nothing`, ''))
+    await checkHostPath(hostPath(`${scratch}/nothing`, 'DirectoryOrCreate'))
+    expect(existsSync(`${scratch}/nothing`)).toBe(false)
+    for (const [name, type] of [
+      ['nothing', 'Directory'],
+      ['plain', 'DirectoryOrCreate'],
+    ] as const)
+      await expect(checkHostPath(hostPath(`${scratch}/${name}`, type))).rejects.toMatchObject({
+        message: `hostPath type check failed: ${scratch}/${name} is not a directory`,
+      })
   })
 
   it('makes a folder, with those above it', async () => {
