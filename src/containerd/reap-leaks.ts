@@ -62,17 +62,17 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
     for (let look = 0; left > 0 && look < mostLooks; look++) {
       if (look > 0) await clock.sleep(nextLookMs, signal)
       try {
-        const atMs = clock.monotonicMs()
+        // Asked before the look: what is done by now is found as it is.
+        const isUnsure = before !== undefined && sandboxes.isAnyInTheMaking(before.atMs)
         await reapShims({ ...options, listContainers: () => knownContainers(options) })
         const now = await findLeaks(options)
+        // What is sent from now on isn't among them.
+        const atMs = clock.monotonicMs()
         if (before === undefined) await reapUnstartedTasks(options)
-        const isSure = before !== undefined && !sandboxes.isAnyInTheMaking(before.atMs)
-        if (before !== undefined && isSure) {
-          left -= 1
-          // Its network is found, and found again, after it.
-          if (await removeLeaks(options, selectStill(before, now))) left = looks - 1
-        }
-        if (before === undefined) left -= 1
+        if (!isUnsure) left -= 1
+        // Its network is found, and found again, after it.
+        if (before !== undefined && !isUnsure && (await removeLeaks(options, selectStill(before, now))))
+          left = looks - 1
         before = { ...now, atMs }
       } catch (error) {
         signal.throwIfAborted()
@@ -137,8 +137,8 @@ async function removeSandbox(options: ReapOptions, id: string): Promise<boolean>
 
 async function reapUnstartedTasks(options: ReapOptions): Promise<void> {
   const { clock, logger, sandboxes, signal } = options
-  const seenMs = clock.monotonicMs()
   const unstarted = await unstartedTasks(options)
+  const seenMs = clock.monotonicMs()
   if (unstarted.length === 0) return
   await clock.sleep(taskLookMs, signal)
   if (sandboxes.isAnyInTheMaking(seenMs)) return
