@@ -4,8 +4,11 @@ import { slowness } from './test/support/slowness.ts'
 
 /** Much of what tests do is waiting for files, sockets and processes. */
 const maxWorkers = availableParallelism() + 1
-/** Each has a podd, a containerd and shims, which take of what a host has once, such as inotify instances. */
-const maxPodds = Math.min(maxWorkers, 5)
+/**
+ * Those wait for containers most of the time. Each has a podd, a containerd and shims, which take of what a host has
+ * once, such as inotify instances.
+ */
+const maxPodds = Math.min(2 * availableParallelism(), 5)
 
 const slow = {
   testTimeout: 120_000 * slowness,
