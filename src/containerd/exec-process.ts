@@ -39,6 +39,8 @@ export class ExecProcess {
   readonly #options: ExecProcessOptions
   readonly #stdin: Promise<Socket | undefined>
   readonly #over = new AbortController()
+  /** The size that is to be told last; undefined while none is. */
+  #nextSize: TerminalSize | undefined
 
   constructor(options: ExecProcessOptions) {
     this.#options = options
@@ -77,10 +79,19 @@ export class ExecProcess {
     await calls.closeStdin(target).catch(() => {})
   }
 
-  /** The terminal has another size now; nothing happens where there is none. */
+  /** The terminal has another size now; nothing happens where there is none. Of sizes that come quickly the last one stays. */
   async resize(size: TerminalSize): Promise<void> {
     const { calls, target, terminal } = this.#options
-    if (terminal) await calls.resize(target, size).catch(() => {})
+    if (!terminal) return
+    const isUnderWay = this.#nextSize !== undefined
+    this.#nextSize = size
+    if (isUnderWay) return
+    // One after the other: the runtime takes calls that meet in any order.
+    for (let told: TerminalSize | undefined; told !== this.#nextSize;) {
+      told = this.#nextSize
+      await calls.resize(target, told).catch(() => {})
+    }
+    this.#nextSize = undefined
   }
 
   /** Whoever ran it has gone: ends it as a terminal or a shell does, and by force soon after. */

@@ -144,6 +144,34 @@ describe('ContainerdExec', () => {
     expect(existsSync(join(folder, 'c1.other'))).toBe(false)
   })
 
+  it('tells the sizes of a terminal one after the other, and the last one last', async () => {
+    const told: unknown[] = []
+    const held: (() => void)[] = []
+    const others = containerd.unary.bind(containerd)
+    containerd.unary = async (method, request) => {
+      if (method.path !== 'ResizePty') return others(method, request)
+      told.push('width' in request && request.width)
+      await new Promise<void>((resolve) => void held.push(resolve))
+      return {}
+    }
+    const running = await exec.start({ ...command, terminal: true })
+    const resizes = [90, 100, 120].map((columns) => running.resize({ columns, rows: 40 }))
+    await nextTurn()
+    expect(told).toEqual([90])
+    held[0]?.()
+    await nextTurn()
+    expect(told).toEqual([90, 120])
+    held[1]?.()
+    await Promise.all(resizes)
+    const again = running.resize({ columns: 80, rows: 40 })
+    await nextTurn()
+    held[2]?.()
+    await again
+    expect(told).toEqual([90, 120, 80])
+    containerd.end()
+    await running.removed
+  })
+
   it('forgets a command that did not start', async () => {
     containerd.failing = 'Start'
     await expect(exec.start(command)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
