@@ -35,8 +35,9 @@ export interface ContainerdRigOptions {
   readonly editConfig?: (toml: string) => string
 }
 
-/** Where the rigs' folders lie; one whose process is gone is swept by the next rig that starts. */
-const rigsDir = '/tmp/podd-test-rigs'
+/** Where the rigs' folders lie, each with the pid of its process; one whose process is gone is swept by the next rig that starts. */
+const rigsDir = '/tmp'
+const folderPrefix = 'podd-test-rig-'
 
 const ipProgram = '/sbin/ip'
 
@@ -57,10 +58,9 @@ export class ContainerdRig {
   #process: ChildProcess | undefined
 
   private constructor(install: ContainerdInstall) {
-    mkdirSync(rigsDir, { recursive: true })
     const id = randomBytes(3).toString('hex')
     this.install = install
-    this.dir = mkdtempSync(join(rigsDir, `${process.pid}-`))
+    this.dir = mkdtempSync(join(rigsDir, `${folderPrefix}${process.pid}-`))
     this.socketPath = join(this.dir, 'containerd.sock')
     this.endpoint = `unix://${this.socketPath}`
     this.cgroupParent = `/podd-test-${id}`
@@ -255,9 +255,9 @@ export async function waitFor(what: string, holds: () => boolean | Promise<boole
 
 /** Clears what rigs of dead processes left. */
 function sweep(): void {
-  if (!existsSync(rigsDir)) return
   for (const name of readdirSync(rigsDir)) {
-    const pid = Number.parseInt(name, 10)
+    if (!name.startsWith(folderPrefix)) continue
+    const pid = Number.parseInt(name.slice(folderPrefix.length), 10)
     if (!existsSync(`/proc/${pid}`)) removeRig(join(rigsDir, name))
   }
 }
