@@ -10,9 +10,11 @@ const maxWorkers = availableParallelism() + 1
  */
 const maxPodds = Math.min(2 * availableParallelism(), 5)
 
+/** One that hangs is given up in minutes on the slowest machine, too. */
+const slowMs = 120_000 * Math.min(slowness, 10)
 const slow = {
-  testTimeout: 120_000 * slowness,
-  hookTimeout: 120_000 * slowness,
+  testTimeout: slowMs,
+  hookTimeout: slowMs,
   expect: { poll: { timeout: 10_000 * slowness } },
   maxWorkers: maxPodds,
   sequence: { groupOrder: 1 },
