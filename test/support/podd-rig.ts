@@ -47,7 +47,7 @@ const rigsDir = '/tmp'
 const folderPrefix = 'podd-e2e-'
 
 /** Far longer than anything takes here: other work may load the machine. */
-const patienceMs = 60_000 * slowness
+const patienceMs = 60_000 * Math.min(slowness, 8)
 /** Quick at first: much of what is waited for is there at once, and asking again and again takes the time of who works. */
 const pollMs = { first: 15 * slowness, later: 60 * slowness, firstForMs: 500 }
 
