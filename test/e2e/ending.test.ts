@@ -25,13 +25,16 @@ describePodd(
     it.concurrent('runs postStart before the container counts as running, and preStop before SIGTERM', async () => {
       const podd = rig()
       const lifecycle = {
-        postStart: sh('say hook begins; sleep 1; say hook ends'),
+        postStart: sh(
+          'say hook begins; until [ -e /shared/both-goes-on ]; do sleep 0.1; done; say hook ends',
+        ),
         preStop: sh('say stop begins; sleep 1; say stop ends'),
       }
       podd.drop('both', hooked('both', 'say main; stay', lifecycle))
       await podd.untilLine('both', / hook begins$/u)
       const early = await podd.findPod('both')
       expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
+      podd.touchShared('both-goes-on')
       await podd.untilReady('both')
       await podd.untilLine('both', / hook ends$/u)
       podd.removeManifest('both')
