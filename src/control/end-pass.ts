@@ -65,7 +65,7 @@ export class EndPass {
   }
 
   async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
-    const { display, executor, setStage, wake } = this.#deps
+    const { executor, display, setStage, wake } = this.#deps
     const { memory, observed, pod } = this.#state
     await memory.save('best-effort')
     display.publish()
@@ -85,6 +85,7 @@ export class EndPass {
       return this.#lookAgain()
     }
     this.#stops = 0
+    this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
       const { reason, message } = ending
       memory.change({ ending: undefined, failed: { reason, message } })
