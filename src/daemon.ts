@@ -76,11 +76,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     const running = sources.map(({ source }) =>
       source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
-    const problem = await runtime.open(stop.signal)
-    if (problem !== undefined) pods.reportRuntime(problem)
-    else void reach.sweep()
-    const watching = runtime.watch((found) => pods.reportRuntime(found), stop.signal)
-    await Promise.all([pods.run(stop.signal), watching, ...running])
+    const opened = openRuntime(assembly, reach, stop.signal)
+    const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
+    await Promise.all([pods.run(stop.signal, opened), watching, ...running])
   } catch (error) {
     if (!stop.signal.aborted) throw error
   } finally {
@@ -93,6 +91,17 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   }
   logger.info({}, 'podd stopped; the pods run on')
   return 0
+}
+
+/** Pods are shown meanwhile. A runtime that isn't there is reported, and waited for by `watch`. */
+async function openRuntime({ runtime, pods }: PodAssembly, reach: Reach, signal: AbortSignal): Promise<void> {
+  try {
+    const problem = await runtime.open(signal)
+    if (problem !== undefined) pods.reportRuntime(problem)
+    else void reach.sweep()
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
 }
 
 /** Makes podd's directories and holds them against a second podd. */

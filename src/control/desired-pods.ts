@@ -5,7 +5,7 @@ import { makesNewPod } from '../decide/diff-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../decide/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
 import { podManifestHash } from '../pod/hash.ts'
-import type { PodKey } from '../pod/ids.ts'
+import type { PodKey, PodUid } from '../pod/ids.ts'
 import { podKey } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -28,6 +28,8 @@ export interface WantedPod {
 export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'foreseeStart'> {
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (pod: Pod) => string | undefined
+  /** The UID under which a pod was shown before it could be begun. */
+  readonly shownUid: (key: PodKey) => PodUid | undefined
   readonly logger: Logger
   readonly admission: PodAdmission
 }
@@ -251,7 +253,7 @@ export class DesiredPods {
       return
     }
     const record = newPodRecord({
-      uid: found?.uid ?? newUuid(),
+      uid: found?.uid ?? this.#deps.shownUid(key) ?? newUuid(),
       document,
       source,
       nowMs: this.#deps.clock.wallMs(),

@@ -4,7 +4,6 @@ import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
-import { backoffLimits } from '../decide/restart-policy.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/document.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
 import { podKey } from '../pod/ids.ts'
@@ -13,18 +12,20 @@ import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
+import { AwaitedPods } from './awaited-pods.ts'
 import { DesiredPods } from './desired-pods.ts'
 import { endPods } from './end-pods.ts'
 import { foreseeStart } from './foresee-start.ts'
 import { followHost } from './follow-host.ts'
 import { ImagePuller } from './image-puller.ts'
+import { makePodWorker } from './make-pod-worker.ts'
+import type { WorkerSurroundings } from './make-pod-worker.ts'
 import type { PodHost } from './pod-host.ts'
 import { refersTo } from './object-store.ts'
 import type { ObjectStore } from './object-store.ts'
 import { openRules, PodAdmission } from './pod-admission.ts'
 import type { AdmissionRules } from './pod-admission.ts'
-import { PodWorker } from './pod-worker.ts'
-import { probedPod } from './probed-pod.ts'
+import type { PodWorker } from './pod-worker.ts'
 import { Prober } from './prober.ts'
 import type { ProbeReport } from './prober-worker.ts'
 import { RuntimeKnowledge } from './runtime-knowledge.ts'
@@ -85,6 +86,7 @@ export class PodSystem {
   readonly #prober: Prober
   readonly #knowledge: RuntimeKnowledge
   readonly #snapshots: SourceSnapshots
+  readonly #awaited: AwaitedPods
   #runtimeProblem: string | undefined = notListedYet
   #listed = false
   /** Every source has told of its objects. */
@@ -151,8 +153,27 @@ export class PodSystem {
       pullQps: options.registryPullQps,
       pullBurst: options.registryBurst,
     })
+    this.#awaited = new AwaitedPods({
+      statuses: this.statuses,
+      adopted: () => this.#desired.workers.all(),
+      host,
+      clock,
+      runtimeName: options.runtimeName,
+    })
+    const surroundings: WorkerSurroundings = {
+      options,
+      images,
+      observer: this.#observer,
+      prober: this.#prober,
+      statuses: this.statuses,
+      knowledge: this.#knowledge,
+      onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
+      runtimeProblem: () => this.#runtimeProblem,
+      objectsKnown: () => this.#objectsKnown,
+    }
     this.#desired = new DesiredPods({
       images,
+      shownUid: (key) => this.#awaited.uidOf(key),
       podFromManifest,
       missingReference: (pod) => findMissingReference(host, pod),
       foreseeStart: (pod) => foreseeStart(options, pod),
@@ -163,35 +184,7 @@ export class PodSystem {
         features: () => this.#knowledge.features,
       }),
       observedPods: () => this.#observer.pods(),
-      makeWorker: (input) =>
-        new PodWorker(
-          {
-            host,
-            images,
-            events,
-            records: options.records,
-            observe: (uid) => this.#observer.read(uid),
-            probes: this.#prober.verdicts(input.record.uid),
-            publish: (uid, object) => {
-              if (object === undefined) this.statuses.remove(uid)
-              else this.statuses.publish(uid, object)
-            },
-            onObserved: (worker) => {
-              this.#prober.setPod(probedPod(worker.state, host.hostIps()))
-            },
-            onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
-            clock,
-            random,
-            logger,
-            limits: backoffLimits(options.maxContainerRestartPeriodMs),
-            runtimeName: options.runtimeName,
-            runtimeProblem: () => this.#runtimeProblem,
-            objectsKnown: () => this.#objectsKnown,
-            recursiveReadOnly: (handler) =>
-              this.#knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
-          },
-          input,
-        ),
+      makeWorker: (input) => makePodWorker(surroundings, input),
     })
   }
 
@@ -242,8 +235,11 @@ export class PodSystem {
     else this.#observer.reportGone(problem)
   }
 
-  /** Runs until the signal is aborted, then lets go of the pods, which run on. */
-  async run(signal: AbortSignal): Promise<void> {
+  /**
+   * Runs until the signal is aborted, then lets go of the pods, which run on.
+   * @param opened resolves when it makes sense to ask the runtime; pods are shown before
+   */
+  async run(signal: AbortSignal, opened: Promise<unknown> = Promise.resolve()): Promise<void> {
     const { host, clock, logger } = this.#options
     const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
@@ -251,7 +247,6 @@ export class PodSystem {
       logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
     }
     this.#desired.adopt(records)
-    for (const worker of workers.all()) worker.wake()
     const following = followHost({ host, workers, logger }, signal)
     const limits = {
       workers: () => workers.all(),
@@ -260,7 +255,8 @@ export class PodSystem {
       logger,
     }
     const limiting = watchVolumeLimits(limits, signal)
-    await Promise.all([following, limiting, this.#loop.run(signal), this.#observer.run(signal)])
+    const observing = opened.then(() => (signal.aborted ? undefined : this.#observer.run(signal)))
+    await Promise.all([following, limiting, this.#loop.run(signal), observing])
     this.#prober.stop()
     this.#knowledge.stop()
     const stopped = this.#desired.stop()
@@ -300,8 +296,10 @@ export class PodSystem {
       this.#listed = true
       this.#desired.takeObserved()
       this.#reconcile()
+      this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
       void this.#sweepPodFolders()
     }
+    if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
   }
 
@@ -327,7 +325,7 @@ export class PodSystem {
     const changed = this.objects.replace(merged.objects)
     for (const worker of this.#desired.workers.all())
       if (refersTo(worker.state.pod, changed)) worker.reviewReferences()
-    if (!this.#listed) return
+    if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
     this.#desired.startAdopted((source) => snapshots.isSilent(source))
     this.#endOrphans()

@@ -1,3 +1,5 @@
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -103,6 +105,37 @@ describePodd(
       expect(containerOf(await podd.untilReady('steady'), 'main').containerID).toBe(
         containerOf(before, 'main').containerID,
       )
+    })
+
+    it('does not start with podd, and pods are shown all the same', async () => {
+      const podd = rig()
+      const before = await podd.untilReady('steady')
+      await podd.stopDaemon()
+      const containerd = podd.containerdPid
+      process.kill(containerd, 'SIGKILL')
+      await podd.until('its end', () => podd.containerdPid === 0)
+      const database = join(podd.rootDir, 'containerd/io.containerd.metadata.v1.bolt/meta.db')
+      renameSync(database, `${database}.good`)
+      writeFileSync(database, 'what a bad disk has left of it')
+      try {
+        podd.drop('awaited', shellPod('awaited', podd.shared, 'say start; stay'))
+        podd.launch()
+        const { stdout, stderr } = await podd.until('the reason', async () => {
+          const shown = await podd.cli('get', 'pods')
+          return /does not work/u.test(shown.stderr) && /^steady/mu.test(shown.stdout) ? shown : undefined
+        })
+        expect(stdout).toMatch(/^awaited +0\/1 +RuntimeNotReady/mu)
+        expect(stdout).toMatch(/^steady +0\/1 +RuntimeNotReady/mu)
+        expect(stderr).toMatch(/does not work: .*containerd/u)
+        expect(await podd.cliOk('describe', 'pod', 'awaited')).toMatch(/RuntimeNotReady/u)
+      } finally {
+        renameSync(`${database}.good`, database)
+      }
+      await podd.untilReady('awaited')
+      expect(await podd.untilWords('awaited', 1)).toEqual(['start'])
+      const after = await podd.untilReady('steady')
+      expect(after.metadata.uid).toBe(before.metadata.uid)
+      expect(containerOf(after, 'main')).toEqual(containerOf(before, 'main'))
     })
   },
 )

@@ -95,6 +95,58 @@ describe('a runtime that goes and comes back', () => {
     expect(rig.fake.changes().length).toBe(before)
   })
 
+  it('is not there when podd starts: pods are shown all the same, with what is on record', async () => {
+    const job = podManifest('job', { restartPolicy: 'Never', containers: [{ name: 'once', image: 'app:1' }] })
+    await rig.apply(podManifest('web'), job)
+    rig.fake.exitContainer('main', 1)
+    rig.fake.exitContainer('once', 0)
+    await rig.settle()
+    await rig.terminate()
+    rig.fake.goDown()
+    await rig.start()
+    await rig.apply(podManifest('new'), podManifest('brief'))
+    await rig.remove('brief')
+    expect(rig.pods('brief')).toEqual([])
+    const waiting = [{ state: { waiting: { reason: 'RuntimeNotReady' } } }]
+    expect(rig.pod('new').status).toMatchObject({ phase: 'Pending', containerStatuses: waiting })
+    expect(rig.pod('web').status).toMatchObject({ containerStatuses: waiting })
+    expect(rig.container('web').lastState.terminated?.exitCode).toBe(1)
+    expect(rig.pod('job').status.phase).toBe('Succeeded')
+    const { uid } = rig.pod('new').metadata
+    await rig.clock.advance(60_000)
+    rig.fake.comeUp()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['new/main', 'web/main'])
+    expect(rig.pod('new').metadata.uid).toBe(uid)
+    expect(rig.pod('web').status.phase).toBe('Running')
+    expect(rig.pod('job').status.phase).toBe('Succeeded')
+  })
+
+  it('shows what is wanted while the first answer is awaited, and nothing of it as made', async () => {
+    rig = new PodRig()
+    rig.fake.fault('ListPodSandbox', { kind: 'delays', delayMs: 20_000 })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const message = 'waiting for the container runtime'
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Pending', reason: 'RuntimeNotReady', message })
+    expect(rig.records.saved.size).toBe(0)
+    await rig.clock.advance(21_000)
+    expect(rig.pod('web').status.phase).toBe('Running')
+  })
+
+  it('holds a wanted pod whose record is lost: it is shown once, as what it is', async () => {
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.terminate()
+    rig.records.saved.clear()
+    rig.fake.goDown()
+    await rig.start()
+    expect(rig.pod('web').status.reason).toBe('RuntimeNotReady')
+    rig.fake.comeUp()
+    await rig.clock.advance(1000)
+    expect(rig.pod('web')).toMatchObject({ metadata: { uid }, status: { phase: 'Running' } })
+  })
+
   it('answers again although the event stream stays broken: podd lists it each second', async () => {
     await rig.apply(podManifest('web'))
     rig.fake.eventsMuted = true
