@@ -1,10 +1,10 @@
-import { mkdir } from 'node:fs/promises'
 import { poddVersion } from './api/version.ts'
 import { formatTime, systemClock } from './base/clock.ts'
 import type { Clock } from './base/clock.ts'
 import { PoddError, errorMessage } from './base/errors.ts'
 import { createLogger } from './base/logger.ts'
 import type { Logger } from './base/logger.ts'
+import { makeFolder } from './base/make-folder.ts'
 import { apiSocketPath } from './config/places.ts'
 import type { PoddConfig } from './config/options.ts'
 import { LocalObjects } from './control/local-objects.ts'
@@ -114,7 +114,7 @@ async function takePlaces(config: PoddConfig): Promise<() => void> {
   ]
   for (const [path, mode] of folders) {
     try {
-      await mkdir(path, { recursive: true, mode })
+      await makeFolder(path, mode)
     } catch (error) {
       throw new PoddError('DIRECTORY', `cannot make ${path}: ${errorMessage(error)}`, {
         cause: error,

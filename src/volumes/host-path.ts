@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
-import { mkdir, stat, writeFile } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
+import { makeFolder } from '../base/make-folder.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import { VolumeError } from './volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
@@ -22,9 +23,7 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
   Directory: directory,
   DirectoryOrCreate: {
     ...directory,
-    create: async (path) => {
-      await mkdir(path, { recursive: true, mode: 0o755 })
-    },
+    create: (path) => makeFolder(path, 0o755),
   },
   File: file,
   // Its folder has to be there: only the file itself is made.

@@ -47,6 +47,12 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
       /cannot read the config file \/nowhere\/podd\.yaml/u,
     ],
     ['a root directory that is a file', ['--root-dir', '/proc/version'], 1, /\/proc\/version/u],
+    [
+      'a root directory where none can be made',
+      ['--root-dir', '/proc/podd/root'],
+      1,
+      /cannot make \/proc\/podd\/root: ENOENT/u,
+    ],
   ])('says in one message what is wrong with %s', async (_, args, code, message) => {
     const result = await rig().cli('run', ...args)
     expect(result.code).toBe(code)

@@ -243,6 +243,12 @@ describe('hostPath', () => {
     expect([found.isDirectory(), found.mode & 0o777]).toEqual([true, 0o755])
   })
 
+  it('gives up on a folder where none can be made', async () => {
+    await expect(prepare(hostPath('/proc/podd/deep', 'DirectoryOrCreate'))).rejects.toThrow(
+      'hostPath /proc/podd/deep could not be made: ENOENT',
+    )
+  })
+
   it('makes an empty file, but no folder for it', async () => {
     await prepare(hostPath(`${scratch}/dir/new`, 'FileOrCreate'))
     expect(await readFile(`${scratch}/dir/new`, 'utf8')).toBe('')

@@ -1,0 +1,34 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { errorCode } from './errors.ts'
+
+/**
+ * Makes a folder and those above it; one that is there is fine. For paths that people give: below `/proc` and the like,
+ * where mkdir says ENOENT for ever, Node's own recursion doesn't end.
+ * @throws the system's error of the folder that can't be made; ENOTDIR where something else is in its place
+ */
+export async function makeFolder(path: string, mode: number): Promise<void> {
+  const parent = dirname(path)
+  try {
+    await makeOne(path, mode)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || parent === path) throw error
+    await makeFolder(parent, mode)
+    await makeOne(path, mode)
+  }
+}
+
+async function makeOne(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { mode })
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') throw error
+    const isFolder = await stat(path).then(
+      (stats) => stats.isDirectory(),
+      () => false,
+    )
+    if (isFolder) return
+    if (errorCode(error) !== 'EEXIST') throw error
+    throw Object.assign(new Error(`ENOTDIR: not a directory, mkdir '${path}'`), { code: 'ENOTDIR' })
+  }
+}
