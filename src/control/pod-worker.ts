@@ -1,18 +1,12 @@
 import { errorMessage } from '../base/errors.ts'
-import type { JsonObject } from '../base/json.ts'
-import { sameData } from '../base/json.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { Admission } from '../decide/admit-pod.ts'
 import { computeEnding } from '../decide/pod-ending.ts'
 import type { EndRequest } from '../decide/pod-ending.ts'
 import { sandboxHold } from '../decide/pod-facts.ts'
-import { computeHeldBack } from '../decide/resize.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
-import { selectOpenRestarts } from '../decide/restart-request.ts'
 import type { PodRef } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
-import type { PodRecord } from '../pod/pod-record.ts'
-import type { Pod } from '../pod/schema/pod-schema.ts'
 import { AheadFetches } from './ahead-fetches.ts'
 import { countOomKills } from './count-oom-kills.ts'
 import { EndPass } from './end-pass.ts'
@@ -23,11 +17,13 @@ import type { PodDisplayDeps } from './pod-display.ts'
 import { PodExecutor } from './pod-executor.ts'
 import type { PassSignals, PodExecutorDeps } from './pod-executor.ts'
 import type { PodHost } from './pod-host.ts'
+import { takeAdmission, takeResizeVerdict, takeUpdate } from './pod-intake.ts'
+import type { PodUpdate } from './pod-intake.ts'
 import { PodMemory } from './pod-memory.ts'
 import type { PodMemoryDeps } from './pod-memory.ts'
 import { PodState } from './pod-state.ts'
 import type { NewWorker, PodStage } from './pod-state.ts'
-import { requestRestart } from './request-restart.ts'
+import { forgetDoneRestarts, requestRestart } from './request-restart.ts'
 import { findMissingReference } from './resolve-pod.ts'
 import { readEndMessage } from './termination-message.ts'
 import { VolumeRefresh } from './volume-refresh.ts'
@@ -66,6 +62,8 @@ export class PodWorker {
   readonly #volumeRefresh: VolumeRefresh
   /** It was looked at since this podd began. */
   #seen = false
+  readonly #warn = (reason: string, message: string): void =>
+    this.#deps.events.record({ pod: this.ref, type: 'Warning', reason, message })
 
   constructor(deps: PodWorkerDeps, input: NewWorker) {
     this.#deps = deps
@@ -74,7 +72,7 @@ export class PodWorker {
         records: deps.records,
         readEndMessage: (container) => readEndMessage(deps, this.ref, container),
         countOomKills: (observed) => countOomKills(deps, this.#state.classedPod, observed),
-        onUnwritten: (message) => this.#event('Warning', 'FailedSync', message),
+        onUnwritten: (message) => this.#warn('FailedSync', message),
       },
       input,
     )
@@ -97,7 +95,7 @@ export class PodWorker {
         executor: this.#executor,
         display: this.#display,
         setStage: (stage) => this.#setStage(stage),
-        warn: (reason, message) => this.#event('Warning', reason, message),
+        warn: this.#warn,
         wake,
         wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
       },
@@ -109,7 +107,7 @@ export class PodWorker {
         executor: this.#executor,
         display: this.#display,
         volumeRefresh: this.#volumeRefresh,
-        warn: (reason, message) => this.#event('Warning', reason, message),
+        warn: this.#warn,
         end: (request) => this.end(request),
         settle: () => this.#settle(),
         wake,
@@ -150,48 +148,21 @@ export class PodWorker {
 
   /** The host has room for it, or not. */
   admit(admission: Admission): void {
-    if (sameData(this.#state.admission, admission)) return
-    this.#state.admission = admission
-    // What is known already needs no write.
-    const classes = admission.kind === 'admitted' ? admission.classes : undefined
-    if (classes !== undefined && !sameData(classes, this.#state.record.classes))
-      this.#state.memory.change({ classes })
-    if (admission.kind !== 'admitted') {
-      const { reason, message } = admission
-      this.#event('Warning', reason, message)
-    }
-    this.#loop.wake()
+    if (takeAdmission(this.#state, admission, this.#warn)) this.#loop.wake()
   }
 
   /** Why the host has no room for what it asks for more; undefined where it has, which lets it in. */
   judgeResize(refusal: ResizeRefusal | undefined): void {
-    if (refusal === undefined) this.#state.memory.change({ allocated: undefined })
-    else if (sameData(this.#state.resizeRefusal, refusal)) return
-    this.#state.resizeRefusal = refusal
-    if (refusal !== undefined) this.#event('Warning', `Resize${refusal.reason}`, refusal.message)
-    this.#loop.wake()
+    if (takeResizeVerdict(this.#state, refusal, this.#warn)) this.#loop.wake()
   }
 
   /** Takes a manifest that changes nothing, or only what may change in place. */
-  update(input: {
-    readonly pod: Pod
-    readonly manifest: JsonObject
-    readonly place: Pick<PodRecord, 'source' | 'path'>
-  }): void {
-    const { source, path, manifest } = this.#state.record
-    const isKnown = sameData({ source, path, manifest }, { ...input.place, manifest: input.manifest })
-    if (isKnown && sameData(this.#state.pod, input.pod)) return
-    const specChanged = !sameData(this.#state.pod.spec, input.pod.spec)
-    const allocated =
-      this.#state.admission?.kind === 'admitted'
-        ? computeHeldBack(this.#state.pod.spec, input.pod.spec, this.#state.record.allocated)
-        : undefined
-    if (allocated === undefined) this.#state.resizeRefusal = undefined
+  update(update: PodUpdate): void {
+    const change = takeUpdate(this.#state, update)
+    if (change === 'same') return
     // Labels and annotations may stand in files.
     this.#volumeRefresh.mark()
-    this.#state.pod = input.pod
-    this.#state.memory.change({ ...input.place, manifest: input.manifest, allocated })
-    if (specChanged) this.#clearBackoff()
+    if (change === 'spec') this.#clearBackoff()
     this.#loop.wake()
   }
 
@@ -222,8 +193,9 @@ export class PodWorker {
 
   /** Why a pod is ended that nobody took away (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
   #tellWhy({ cause, reason, message }: EndRequest): void {
-    if (cause === 'deadline') this.#event('Normal', reason, message)
-    if (cause === 'evicted') this.#event('Warning', reason, message)
+    const { events } = this.#deps
+    if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
+    if (cause === 'evicted') this.#warn(reason, message)
   }
 
   /** Makes containers anew: see requestRestart. */
@@ -264,7 +236,7 @@ export class PodWorker {
     try {
       if (isNews) {
         this.#deps.logger.warn({ pod, uid, err: error }, 'pod pass failed')
-        this.#event('Warning', isEnding ? 'FailedKillPod' : 'FailedSync', message)
+        this.#warn(isEnding ? 'FailedKillPod' : 'FailedSync', message)
       }
       this.#display.publish()
     } catch (cause) {
@@ -289,7 +261,7 @@ export class PodWorker {
     await this.#observe()
     this.#seen = true
     await this.#state.memory.rememberEnds(this.#state.observed)
-    this.#forgetRestarts()
+    forgetDoneRestarts(this.#state)
     if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
     this.#deps.onObserved(this)
     const { ending } = this.#state.record
@@ -333,17 +305,6 @@ export class PodWorker {
     this.#display.publish()
   }
 
-  /** A restart is done when the container has a successor. */
-  #forgetRestarts(): void {
-    for (const key of ['restartRequested', 'restartAll'] as const) {
-      const wanted = this.#state.record[key]
-      if (wanted === undefined) continue
-      const open = selectOpenRestarts(this.#state.restartFacts, wanted)
-      if (open.length === wanted.length) continue
-      this.#state.memory.change({ [key]: open.length === 0 ? undefined : open })
-    }
-  }
-
   /** What a changed manifest may have mended isn't held back, nor waited for. */
   #clearBackoff(): void {
     this.#state.holds.clear()
@@ -368,9 +329,5 @@ export class PodWorker {
       this.#volumeRefresh.stop()
     }
     this.#deps.onStage(this)
-  }
-
-  #event(type: 'Normal' | 'Warning', reason: string, message: string): void {
-    this.#deps.events.record({ pod: this.ref, type, reason, message })
   }
 }

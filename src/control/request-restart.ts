@@ -1,6 +1,6 @@
 import { PoddError } from '../base/errors.ts'
 import { nextImageHold, previousImageHold } from '../decide/previous-image.ts'
-import { selectRestarts } from '../decide/restart-request.ts'
+import { selectOpenRestarts, selectRestarts } from '../decide/restart-request.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
 
@@ -49,4 +49,15 @@ export async function requestRestart(
     holds.delete(previousImageHold(container))
   }
   return choice.names
+}
+
+/** A restart is done when the container has a successor. */
+export function forgetDoneRestarts({ memory, restartFacts }: PodState): void {
+  for (const key of ['restartRequested', 'restartAll'] as const) {
+    const wanted = memory.record[key]
+    if (wanted === undefined) continue
+    const open = selectOpenRestarts(restartFacts, wanted)
+    if (open.length === wanted.length) continue
+    memory.change({ [key]: open.length === 0 ? undefined : open })
+  }
 }
