@@ -1,3 +1,4 @@
+import type { DaemonStatus } from '../api/routes.ts'
 import type { Clock } from '../base/clock.ts'
 import { systemClock } from '../base/clock.ts'
 import type { PoddConfig } from '../config/options.ts'
@@ -9,6 +10,7 @@ import { gatherHostFacts } from '../host/gather-host-facts.ts'
 import { systemHostProbe } from '../host/host-probe.ts'
 import type { HostProbe } from '../host/host-probe.ts'
 import { findPauseProgram } from '../images/sandbox-image.ts'
+import { ApiClient } from './client.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 
 /** What of the outside a doctor uses; tests bring a host of their own making. */
@@ -59,9 +61,22 @@ async function gatherRuntimeFacts(
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
-    apiSocketPath: apiSocketPath(config.runDir),
+    askDaemon: () => askDaemon(config, signal),
     clock: deps.clock,
     podCidrs: config.podCidrs,
     pauseProgram: pause?.hostPath,
   })
+}
+
+async function askDaemon({ runDir }: PoddConfig, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    const { runtime } = await new ApiClient(apiSocketPath(runDir)).get<DaemonStatus>(
+      '/podd/v1/status',
+      signal,
+    )
+    return runtime.message ?? ''
+  } catch {
+    signal.throwIfAborted()
+    return undefined
+  }
 }

@@ -2,18 +2,16 @@ import type { Clock } from '../base/clock.ts'
 import type { EmbeddedRuntimeFacts } from '../decide/host-facts.ts'
 import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from './cni-plugins.ts'
 import { criAnswers } from './containerd-client.ts'
-import { parseLogErrors, readLogFrom } from './containerd-log.ts'
 import { containerdPlaces } from './containerd-places.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
 import { findContainerd } from './containerd-process.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from './pod-network.ts'
-import { canConnect } from './unix-socket.ts'
 
 export interface EmbeddedFactsOptions {
   readonly rootDir: string
   readonly runDir: string
-  /** Where a podd that runs listens. */
-  readonly apiSocketPath: string
+  /** What a podd that runs says is wrong with its containerd, empty where it says nothing; undefined while none runs. */
+  readonly askDaemon: () => Promise<string | undefined>
   readonly clock: Clock
   /** The configured ones; empty where podd chooses. */
   readonly podCidrs: readonly string[]
@@ -44,9 +42,9 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
 
 /** Of a containerd that doesn't run while podd does. */
 async function findFailure(
-  { apiSocketPath }: EmbeddedFactsOptions,
+  { askDaemon }: EmbeddedFactsOptions,
   { logPath, rootDir }: ContainerdPlaces,
 ): Promise<EmbeddedRuntimeFacts['failure']> {
-  if (!(await canConnect(apiSocketPath))) return undefined
-  return { message: parseLogErrors(readLogFrom(logPath, 0)).join('; '), logPath, dataPath: rootDir }
+  const message = await askDaemon()
+  return message === undefined ? undefined : { message, logPath, dataPath: rootDir }
 }

@@ -128,6 +128,8 @@ describePodd(
         expect(stdout).toMatch(/^steady +0\/1 +RuntimeNotReady/mu)
         expect(stderr).toMatch(/does not work: .*containerd/u)
         expect(await podd.cliOk('describe', 'pod', 'awaited')).toMatch(/RuntimeNotReady/u)
+        const doctor = await podd.cli('doctor', ...podd.flags())
+        expect(doctor.stdout).toMatch(/its containerd does not: .*containerd.*invalid database/u)
       } finally {
         renameSync(`${database}.good`, database)
       }

@@ -1,7 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
@@ -9,11 +8,11 @@ import { gatherEmbeddedFacts } from '../../../src/containerd/gather-embedded-fac
 
 let folder: string
 
-const gather = () =>
+const gather = (daemonSays: string | undefined) =>
   gatherEmbeddedFacts({
     rootDir: join(folder, 'root'),
     runDir: join(folder, 'run'),
-    apiSocketPath: join(folder, 'podd.sock'),
+    askDaemon: async () => daemonSays,
     clock: systemClock,
     podCidrs: ['10.99.0.0/24'],
     pauseProgram: undefined,
@@ -27,17 +26,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 it('tells why containerd does not run only while podd does', async () => {
   const { logPath, rootDir } = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
-  mkdirSync(dirname(logPath), { recursive: true })
-  writeFileSync(logPath, 'time="1" level=fatal msg="no bolt" error="invalid database"\n')
-  expect(await gather()).toMatchObject({ pid: undefined, failure: undefined })
-  const podd = createServer().listen(join(folder, 'podd.sock'))
-  try {
-    expect((await gather()).failure).toEqual({
-      message: 'no bolt: invalid database',
-      logPath,
-      dataPath: rootDir,
-    })
-  } finally {
-    podd.close()
-  }
+  expect(await gather(undefined)).toMatchObject({ pid: undefined, failure: undefined })
+  const { failure } = await gather('invalid database')
+  expect(failure).toEqual({ message: 'invalid database', logPath, dataPath: rootDir })
 })
