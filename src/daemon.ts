@@ -33,9 +33,9 @@ export interface DaemonRequest {
  * Runs podd until SIGTERM or SIGINT, and leaves the pods running then. Resolves with the exit code;
  * throws PoddError where it can't start.
  *
- * Start: directories and locks, the socket (so that the CLI can ask from the first moment), the
- * runtime, then records, sources and the loop. End: the loops let go of the pods, events are
- * flushed, the socket goes last.
+ * Start: directories and locks, the socket (so that the CLI can ask from the first moment), records,
+ * sources and the loop, and beside them the runtime: pods are shown before it is there, and begun when
+ * it was listed. End: the loops let go of the pods, events are flushed, the socket goes last.
  */
 export async function startDaemon({ config, warnings }: DaemonRequest): Promise<number> {
   const clock = systemClock
@@ -52,6 +52,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const reach = new Reach({
     client: runtime.client,
     findPod: (uid) => pods.findPod(uid),
+    runtimeProblem: () => pods.runtimeProblem,
     runDir: config.runDir,
     clock,
   })

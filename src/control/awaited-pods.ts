@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
 import { newUuid } from '../base/random.ts'
+import { awaitRuntime } from '../decide/await-runtime.ts'
 import { deriveStatus } from '../decide/derive-status.ts'
 import { newPodRecord } from '../decide/new-pod-record.ts'
-import type { Waiting } from '../decide/pod-action.ts'
 import type { PodKey, PodUid } from '../pod/ids.ts'
 import { podKey } from '../pod/ids.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -19,27 +20,29 @@ export interface AwaitedPodsDeps {
   readonly adopted: () => Iterable<Pick<PodWorker, 'state'>>
   readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
   readonly clock: Clock
+  readonly logger: Logger
   readonly runtimeName: () => string
 }
 
-interface Shown {
+interface Awaited {
   readonly pod: Pod
   readonly record: PodRecord
-  readonly hasEnded: boolean
 }
 
-const notAskedYet = 'waiting for the container runtime'
+/** The runtime's problem until it was listed. */
+export const notAskedYet = 'waiting for the container runtime'
 
 /**
  * Shows pods while nobody knows what the runtime holds, so that a runtime that never comes up doesn't look like a host
- * without pods: those that are wanted and can't be begun yet; and, once the runtime is known to be in trouble, those of
- * an earlier podd with what is on record of them. (They run most likely, and are not to look down when podd starts.)
+ * without pods: those that are wanted and can't be begun yet; and, once the runtime is in trouble or takes its time,
+ * those of an earlier podd with what is on record of them. (They run most likely, and are not to look down whenever
+ * podd starts.) Those that end show themselves.
  */
 export class AwaitedPods {
   readonly #deps: AwaitedPodsDeps
-  #records: ReadonlyMap<PodKey, PodRecord> = new Map()
-  #wanted: ReadonlyMap<PodKey, WantedPod> = new Map()
   readonly #sinceMs: number
+  #awaited = new Map<PodKey, Awaited>()
+  #shown = new Set<PodUid>()
   #problem: string | undefined
 
   constructor(deps: AwaitedPodsDeps) {
@@ -47,71 +50,86 @@ export class AwaitedPods {
     this.#sinceMs = deps.clock.wallMs()
   }
 
+  /** Those that are wanted and not begun. */
+  pods(): readonly Pod[] {
+    return [...this.#awaited.values()].map(({ pod }) => pod)
+  }
+
   /** These are wanted by now. */
   show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
-    const before = this.#records
     const adopted = new Set([...this.#deps.adopted()].map(({ state }) => podKey(state.ref)))
-    const records = new Map<PodKey, PodRecord>()
+    const awaited = new Map<PodKey, Awaited>()
     for (const [key, { document, source }] of wanted) {
       if (adopted.has(key)) continue
-      const known = before.get(key)
+      const known = this.#awaited.get(key)?.record
       const fresh = {
         uid: known?.uid ?? newUuid(),
         nowMs: known?.acceptedAtMs ?? this.#deps.clock.wallMs(),
         createdAtMs: undefined,
       }
-      records.set(key, newPodRecord({ ...fresh, document, source }))
+      awaited.set(key, { pod: document.pod, record: newPodRecord({ ...fresh, document, source }) })
     }
-    for (const [key, { uid }] of before) if (!records.has(key)) this.#deps.statuses.remove(uid)
-    this.#records = records
-    this.#wanted = wanted
+    const before = this.#shown
+    this.#awaited = awaited
+    this.#shown = new Set([...awaited.values()].map(({ record }) => record.uid))
+    for (const uid of before) if (!this.#shown.has(uid)) this.#deps.statuses.remove(uid)
     this.#publishAll()
   }
 
-  /** Why the runtime can't be listed. */
-  tell(problem: string): void {
+  /** The runtime can't be listed, or takes its time. */
+  tell(problem: string = notAskedYet): void {
     this.#problem = problem
     this.#publishAll()
   }
 
-  /** The UID under which a pod was shown, which is to stay its own. */
-  uidOf(key: PodKey): PodUid | undefined {
-    return this.#records.get(key)?.uid
+  /** As what a pod was shown, which it is to stay; asks once. */
+  take(key: PodKey): PodRecord | undefined {
+    const record = this.#awaited.get(key)?.record
+    this.#awaited.delete(key)
+    return record
   }
 
   /** The runtime was listed: what was not begun by now is shown no more. */
   end(isBegun: (uid: PodUid) => boolean): void {
-    for (const { uid } of this.#records.values()) if (!isBegun(uid)) this.#deps.statuses.remove(uid)
-    this.#records = new Map()
-    this.#wanted = new Map()
+    for (const uid of this.#shown) if (!isBegun(uid)) this.#deps.statuses.remove(uid)
+    this.#shown.clear()
+    this.#awaited.clear()
   }
 
   #publishAll(): void {
-    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted())
-      this.#publish({ pod: state.classedPod, record: state.record, hasEnded: state.hasEnded })
-    for (const [key, record] of this.#records) {
-      const pod = this.#wanted.get(key)?.document.pod
-      if (pod !== undefined) this.#publish({ pod, record, hasEnded: false })
+    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted()) {
+      if (state.record.ending === undefined)
+        this.#publish({ pod: state.classedPod, record: state.record }, this.#sinceMs)
+    }
+    for (const awaited of this.#awaited.values()) this.#publish(awaited, awaited.record.acceptedAtMs)
+  }
+
+  /** No pod's trouble keeps the others from being shown. */
+  #publish(awaited: Awaited, sinceMs: number): void {
+    const { uid, name } = awaited.record
+    try {
+      this.#deps.statuses.publish(uid, this.#present(awaited, sinceMs))
+    } catch (error) {
+      this.#deps.logger.error({ pod: name, uid, err: error }, 'the pod cannot be shown')
     }
   }
 
-  #publish({ pod, record, hasEnded }: Shown): void {
-    const { host, runtimeName, statuses } = this.#deps
+  #present({ pod, record }: Awaited, sinceMs: number) {
+    const { host, runtimeName } = this.#deps
     const { uid, namespace, name } = record
-    const blocked: Waiting = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
-    const { initContainers, containers } = pod.spec
-    const names = hasEnded ? [] : [...initContainers, ...containers].map((spec) => spec.name)
+    const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
+    const observed = { uid, namespace, name, sandboxes: [], containers: [] }
     const { status } = deriveStatus({
       pod,
       record,
-      observed: { uid, namespace, name, sandboxes: [], containers: [] },
+      observed,
       probes: () => undefined,
-      waiting: new Map(names.map((container) => [container, blocked])),
+      waiting: awaitRuntime({ pod, record, observed }, blocked),
       blocked,
       runtimeName: runtimeName(),
       hostIps: host.hostIps(),
-      nowMs: this.#sinceMs,
+      nowMs: sinceMs,
     })
-    statuses.publish(uid, toPodObject(pod, record, { status, nodeName: host.hostName }))
+    return toPodObject(pod, record, { status, nodeName: host.hostName })
   }
 }

@@ -5,7 +5,7 @@ import { makesNewPod } from '../decide/diff-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../decide/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
 import { podManifestHash } from '../pod/hash.ts'
-import type { PodKey, PodUid } from '../pod/ids.ts'
+import type { PodKey } from '../pod/ids.ts'
 import { podKey } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -28,8 +28,8 @@ export interface WantedPod {
 export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'foreseeStart'> {
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (pod: Pod) => string | undefined
-  /** The UID under which a pod was shown before it could be begun. */
-  readonly shownUid: (key: PodKey) => PodUid | undefined
+  /** As what a pod was shown before it could be begun; asks once. */
+  readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
   readonly logger: Logger
   readonly admission: PodAdmission
 }
@@ -50,6 +50,8 @@ export class DesiredPods {
   readonly #deps: DesiredPodsDeps
   readonly #entries = new Map<PodKey, Entry>()
   readonly #queue: AdmissionQueue
+  /** Before that, nobody knows who has what. */
+  #isObserved = false
 
   constructor(deps: DesiredPodsDeps) {
     this.#deps = deps
@@ -97,6 +99,7 @@ export class DesiredPods {
 
   /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
   takeObserved(): void {
+    this.#isObserved = true
     this.workers.takeObserved()
     this.reviewAdmission()
   }
@@ -159,6 +162,7 @@ export class DesiredPods {
 
   /** Lets in what waits; called whenever room may have been made. */
   reviewAdmission(): void {
+    if (!this.#isObserved) return
     this.#queue.review()
     for (const { next } of this.#entries.values()) next?.replacement?.review()
   }
@@ -252,11 +256,12 @@ export class DesiredPods {
       entry.next = { wanted, replacement: undefined }
       return
     }
+    const shown = this.#deps.takeShown(key)
     const record = newPodRecord({
-      uid: found?.uid ?? this.#deps.shownUid(key) ?? newUuid(),
+      uid: found?.uid ?? shown?.uid ?? newUuid(),
       document,
       source,
-      nowMs: this.#deps.clock.wallMs(),
+      nowMs: shown?.acceptedAtMs ?? this.#deps.clock.wallMs(),
       createdAtMs: found?.sandboxes[0]?.createdAtMs,
     })
     const worker = this.workers.add({

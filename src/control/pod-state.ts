@@ -1,5 +1,5 @@
 import type { Admission } from '../decide/admit-pod.ts'
-import { hasFinished } from '../decide/compute-pod-actions.ts'
+import { hasFinished } from '../decide/has-finished.ts'
 import type { Waiting } from '../decide/pod-action.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
 import type { Hold } from '../decide/pod-facts.ts'

@@ -12,7 +12,7 @@ import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
 import type { PodRecordStore } from '../store/pod-records.ts'
-import { AwaitedPods } from './awaited-pods.ts'
+import { AwaitedPods, notAskedYet } from './awaited-pods.ts'
 import { DesiredPods } from './desired-pods.ts'
 import { endPods } from './end-pods.ts'
 import { foreseeStart } from './foresee-start.ts'
@@ -68,10 +68,10 @@ export interface PodSystemOptions {
   readonly registryBurst: number
 }
 
-const notListedYet = 'waiting for the container runtime'
-
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
+/** After how long the pods of an earlier podd are shown although the runtime hasn't told of them. */
+const slowListMs = 5000
 /** How long the pods' workers may take to let go when podd ends. */
 const letGoMs = 3000
 
@@ -87,7 +87,7 @@ export class PodSystem {
   readonly #knowledge: RuntimeKnowledge
   readonly #snapshots: SourceSnapshots
   readonly #awaited: AwaitedPods
-  #runtimeProblem: string | undefined = notListedYet
+  #runtimeProblem: string | undefined = notAskedYet
   #listed = false
   /** Every source has told of its objects. */
   #objectsKnown = false
@@ -158,6 +158,7 @@ export class PodSystem {
       adopted: () => this.#desired.workers.all(),
       host,
       clock,
+      logger,
       runtimeName: options.runtimeName,
     })
     const surroundings: WorkerSurroundings = {
@@ -173,7 +174,7 @@ export class PodSystem {
     }
     this.#desired = new DesiredPods({
       images,
-      shownUid: (key) => this.#awaited.uidOf(key),
+      takeShown: (key) => this.#awaited.take(key),
       podFromManifest,
       missingReference: (pod) => findMissingReference(host, pod),
       foreseeStart: (pod) => foreseeStart(options, pod),
@@ -203,9 +204,9 @@ export class PodSystem {
     return this.#snapshots.all()
   }
 
-  /** The pod's worker. */
+  /** The pod's worker; undefined also while nobody knows what runs of it. */
   findPod(uid: PodUid): PodWorker | undefined {
-    return this.#desired.workers.get(uid)
+    return this.#listed ? this.#desired.workers.get(uid) : undefined
   }
 
   /** What came of a pod's probes. */
@@ -215,7 +216,7 @@ export class PodSystem {
 
   /** The pods that aren't gone, as their manifests have them. */
   allPods(): readonly Pod[] {
-    return [...this.#desired.workers.all()].map((worker) => worker.state.pod)
+    return [...this.#awaited.pods(), ...[...this.#desired.workers.all()].map(({ state }) => state.pod)]
   }
 
   /** The pods that hold resources, as they were let in. */
@@ -255,8 +256,12 @@ export class PodSystem {
       logger,
     }
     const limiting = watchVolumeLimits(limits, signal)
+    const late = clock.startTimer(slowListMs, () => {
+      if (!this.#listed) this.#awaited.tell(this.#runtimeProblem)
+    })
     const observing = opened.then(() => (signal.aborted ? undefined : this.#observer.run(signal)))
     await Promise.all([following, limiting, this.#loop.run(signal), observing])
+    late.cancel()
     this.#prober.stop()
     this.#knowledge.stop()
     const stopped = this.#desired.stop()
@@ -294,13 +299,16 @@ export class PodSystem {
     if (problem === undefined && before !== undefined) void this.#knowledge.learn()
     if (problem === undefined && !this.#listed) {
       this.#listed = true
-      this.#desired.takeObserved()
-      this.#reconcile()
-      this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
+      try {
+        this.#desired.takeObserved()
+        this.#reconcile()
+      } finally {
+        this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
+      }
       void this.#sweepPodFolders()
     }
-    if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
+    if (!this.#listed) this.#awaited.tell(problem)
   }
 
   #sweepPodFolders(): Promise<void> {

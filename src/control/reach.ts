@@ -22,6 +22,8 @@ interface ReachedPod {
 export interface ReachOptions {
   readonly client: CriClient
   readonly findPod: (uid: PodUid) => ReachedPod | undefined
+  /** Why the runtime can't be used for now. */
+  readonly runtimeProblem: () => string | undefined
   readonly runDir: string
   readonly clock: Clock
 }
@@ -76,7 +78,10 @@ export class Reach {
 
   #pod(uid: PodUid): ReachedPod {
     const pod = this.#options.findPod(uid)
-    if (pod === undefined) throw new PoddError('POD_GONE', 'the pod has gone in the meantime')
-    return pod
+    if (pod !== undefined) return pod
+    const problem = this.#options.runtimeProblem()
+    if (problem !== undefined)
+      throw new PoddError('RUNTIME_UNAVAILABLE', `the container runtime does not work: ${problem}`)
+    throw new PoddError('POD_GONE', 'the pod has gone in the meantime')
   }
 }

@@ -1,13 +1,13 @@
 import { isSidecar } from '../pod/pod-resources.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
-import { isOutdated, viewContainer } from './container-view.ts'
-import type { ContainerView } from './container-view.ts'
+import { isOutdated } from './container-view.ts'
+import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
 import type { Hold, PodFacts } from './pod-facts.ts'
 import { sandboxHold } from './pod-facts.ts'
-import { restartsAfterStop, shouldRestart } from './restart-policy.ts'
-import { computeRestartAll, currentView } from './restart-all.ts'
+import { restartsAfterStop } from './restart-policy.ts'
+import { computeRestartAll } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
 import { needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
@@ -49,7 +49,7 @@ export function computePodActions(given: PodFacts): PodPlan {
     return plan.result()
   }
   for (const spec of facts.pod.spec.ephemeralContainers) {
-    if (viewOf(facts, spec).kind === 'none') plan.start(spec, 'ephemeral')
+    if (viewCurrent(facts, spec).kind === 'none') plan.start(spec, 'ephemeral')
   }
   plan.actions.push(...inits.toStop)
   for (const spec of inits.toFetch) plan.prepareReplacement(spec)
@@ -57,38 +57,6 @@ export function computePodActions(given: PodFacts): PodPlan {
   if (inits.initialized) for (const spec of facts.pod.spec.containers) planMainContainer(facts, plan, spec)
   planResizes(facts, plan)
   return plan.result()
-}
-
-/** Whether every main container has ended for good, or an init container's failure has ended the pod. */
-export function hasFinished(
-  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'restartRequested' | 'restartAll'>,
-): boolean {
-  const { spec } = facts.pod
-  const endedForGood = (container: ContainerSpec): boolean => {
-    const view = viewOf(facts, container)
-    return view.kind === 'ended' && !runsAgain(facts, container, view)
-  }
-  if (spec.containers.every((container) => endedForGood(container))) return true
-  return spec.initContainers.some((container) => {
-    const view = viewOf(facts, container)
-    return view.kind === 'ended' && view.end.exitCode !== 0 && endedForGood(container)
-  })
-}
-
-/** Whether a container that has ended is to run again, by its policy or on request. */
-function runsAgain(
-  facts: Pick<PodFacts, 'pod' | 'restartRequested'>,
-  container: ContainerSpec,
-  view: Extract<ContainerView, { kind: 'ended' }>,
-): boolean {
-  return isRestartRequested(facts, view) || shouldRestart(facts.pod.spec, container, view.end.exitCode)
-}
-
-function viewOf(
-  { observed, history, restartAll }: Pick<PodFacts, 'observed' | 'history' | 'restartAll'>,
-  { name }: ContainerSpec,
-): ContainerView {
-  return currentView(restartAll, viewContainer({ name, observed, history: history[name] }))
 }
 
 /** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
@@ -123,7 +91,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
   const asked = (facts.restartRequested?.size ?? 0) > 0 || (facts.restartAll?.size ?? 0) > 0
   if (runsOnce && !asked && attempt !== 0 && everMade) return []
   return spec.containers.filter((container) => {
-    const view = viewOf(facts, container)
+    const view = viewCurrent(facts, container)
     if (view.kind === 'none') return true
     if (view.kind === 'ended') return runsAgain(facts, container, view)
     // It dies with its sandbox.
@@ -147,7 +115,7 @@ function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
 }
 
 function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): void {
-  const view = viewOf(facts, spec)
+  const view = viewCurrent(facts, spec)
   if (view.kind === 'none') return plan.start(spec, 'main')
   if (view.kind === 'ended') {
     if (runsAgain(facts, spec, view)) plan.start(spec, 'main')

@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { cgroupPath, podCgroupName } from './cgroups-layout.ts'
@@ -30,7 +29,6 @@ export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
   const known = readCgroupChoice(rootDir)
   if (known?.root === choice.root && known.driver === choice.driver) return
   const path = choicePath(rootDir)
-  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(`${path}.new`, `${JSON.stringify(choice)}\n`)
   renameSync(`${path}.new`, path)
 }

@@ -121,6 +121,8 @@ export class PodRig {
   podFolders: readonly PodUid[] = []
   /** What a new version of a pod is asked before it takes the old one's place. */
   checkHostPaths: (pod: Pod) => Promise<void> = async () => {}
+  /** When the runtime may be asked; at once unless told. */
+  opened: Promise<void> = Promise.resolve()
   /** Those whose volumes were taken down. */
   readonly tornDown: PodUid[] = []
   readonly #options: PodRigOptions
@@ -149,7 +151,7 @@ export class PodRig {
   boot(): void {
     this.#stop = new AbortController()
     this.#system = new PodSystem(this.#systemOptions())
-    this.#running = this.#system.run(this.#stop.signal).catch((error: unknown) => {
+    this.#running = this.#system.run(this.#stop.signal, this.opened).catch((error: unknown) => {
       this.failures.push(error)
     })
   }

@@ -134,6 +134,78 @@ describe('a runtime that goes and comes back', () => {
     expect(rig.pod('web').status.phase).toBe('Running')
   })
 
+  it('is not there when podd starts: what is through is shown as that', async () => {
+    const containers = [
+      { name: 'done', image: 'app:1' },
+      { name: 'goes-on', image: 'app:1' },
+    ]
+    const initContainers = [{ name: 'init', image: 'app:1' }]
+    rig.fake.script('init', { kind: 'exits', afterMs: 10, exitCode: 0 })
+    rig.fake.script('done', { kind: 'exits', afterMs: 10, exitCode: 3 })
+    await rig.apply(podManifest('job', { restartPolicy: 'Never', initContainers, containers }))
+    await rig.clock.advance(1000)
+    const before = rig.pod('job').status
+    await rig.terminate()
+    rig.fake.goDown()
+    await rig.start()
+    const { status } = rig.pod('job')
+    expect(status.initContainerStatuses).toEqual(before.initContainerStatuses)
+    expect(rig.container('job', 'done')).toEqual(before.containerStatuses?.[0])
+    expect(rig.container('job', 'goes-on').state.waiting?.reason).toBe('RuntimeNotReady')
+  })
+
+  it('is not there when podd starts: a pod that ends is shown as that', async () => {
+    await rig.apply(podManifest('web', { activeDeadlineSeconds: 10 }))
+    rig.fake.fault('StopContainer', { kind: 'hangs' })
+    await rig.clock.advance(11_000)
+    await rig.kill()
+    rig.fake.goDown()
+    await rig.start()
+    const { status } = rig.pod('web')
+    expect(status.reason).toBe('DeadlineExceeded')
+    await rig.apply(podManifest('new'))
+    expect(rig.pod('web').status).toEqual(status)
+  })
+
+  it('takes long to come up: pods are shown after some seconds, and begun with the age they have by then', async () => {
+    await rig.apply(podManifest('old'))
+    await rig.kill()
+    let open = (): void => {}
+    rig.opened = new Promise((resolve) => (open = resolve))
+    await rig.start()
+    await rig.clock.advance(1000)
+    await rig.apply(podManifest('new'))
+    expect(rig.pods('old')).toEqual([])
+    await rig.clock.advance(4500)
+    const message = 'waiting for the container runtime'
+    for (const name of ['old', 'new']) expect(rig.container(name).state.waiting?.message).toBe(message)
+    expect(rig.system.allPods().map(({ metadata }) => metadata.name)).toEqual(['new', 'old'])
+    const { metadata } = rig.pod('new')
+    const calls = rig.fake.journal.length
+    await rig.clock.advance(20_000)
+    expect(rig.fake.journal.length).toBe(calls)
+    open()
+    await rig.settle()
+    expect(rig.running()).toEqual(['new/main', 'old/main'])
+    expect(rig.pod('new').metadata).toEqual(metadata)
+    expect(rig.system.allPods()).toHaveLength(2)
+  })
+
+  it('is still awaited when podd is told to end', async () => {
+    await rig.apply(podManifest('web'))
+    await rig.kill()
+    let open = (): void => {}
+    rig.opened = new Promise((resolve) => (open = resolve))
+    await rig.start()
+    const calls = rig.fake.journal.length
+    const ended = rig.terminate()
+    open()
+    await ended
+    expect(rig.failures).toEqual([])
+    expect(rig.fake.journal.length).toBe(calls)
+    expect(rig.running()).toEqual(['web/main'])
+  })
+
   it('holds a wanted pod whose record is lost: it is shown once, as what it is', async () => {
     await rig.apply(podManifest('web'))
     const { uid } = rig.pod('web').metadata

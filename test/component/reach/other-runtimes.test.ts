@@ -29,7 +29,13 @@ describe('a runtime that is no containerd', () => {
       nativeEvents: false,
     })
     client = new CriClient({ endpoint: server.endpoint, clock: systemClock })
-    reach = new Reach({ client, findPod: () => undefined, runDir: folder, clock: systemClock })
+    reach = new Reach({
+      client,
+      findPod: () => undefined,
+      runtimeProblem: () => undefined,
+      runDir: folder,
+      clock: systemClock,
+    })
   })
   afterEach(async () => {
     reach.close()

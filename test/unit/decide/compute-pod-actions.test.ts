@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions, hasFinished } from '../../../src/decide/compute-pod-actions.ts'
+import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
+import { hasFinished } from '../../../src/decide/has-finished.ts'
 import { backoffKey } from '../../../src/decide/restart-policy.ts'
 import { containerSpecHash } from '../../../src/pod/hash.ts'
 import {

@@ -1,4 +1,5 @@
-import { computePodActions, hasFinished } from '../../../src/decide/compute-pod-actions.ts'
+import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
+import { hasFinished } from '../../../src/decide/has-finished.ts'
 import { endOf } from '../../../src/decide/container-view.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/pod-action.ts'
 import type { Hold, PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/pod-facts.ts'
