@@ -288,7 +288,8 @@ export function errorsDoc(): string {
 
 Every error that podd raises on purpose has a code that stays the same over versions; podd's log has it as \`err.code\`. The
 reasons that pods and events show (\`CrashLoopBackOff\`, \`ErrImagePull\`, \`Unhealthy\` and so on) are Kubernetes' own and are
-not listed here.
+not listed here; of podd's is \`RuntimeNotReady\`: nothing can be done for the pod, or said of it, while the container
+runtime can't be used.
 
 ${parts.join('\n')}`
 }
