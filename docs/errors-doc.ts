@@ -30,6 +30,12 @@ const sections: readonly {
         'The daemon does not end although it was told to.',
         'Look at its log; end it by hand.',
       ),
+      entry(
+        'DAEMON_UNKNOWN',
+        'A podd holds the directories, or something its socket, and which process it is cannot be told.',
+        'End it where it runs (in another container, say), then run `podd down` again.',
+      ),
+      entry('ROOT_NEEDED', '`podd down` was called by another user than root.', 'Use sudo.'),
       entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
       entry(
         'WRITE_FAILED',

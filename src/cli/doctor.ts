@@ -1,16 +1,16 @@
-import type { DaemonStatus } from '../api/routes.ts'
 import type { Clock } from '../base/clock.ts'
 import { systemClock } from '../base/clock.ts'
+import { errorCode } from '../base/errors.ts'
 import type { PoddConfig } from '../config/options.ts'
-import { apiSocketPath } from '../config/places.ts'
 import { gatherEmbeddedFacts } from '../containerd/gather-embedded-facts.ts'
+import type { DaemonAnswer } from '../containerd/gather-embedded-facts.ts'
 import { checkHost } from '../decide/doctor-checks.ts'
 import type { DoctorFinding, RuntimeFacts } from '../decide/host-facts.ts'
 import { gatherHostFacts } from '../host/gather-host-facts.ts'
 import { systemHostProbe } from '../host/host-probe.ts'
 import type { HostProbe } from '../host/host-probe.ts'
 import { findPauseProgram } from '../images/sandbox-image.ts'
-import { ApiClient } from './client.ts'
+import { askStatus } from './ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 
 /** What of the outside a doctor uses; tests bring a host of their own making. */
@@ -61,22 +61,20 @@ async function gatherRuntimeFacts(
   return gatherEmbeddedFacts({
     rootDir: config.rootDir,
     runDir: config.runDir,
-    askDaemon: () => askDaemon(config, signal),
+    askDaemon: () => askDaemon(config, deps.clock, signal),
     clock: deps.clock,
+    isRoot: deps.isRoot,
     podCidrs: config.podCidrs,
     pauseProgram: pause?.hostPath,
   })
 }
 
-async function askDaemon({ runDir }: PoddConfig, signal: AbortSignal): Promise<string | undefined> {
+async function askDaemon({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): Promise<DaemonAnswer> {
   try {
-    const { runtime } = await new ApiClient(apiSocketPath(runDir)).get<DaemonStatus>(
-      '/podd/v1/status',
-      signal,
-    )
-    return runtime.message ?? ''
-  } catch {
+    const { runtime } = await askStatus(runDir, signal, clock)
+    return { kind: 'runs', message: runtime.message ?? '' }
+  } catch (error) {
     signal.throwIfAborted()
-    return undefined
+    return { kind: errorCode(error) === 'SOCKET_DENIED' ? 'unknown' : 'none' }
   }
 }

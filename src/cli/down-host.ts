@@ -1,26 +1,29 @@
 import { realpath } from 'node:fs/promises'
-import type { DaemonStatus } from '../api/routes.ts'
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { silentLogger } from '../base/logger.ts'
-import { apiSocketPath } from '../config/places.ts'
 import { removeEmbeddedContainerd } from '../containerd/remove-embedded-containerd.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
-import { readProcess, signalProcess, waitForExit } from '../host/processes.ts'
-import { runCommand } from '../host/run-command.ts'
-import { ApiClient } from './client.ts'
 import type { DownRequest, DownResult } from './deps.ts'
-
-/** How long a daemon may take to let go of its pods. */
-const daemonEndMs = 15_000
+import { endDaemon } from './end-daemon.ts'
 
 /**
  * Ends everything of one podd: the daemon, if it runs, then all pods with their grace, then the
- * embedded containerd and what it left on the host. What could not be done is reported, not thrown.
+ * embedded containerd and what it left on the host. What could not be done is reported, not thrown; where nothing
+ * may be done at all, it throws PoddError ROOT_NEEDED, DAEMON_STUCK or DAEMON_UNKNOWN.
  */
-export async function downHost(request: DownRequest): Promise<DownResult> {
+export async function downHost(request: DownRequest, isRoot = process.getuid?.() === 0): Promise<DownResult> {
+  if (!isRoot) {
+    throw new PoddError(
+      'ROOT_NEEDED',
+      '`podd down` ends processes and takes down mounts, which only root may',
+      {
+        hint: 'Try again with sudo.',
+      },
+    )
+  }
   const { config, signal, report } = request
   const leftovers: string[] = []
   await endDaemon(request, systemClock)
@@ -63,27 +66,6 @@ async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
     if (errorCode(error) === 'ENOENT') return []
     return [`volumes of pods: ${errorMessage(error)}`]
   }
-}
-
-/** A daemon that goes on would start the pods again. systemd's is stopped through systemd, which would revive it. */
-async function endDaemon({ config, signal, report }: DownRequest, clock: Clock): Promise<void> {
-  const client = new ApiClient(apiSocketPath(config.runDir))
-  const pid = await client.get<DaemonStatus>('/podd/v1/status', signal).then(
-    (status) => status.pid,
-    () => undefined,
-  )
-  const daemon = pid === undefined ? undefined : readProcess(pid)
-  if (daemon === undefined) return
-  report(`ending the daemon (pid ${pid})`)
-  const unit = await runCommand('systemctl', ['show', '--property=MainPID', '--value', 'podd.service']).catch(
-    () => undefined,
-  )
-  if (unit?.stdout.trim() === String(pid)) await runCommand('systemctl', ['stop', 'podd.service'])
-  else signalProcess(daemon, 'SIGTERM')
-  if (await waitForExit(daemon, daemonEndMs, clock)) return
-  throw new PoddError('DAEMON_STUCK', `the daemon (pid ${pid}) does not end`, {
-    hint: `End it with \`kill -9 ${pid}\` and run \`podd down\` again.`,
-  })
 }
 
 async function endPods(

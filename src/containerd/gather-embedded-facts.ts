@@ -7,12 +7,20 @@ import type { ContainerdPlaces } from './containerd-places.ts'
 import { findContainerd } from './containerd-process.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from './pod-network.ts'
 
+/** What a podd that runs says is wrong with its containerd, empty where it says nothing. */
+export type DaemonAnswer =
+  | { readonly kind: 'runs'; readonly message: string }
+  | { readonly kind: 'none' }
+  /** It may not be asked. */
+  | { readonly kind: 'unknown' }
+
 export interface EmbeddedFactsOptions {
   readonly rootDir: string
   readonly runDir: string
-  /** What a podd that runs says is wrong with its containerd, empty where it says nothing; undefined while none runs. */
-  readonly askDaemon: () => Promise<string | undefined>
+  readonly askDaemon: () => Promise<DaemonAnswer>
   readonly clock: Clock
+  /** Only root may open containerd's socket. */
+  readonly isRoot: boolean
   /** The configured ones; empty where podd chooses. */
   readonly podCidrs: readonly string[]
   /** Where a static pause program is, if anywhere. */
@@ -29,8 +37,7 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
   return {
     kind: 'embedded',
     pid: running?.pid,
-    failure: running === undefined ? await findFailure(options, places) : undefined,
-    answers: running !== undefined && (await criAnswers(places.socketPath, options.clock, 2_000)),
+    ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
     cniFolders: (options.cniFolders ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
@@ -40,11 +47,29 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
   }
 }
 
-/** Of a containerd that doesn't run while podd does. */
-async function findFailure(
+type Health = Pick<EmbeddedRuntimeFacts, 'answers' | 'failure'>
+
+/** Of a containerd that runs. */
+async function askContainerd(
+  { clock, isRoot }: EmbeddedFactsOptions,
+  { socketPath }: ContainerdPlaces,
+): Promise<Health> {
+  const answers = await criAnswers(socketPath, clock, 2_000)
+  return { answers: answers || isRoot ? answers : undefined, failure: undefined }
+}
+
+/** Of a containerd that doesn't run: podd may say why. */
+async function explainAbsence(
   { askDaemon }: EmbeddedFactsOptions,
   { logPath, rootDir }: ContainerdPlaces,
-): Promise<EmbeddedRuntimeFacts['failure']> {
-  const message = await askDaemon()
-  return message === undefined ? undefined : { message, logPath, dataPath: rootDir }
+): Promise<Health> {
+  const said = await askDaemon()
+  switch (said.kind) {
+    case 'runs':
+      return { answers: false, failure: { message: said.message, logPath, dataPath: rootDir } }
+    case 'none':
+      return { answers: false, failure: undefined }
+    case 'unknown':
+      return { answers: undefined, failure: undefined }
+  }
 }

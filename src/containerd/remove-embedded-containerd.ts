@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -51,15 +51,33 @@ export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerd
 
 /** Nothing may be left mounted below the folder, or removing it would reach into what is mounted there. */
 async function removeMounts(folder: string): Promise<void> {
-  for (const path of mountsBelow(folder, readMounts())) await unmount(path)
-  const left = mountsBelow(folder, readMounts())
+  const below = (): readonly string[] => mountsBelow(folder, readMounts())
+  for (const path of below()) await unlessGone(unmount(path), () => below().includes(path))
+  const left = below()
   if (left.length > 0) throw new EmbeddedContainerdError(`cannot unmount ${left.join(', ')}`)
 }
 
 async function removeBridge(places: ContainerdPlaces): Promise<void> {
   const ip = findExecutable('ip')
-  if (ip === undefined || !existsSync(`/sys/class/net/${places.bridgeName}`)) return
-  await commandOutput(ip, ['link', 'delete', places.bridgeName])
+  const { bridgeName } = places
+  if (ip === undefined || !hasLink(bridgeName)) return
+  await unlessGone(commandOutput(ip, ['link', 'delete', bridgeName]), () => hasLink(bridgeName))
+}
+
+/** /sys shows a link for a moment longer than it can be named. */
+function hasLink(name: string): boolean {
+  return readOr('/proc/net/dev')
+    .split('\n')
+    .some((line) => line.trimStart().startsWith(`${name}:`))
+}
+
+/** Lets a removal fail whose thing is gone all the same: two may clean up at once. */
+async function unlessGone(removal: Promise<unknown>, isThere: () => boolean): Promise<void> {
+  try {
+    await removal
+  } catch (error) {
+    if (isThere()) throw error
+  }
 }
 
 /** Shims that were killed leave their sockets, whose paths stand in their bundles. */

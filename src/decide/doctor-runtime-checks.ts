@@ -66,6 +66,7 @@ function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): 
       hint: `podd goes on trying; ${logPath} tells more. Where its data is damaged: stop podd, move ${dataPath} aside and start podd again; images that were imported have to be imported anew.`,
     }
   }
+  if (answers === undefined) return { name, status: 'skipped', message: 'only root can look' }
   if (pid === undefined) {
     return { name, status: 'ok', message: "podd's containerd is not running; `podd run` starts it" }
   }

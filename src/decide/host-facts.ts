@@ -84,7 +84,8 @@ export interface EmbeddedRuntimeFacts {
   readonly kind: 'embedded'
   /** The containerd of podd's own that runs. */
   readonly pid: number | undefined
-  readonly answers: boolean
+  /** Undefined: only root may ask it, or podd where it doesn't run. */
+  readonly answers: boolean | undefined
   /** Why it doesn't run although podd does, as far as its log tells; undefined where it runs, or podd doesn't. */
   readonly failure:
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }

@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { closeSync, openSync, readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import type { BigIntStats } from 'node:fs'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { listProcesses } from '../host/processes.ts'
+import type { HostProcess } from '../host/processes.ts'
 
 /** Of util-linux or busybox. */
 const flockProgram = 'flock'
@@ -12,7 +15,7 @@ const flockProgram = 'flock'
  * no such program, there is no lock. Throws PoddError ALREADY_RUNNING or LOCK_FAILED.
  */
 export function holdInstanceLock(directory: string): () => void {
-  const path = `${directory}/lock`
+  const path = lockPath(directory)
   let descriptor: number
   try {
     descriptor = openSync(path, 'a', 0o600)
@@ -22,14 +25,92 @@ export function holdInstanceLock(directory: string): () => void {
       hint: 'podd needs to write to its directories; run it as root on a disk that is neither full nor read-only.',
     })
   }
-  const outcome = spawnSync(flockProgram, ['--nonblock', '3'], {
-    stdio: ['ignore', 'ignore', 'ignore', descriptor],
-  })
-  if (outcome.status === 1) {
+  if (isRefused(descriptor, '--exclusive')) {
     closeSync(descriptor)
     throw new PoddError('ALREADY_RUNNING', `another podd works in ${directory}`, {
       hint: 'Stop it first, or give this one a --run-dir and a --root-dir of its own.',
     })
   }
   return () => closeSync(descriptor)
+}
+
+/**
+ * The process that holds the lock of a directory; undefined where nobody does. The kernel says of each descriptor
+ * what it locks (proc_pid_fdinfo(5)); /proc/locks would name the `flock` program, which has ended.
+ *
+ * @throws PoddError DAEMON_UNKNOWN where it is held by a process that can't be seen from here; LOCK_FAILED
+ */
+export function findLockHolder(directory: string, procFolder = '/proc'): HostProcess | undefined {
+  if (!isHeld(directory)) return undefined
+  const holder = selectHolder(lockPath(directory), procFolder)
+  if (holder !== undefined || !isHeld(directory)) return holder
+  throw new PoddError(
+    'DAEMON_UNKNOWN',
+    `a podd works in ${directory}, and which process it is cannot be told`,
+    { hint: `End it where it runs, maybe in a container; \`fuser ${lockPath(directory)}\` names it there.` },
+  )
+}
+
+function lockPath(directory: string): string {
+  return `${directory}/lock`
+}
+
+/** Looks with a shared lock for a moment, so that those who look don't see each other. */
+function isHeld(directory: string): boolean {
+  const path = lockPath(directory)
+  let descriptor: number
+  try {
+    descriptor = openSync(path, 'r')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return false
+    throw new PoddError('LOCK_FAILED', `cannot open ${path}: ${errorMessage(error)}`, { cause: error })
+  }
+  try {
+    return isRefused(descriptor, '--shared')
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Whether another one's lock is in the way of this one. */
+function isRefused(descriptor: number, kind: '--exclusive' | '--shared'): boolean {
+  const { status } = spawnSync(flockProgram, [kind, '--nonblock', '3'], {
+    stdio: ['ignore', 'ignore', 'ignore', descriptor],
+  })
+  return status === 1
+}
+
+function selectHolder(path: string, procFolder: string): HostProcess | undefined {
+  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
+  if (file === undefined) return undefined
+  const holders = listProcesses(procFolder).filter(({ pid }) => hasLocked(`${procFolder}/${pid}`, file))
+  // A program that it is about to start has the same descriptors for a moment.
+  return holders.find(({ parentPid }) => !holders.some(({ pid }) => pid === parentPid))
+}
+
+/** Whether a process has an exclusive lock on exactly this file. */
+function hasLocked(processFolder: string, file: BigIntStats): boolean {
+  return listDescriptors(processFolder).some((descriptor) => {
+    const link = `${processFolder}/fd/${descriptor}`
+    try {
+      // What is open elsewhere is not looked at: a dead network share would block.
+      if (!readlinkSync(link).endsWith('/lock')) return false
+      const { dev, ino } = statSync(link, { bigint: true })
+      if (dev !== file.dev || ino !== file.ino) return false
+      const info = readFileSync(`${processFolder}/fdinfo/${descriptor}`, 'utf8')
+      return /^lock:.*\bFLOCK\b.*\bWRITE\b/mu.test(info)
+    } catch {
+      // Closed meanwhile.
+      return false
+    }
+  })
+}
+
+function listDescriptors(processFolder: string): readonly string[] {
+  try {
+    return readdirSync(`${processFolder}/fd`)
+  } catch {
+    // Ended meanwhile.
+    return []
+  }
 }

@@ -1,19 +1,19 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { poddProgram } from '../support/podd-program.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { podOf, shellContainer } from '../support/shell-pods.ts'
+import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 interface DownOutcome {
   readonly code: number
   readonly leftOver: readonly string[]
 }
 
-/** `podd down`, with programs of the test's own before those of the host. */
-function down(podd: PoddRig, binDir: string): Promise<DownOutcome> {
+/** `podd down`, with programs of the test's own, if it has any, before those of the host. */
+function down(podd: PoddRig, binDir = '/nonexistent'): Promise<DownOutcome> {
   const env = { ...podd.env, PATH: `${binDir}:${podd.env['PATH']}` }
   return new Promise((resolve) => {
     const args = ['down', '--grace-period', '0', ...podd.flags()]
@@ -22,6 +22,15 @@ function down(podd: PoddRig, binDir: string): Promise<DownOutcome> {
       resolve({ code: child.exitCode ?? -1, leftOver })
     })
   })
+}
+
+/** Puts a shell script in a folder for programs, and gives the folder. */
+function writeProgram(podd: PoddRig, name: string, script: string): string {
+  const binDir = join(podd.folder, `bin-${name}`)
+  mkdirSync(binDir)
+  writeFileSync(join(binDir, name), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(binDir, name), 0o755)
+  return binDir
 }
 
 describePodd('podd down', {}, (rig) => {
@@ -46,14 +55,8 @@ describePodd('podd down', {}, (rig) => {
     expect(mounts()).toEqual([place])
     await podd.stopDaemon()
 
-    const binDir = join(podd.folder, 'bin')
-    const umount = join(binDir, 'umount')
-    mkdirSync(binDir)
-    writeFileSync(
-      umount,
-      `#!/bin/sh\ncase $* in *volume-subpaths*) exit 32 ;; esac\nPATH=\${PATH#*:} exec umount "$@"\n`,
-    )
-    chmodSync(umount, 0o755)
+    const umount = 'case $* in *volume-subpaths*) exit 32 ;; esac\nPATH=${PATH#*:} exec umount "$@"'
+    const binDir = writeProgram(podd, 'umount', umount)
     const stuck = await down(podd, binDir)
     expect(stuck.code).toBe(1)
     expect(stuck.leftOver).toContain('pod default/holder would not end in time')
@@ -62,7 +65,7 @@ describePodd('podd down', {}, (rig) => {
     const again = await down(podd, binDir)
     expect(again.code).toBe(1)
     expect(again.leftOver).toContain(`${place} is still mounted`)
-    rmSync(umount)
+    rmSync(join(binDir, 'umount'))
     const last = await down(podd, binDir)
     expect(last.leftOver.join()).not.toContain('mounted')
     expect(mounts()).toEqual([])
@@ -71,5 +74,42 @@ describePodd('podd down', {}, (rig) => {
     podd.removeManifest('holder')
     await podd.startDaemon()
     await podd.untilGone('holder')
+  })
+
+  it('ends a daemon whose socket file is gone, and its pods for good', async () => {
+    const podd = rig()
+    await podd.ensureDaemon()
+    podd.drop('kept', shellPod('kept', podd.shared, 'say start; stay'))
+    await podd.untilReady('kept')
+    const { daemonPid } = podd
+    rmSync(podd.socketPath)
+    expect(await down(podd)).toEqual({ code: 0, leftOver: [] })
+    await podd.until('the end of the daemon', () => !existsSync(`/proc/${daemonPid}`))
+    expect(podd.containerdPid).toBe(0)
+    // The next one starts it again.
+    await podd.startDaemon()
+    await podd.untilWords('kept', 2)
+    podd.removeManifest('kept')
+    await podd.untilGone('kept')
+  })
+
+  it('minds nothing that goes while it cleans up', async () => {
+    const podd = rig()
+    await podd.ensureDaemon()
+    const deletesTwice = 'export PATH=${PATH#*:}\ncase $* in "link delete"*) ip "$@" ;; esac\nexec ip "$@"'
+    expect(await down(podd, writeProgram(podd, 'ip', deletesTwice))).toEqual({ code: 0, leftOver: [] })
+  })
+
+  it('may be called twice at once', async () => {
+    const podd = rig()
+    await podd.stopDaemon()
+    await podd.startDaemon()
+    podd.drop('twice', shellPod('twice', podd.shared, 'say start; stay'))
+    await podd.untilReady('twice')
+    const outcomes = await Promise.all([down(podd), down(podd)])
+    expect(outcomes).toEqual([
+      { code: 0, leftOver: [] },
+      { code: 0, leftOver: [] },
+    ])
   })
 })

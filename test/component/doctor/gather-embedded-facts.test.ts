@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,15 +7,18 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
 import { gatherEmbeddedFacts } from '../../../src/containerd/gather-embedded-facts.ts'
+import type { DaemonAnswer } from '../../../src/containerd/gather-embedded-facts.ts'
+import { listProcesses } from '../../../src/host/processes.ts'
 
 let folder: string
 
-const gather = (daemonSays: string | undefined) =>
+const gather = (daemonSays: DaemonAnswer, isRoot = true) =>
   gatherEmbeddedFacts({
     rootDir: join(folder, 'root'),
     runDir: join(folder, 'run'),
     askDaemon: async () => daemonSays,
     clock: systemClock,
+    isRoot,
     podCidrs: ['10.99.0.0/24'],
     pauseProgram: undefined,
   })
@@ -26,7 +31,26 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 it('tells why containerd does not run only while podd does', async () => {
   const { logPath, rootDir } = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
-  expect(await gather(undefined)).toMatchObject({ pid: undefined, failure: undefined })
-  const { failure } = await gather('invalid database')
+  expect(await gather({ kind: 'none' })).toMatchObject({ pid: undefined, failure: undefined })
+  const { failure } = await gather({ kind: 'runs', message: 'invalid database' })
   expect(failure).toEqual({ message: 'invalid database', logPath, dataPath: rootDir })
+})
+
+it('does not judge what only root may ask', async () => {
+  expect(await gather({ kind: 'unknown' }, false)).toMatchObject({
+    pid: undefined,
+    answers: undefined,
+    failure: undefined,
+  })
+  const { configPath } = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
+  // A process that looks like a containerd, with nobody behind its socket; it ends with its input.
+  const child = spawn('sh', ['-c', 'read end', 'containerd', '--config', configPath])
+  try {
+    await expect.poll(() => listProcesses().some(({ argv }) => argv.includes(configPath))).toBe(true)
+    expect(await gather({ kind: 'none' })).toMatchObject({ pid: child.pid, answers: false })
+    expect(await gather({ kind: 'none' }, false)).toMatchObject({ pid: child.pid, answers: undefined })
+  } finally {
+    child.stdin.end()
+    await once(child, 'exit')
+  }
 })

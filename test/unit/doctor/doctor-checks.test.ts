@@ -346,6 +346,11 @@ describe('checkHost', () => {
       ['sandbox-image', 'skipped'],
       ['iptables', 'skipped'],
     ])
+    for (const pid of [undefined, 42]) {
+      const [found, ...others] = complaints(withEmbedded({ pid, answers: undefined }))
+      expect(found).toEqual({ name: 'runtime', status: 'skipped', message: 'only root can look' })
+      expect(others).toEqual([])
+    }
     const feature = { name: 'veth', purpose: 'x', option: 'CONFIG_VETH', present: undefined }
     expect(complaints({ kernel: [feature] })).toEqual([])
     expect(complaints({ clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: undefined } })).toEqual([])
