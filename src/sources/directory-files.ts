@@ -9,15 +9,14 @@ import type { Problem, SourceDocument } from '../pod/document.ts'
 import { isPodDocument } from '../pod/document.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { mergeLastGood } from './merge-last-good.ts'
+import { MissingFiles } from './missing-files.ts'
 import type { FileLook } from './read-manifest-file.ts'
 import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
-import { computeSettleWait, suspiciousMs } from './settle-file.ts'
+import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
 
-/** How long a name must be gone before its pods go: editors save by moving the old file aside first. */
-export const removalMs = 100
-/** The longest that removals wait for other files to settle, as a pod may be moving between two. */
-const longestRemovalMs = 2_000
 const concurrentReads = 8
+/** The name of the file that stands where a folder could. */
+const singleFile = ''
 
 /** A file as it was last taken. */
 interface TakenFile {
@@ -58,15 +57,16 @@ export class DirectoryFiles {
   readonly #taken = new Map<string, TakenFile>()
   readonly #pending = new Map<string, PendingFile>()
   readonly #reading = new Set<string>()
-  readonly #missingSinceMs = new Map<string, number>()
+  readonly #missing: MissingFiles
   readonly #reads = new Semaphore(concurrentReads)
   /** What was said of files since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
-  #removalsNotBeforeMs = 0
+  #isSingleFile = false
 
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
+    this.#missing = new MissingFiles(options.clock)
     for (const document of options.lastGood) {
       const name = document.place.path.slice(options.folder.length + 1)
       const before = this.#taken.get(name)?.documents ?? []
@@ -128,21 +128,22 @@ export class DirectoryFiles {
   /** Looks at all that the folder lists, and at all that it listed before. */
   async lookAtAll(listed: readonly string[]): Promise<void> {
     const known = [...this.#taken.keys(), ...this.#pending.keys()]
+    this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
     await Promise.all([...new Set([...listed, ...known])].map((name) => this.#look(name, undefined)))
   }
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
     const { clock, folder } = this.#options
-    const look = await lookAtFile(join(folder, name))
+    // What a folder gave is gone where a single file stands in its place, and the other way round.
+    const isOther = (name === singleFile) !== this.#isSingleFile
+    const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(folder, name))
     if (look.kind === 'missing') {
       this.#pending.delete(name)
-      if (this.#taken.has(name) && !this.#missingSinceMs.has(name)) {
-        this.#missingSinceMs.set(name, clock.monotonicMs())
-      }
+      if (this.#taken.has(name)) this.#missing.note(name)
       return
     }
-    this.#missingSinceMs.delete(name)
+    this.#missing.forget(name)
     const pending = this.#pending.get(name)
     const known = pending?.look.fingerprint ?? this.#taken.get(name)?.fingerprint
     if (known === look.fingerprint && hint === undefined) return
@@ -150,24 +151,24 @@ export class DirectoryFiles {
     this.#pending.set(name, {
       look,
       isWrittenInPlace: isEmpty || hint !== 'renamed' || (pending?.isWrittenInPlace ?? false),
-      changedAtMs: clock.monotonicMs() - (hint === undefined ? this.#ageMs(look) : 0),
+      changedAtMs: clock.monotonicMs() - (hint === undefined ? ageMs(look, clock.wallMs()) : 0),
     })
   }
 
   /** Lets what is missing stay for so long: after the whole folder was away, it may be about to be filled again. */
   delayRemovals(delayMs: number): void {
-    this.#removalsNotBeforeMs = this.#options.clock.monotonicMs() + delayMs
+    this.#missing.delay(delayMs)
   }
 
   /** Whether `settle` would drop something. */
   hasDueRemovals(): boolean {
-    const nowMs = this.#options.clock.monotonicMs()
-    return [...this.#missingSinceMs.values()].some((sinceMs) => this.#removalWaitMs(sinceMs, nowMs) <= 0)
+    return this.#missing.due(this.isSettling()).length > 0
   }
 
   /** Nothing is missing in a folder that can't be read; when it can, its list tells. */
   forgetMissing(): void {
-    this.#missingSinceMs.clear()
+    this.#isSingleFile = false
+    this.#missing.forgetAll()
   }
 
   /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */
@@ -178,10 +179,22 @@ export class DirectoryFiles {
       if (pending.read === undefined) void this.#read(name, pending)
       else this.#take(name, pending, pending.read)
     }
-    for (const [name, sinceMs] of this.#missingSinceMs) {
-      if (!options.removeAtOnce && this.#removalWaitMs(sinceMs, nowMs) > 0) continue
-      this.#missingSinceMs.delete(name)
+    this.#noteReplaced()
+    for (const name of options.removeAtOnce ? this.#missing.names() : this.#missing.due(this.isSettling())) {
+      this.#missing.forget(name)
       this.#isChanged = this.#taken.delete(name) || this.#isChanged
+    }
+  }
+
+  /** A file in the place of the folder stands for all that was there, but only once it is whole and good. */
+  #noteReplaced(): void {
+    if (!this.#isSingleFile) return
+    const file = this.#pending.has(singleFile) ? undefined : this.#taken.get(singleFile)
+    const isGood = file !== undefined && !hasErrors(file.problems)
+    for (const name of this.#taken.keys()) {
+      if (name === singleFile) continue
+      if (isGood) this.#missing.note(name)
+      else this.#missing.forget(name)
     }
   }
 
@@ -192,16 +205,9 @@ export class DirectoryFiles {
       ...[...this.#pending].flatMap(([name, pending]) =>
         this.#reading.has(name) ? [] : [this.#waitMs(name, pending, nowMs)],
       ),
-      ...[...this.#missingSinceMs.values()].map((sinceMs) => this.#removalWaitMs(sinceMs, nowMs)),
+      ...this.#missing.waitsMs(this.isSettling()),
     ]
     return waits.length === 0 ? undefined : Math.min(...waits)
-  }
-
-  /** Milliseconds since a file changed, by its own word, as far as that matters. */
-  #ageMs(look: FileLook): number {
-    if (look.kind !== 'file') return 0
-    const ageMs = this.#options.clock.wallMs() - look.modifiedAtMs
-    return Math.min(Math.max(ageMs, 0), suspiciousMs)
   }
 
   #waitMs(name: string, pending: PendingFile, nowMs: number): number {
@@ -214,7 +220,7 @@ export class DirectoryFiles {
       quietMs: nowMs - changedAtMs,
       ...(read !== undefined && {
         content: {
-          hasErrors: read.result.problems.some((problem) => problem.severity === 'error'),
+          hasErrors: hasErrors(read.result.problems),
           endsCleanly: read.endsCleanly,
           givesLess:
             before !== undefined &&
@@ -222,11 +228,6 @@ export class DirectoryFiles {
         },
       }),
     })
-  }
-
-  #removalWaitMs(sinceMs: number, nowMs: number): number {
-    const delayMs = this.isSettling() ? longestRemovalMs : removalMs
-    return Math.max(0, sinceMs + delayMs - nowMs, this.#removalsNotBeforeMs - nowMs)
   }
 
   async #read(name: string, pending: PendingFile): Promise<void> {
@@ -292,8 +293,6 @@ function asBefore({ documents, problems }: TakenFile): DecodeResult {
   return { documents, problems, heldObjects: [], holdsAll: false }
 }
 
-/** Whether the last byte is one that a whole manifest ends in: a newline, or the brace of a JSON object. */
-function endsCleanly(bytes: Uint8Array): boolean {
-  const last = bytes.at(-1)
-  return last === 0x0a || last === 0x7d
+function hasErrors(problems: readonly Problem[]): boolean {
+  return problems.some((problem) => problem.severity === 'error')
 }

@@ -1,3 +1,5 @@
+import type { FileLook } from './read-manifest-file.ts'
+
 /** Quiet time after which a file that is written in place counts as written. */
 export const settleMs = 5
 /** The same for one that looks half-written. */
@@ -31,4 +33,16 @@ export function computeSettleWait({ sizeBytes, isWrittenInPlace, quietMs, conten
     (content !== undefined &&
       (content.hasErrors || content.givesLess || !content.endsCleanly || sizeBytes % 4096 === 0))
   return Math.max(0, (isSuspicious ? suspiciousMs : settleMs) - quietMs)
+}
+
+/** Milliseconds since a file changed, by its own word, as far as that matters. */
+export function ageMs(look: FileLook, wallMs: number): number {
+  if (look.kind !== 'file') return 0
+  return Math.min(Math.max(wallMs - look.modifiedAtMs, 0), suspiciousMs)
+}
+
+/** Whether the last byte is one that a whole manifest ends in: a newline, or the brace of a JSON object. */
+export function endsCleanly(bytes: Uint8Array): boolean {
+  const last = bytes.at(-1)
+  return last === 0x0a || last === 0x7d
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, it } from 'vitest'
@@ -76,6 +76,25 @@ describePodd('the manifest directory', {}, (rig) => {
     await podd.untilReady('after')
     expect(await uids()).toEqual(expect.arrayContaining([...before]))
     for (const name of ['one', 'spoilt']) expect(await podd.untilWords(name, 1)).toEqual(['start'])
+  })
+
+  it('forgets a file that stood in its place, over a restart', async () => {
+    const podd = rig()
+    rmSync(podd.manifests, { recursive: true })
+    writeFileSync(podd.manifests, 'x\n')
+    const aboutFile = new RegExp(`${podd.manifests}:1:1: `, 'u')
+    const text = await podd.untilNote(aboutFile)
+    expect(text).not.toContain('.yaml')
+    expect((await podd.pods()).length).toBeGreaterThan(0)
+    rmSync(podd.manifests)
+    await podd.untilNote(gone())
+    mkdirSync(podd.manifests)
+    podd.dropText('one.yaml', yamlPod('one', podd.shared))
+    await podd.until('no notes', async () => (await podd.notes()) === '')
+    await podd.restartDaemon('SIGTERM')
+    await podd.untilReady('one')
+    expect(await podd.notes()).toBe('')
+    expect(await podd.untilWords('one', 1)).toEqual(['start'])
   })
 
   it('takes an emptied directory at its word', async () => {

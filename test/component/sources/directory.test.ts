@@ -34,6 +34,13 @@ const slowClock: Clock = {
   startTimer: (delayMs, fire) => systemClock.startTimer(delayMs * 10, fire),
 }
 
+/** Ten times faster, where podd's own patience is what takes long. */
+const fastClock: Clock = {
+  ...systemClock,
+  monotonicMs: () => systemClock.monotonicMs() * 10,
+  startTimer: (delayMs, fire) => systemClock.startTimer(delayMs / 10, fire),
+}
+
 let scratch = ''
 let pods = ''
 let removeScratch = async (): Promise<void> => undefined
@@ -74,6 +81,12 @@ const sleep = (ms: number): Promise<void> => systemClock.sleep(ms)
 async function drop(name: string, text: string): Promise<void> {
   await writeFile(join(scratch, 'dropped'), text)
   await rename(join(scratch, 'dropped'), join(pods, name))
+}
+
+/** A file of that text stands where the folder, or another file, was. */
+async function replaceBy(text: string): Promise<void> {
+  await rm(pods, { recursive: true })
+  await writeFile(pods, text)
 }
 
 const is =
@@ -502,6 +515,66 @@ describe('the folder itself', () => {
     const second = start()
     await second.until(({ problems }) => problems.length > 0)
     expect(summarize(second.last()!).pods).toEqual(['a=i:3'])
+  })
+
+  it('takes a file in its place for it, and is itself again when it is back', async () => {
+    await write('a.yaml', podYaml('a'))
+    await write('b.yaml', `${podYaml('b')}---\n${podYaml('c')}`)
+    const run = start({ clock: fastClock })
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36', 'c=busybox:1.36'))
+    await replaceBy(podYaml('b', 'i:2'))
+    await run.until(is('b=i:2'))
+    expect(run.last()).toMatchObject({ problems: [], pods: [{ place: { path: pods } }] })
+    await rm(pods)
+    await mkdir(pods)
+    await write('d.yaml', podYaml('d'))
+    await run.until(is('d=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+    await run.stop()
+    const second = start()
+    await second.until(is('d=busybox:1.36'))
+    expect(second.snapshots.map(({ snapshot }) => snapshot.problems)).toEqual([[]])
+  })
+
+  it('keeps its pods while a file stands in its place that is no manifest, and then forgets that', async () => {
+    await write('a.yaml', podYaml('a'))
+    await write('bad.yaml', 'kind: [')
+    const run = start({ clock: fastClock })
+    await run.until(({ problems }) => problems.length === 1)
+    await replaceBy('x\n')
+    const isAbsence = (problem: string): boolean => problem.includes('does not exist')
+    await run.until(({ problems }) => problems.length === 2 && !problems.some(isAbsence))
+    // Longer than a folder has to be filled again.
+    await sleep(700)
+    expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
+    expect(run.last()?.problems.map(({ place }) => place.path)).toEqual([pods, join(pods, 'bad.yaml')])
+    await rm(pods)
+    await mkdir(pods)
+    await write('a.yaml', podYaml('a', 'i:2'))
+    await run.until(({ pods: given, problems }) => given[0] === 'a=i:2' && problems.length === 0)
+    expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
+    await replaceBy('x\n')
+    await run.until(({ problems }) => problems.length === 1 && !problems.some(isAbsence))
+    await rm(pods)
+    await mkdir(pods)
+    await run.until((summary) => summary.pods.length + summary.problems.length === 0)
+  })
+
+  it('that became one, or a file, while podd was away takes the place of what was there', async () => {
+    await write('a.yaml', podYaml('a'))
+    const first = start()
+    await first.until(is('a=busybox:1.36'))
+    await first.stop()
+    await replaceBy(podYaml('b'))
+    const second = start()
+    await second.until(is('b=busybox:1.36'))
+    await second.stop()
+    await rm(pods)
+    await mkdir(pods)
+    await write('c.yaml', podYaml('c'))
+    const third = start()
+    await third.until(() => true)
+    expect(summarize(third.last()!)).toEqual({ pods: ['c=busybox:1.36'], problems: [] })
   })
 
   it('is a problem when it lies under a file', async () => {
