@@ -3,6 +3,7 @@ import type { WatchEvent } from '../api/routes.ts'
 import { listEvents } from './event-listing.ts'
 import { allNamespacesFlag, listPath, namespaceFlag, readNamespace } from './namespace.ts'
 import { outputFlag, readOutputFormat } from './output-format.ts'
+import type { ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
 import type { Listing, Verb, VerbContext, VerbResult } from './verb.ts'
 
@@ -41,7 +42,7 @@ export async function getEvents(
   const format = readOutputFormat(args)
   const withNamespace = args.has('all-namespaces')
   const namespace = withNamespace ? undefined : readNamespace(args)
-  const types = args.value('types')?.toLowerCase().split(',')
+  const types = readTypes(args)
   const isWanted = (event: EventObject): boolean =>
     accepts(event) &&
     (types === undefined || types.includes(event.type.toLowerCase())) &&
@@ -56,6 +57,22 @@ export async function getEvents(
   const events = items.filter((event) => isWanted(event))
   const nothing = namespace === undefined ? 'No events found' : `No events found in namespace ${namespace}`
   return { kind: 'listing', listing: listing(events), format, notes: events.length === 0 ? [nothing] : [] }
+}
+
+const eventTypes: readonly string[] = ['Normal', 'Warning']
+
+/** In lower case; undefined for all. Throws UsageError. */
+function readTypes(args: ParsedArguments): readonly string[] | undefined {
+  const text = args.value('types') ?? ''
+  if (text === '') return undefined
+  const known = eventTypes.map((type) => type.toLowerCase())
+  const types = text.split(',')
+  const unknown = types.find((type) => !known.includes(type.toLowerCase()))
+  if (unknown === undefined) return types.map((type) => type.toLowerCase())
+  throw new UsageError(
+    `there are no events of type ${JSON.stringify(unknown)}`,
+    `Valid --types are ${eventTypes.join(' and ')}.`,
+  )
 }
 
 async function* watchEvents(

@@ -46,7 +46,10 @@ export class ContainerdExec {
     this.#calls = new TaskCalls(options)
   }
 
-  /** Resolves when the command runs. Throws PoddError EXEC_FAILED, or EXEC_UNSUPPORTED by a runtime that is no containerd. */
+  /**
+   * Resolves when the command runs. Throws PoddError EXEC_FAILED, RUNTIME_NOT_FOUND where the container is gone, or
+   * EXEC_UNSUPPORTED by a runtime that is no containerd.
+   */
   async start(command: ContainerCommand): Promise<ExecProcess> {
     const { folder, clock } = this.#options
     const target: ExecTarget = { containerId: command.containerId, execId: newUuid() }
@@ -143,6 +146,9 @@ function targetOf(name: string): ExecTarget | undefined {
   return containerId === undefined || execId === undefined ? undefined : { containerId, execId }
 }
 
+/** Codes that tell a caller more than that a command failed. */
+const toldAsTheyAre = new Set(['EXEC_FAILED', 'RUNTIME_NOT_FOUND', 'RUNTIME_UNAVAILABLE'])
+
 function execError(error: unknown): PoddError {
   if (errorCode(error) === 'RUNTIME_UNSUPPORTED') {
     return new PoddError(
@@ -154,7 +160,6 @@ function execError(error: unknown): PoddError {
       },
     )
   }
-  const code = errorCode(error)
-  if (error instanceof PoddError && (code === 'EXEC_FAILED' || code === 'RUNTIME_UNAVAILABLE')) return error
+  if (error instanceof PoddError && toldAsTheyAre.has(error.code)) return error
   return new PoddError('EXEC_FAILED', errorMessage(error), { cause: error })
 }

@@ -132,14 +132,31 @@ async function chooseInstance(
     )
   }
   if (newest !== undefined) return newest
+  const hasEnded = status.phase === 'Failed' || status.phase === 'Succeeded'
+  // Whoever follows one that has ended waits for its next instance.
+  const state = request.follow ? found?.state.running : (found?.state.running ?? found?.state.terminated)
+  if (found !== undefined && state !== undefined && !hasEnded) throw logIsGone(pod, found, directory)
   if (request.follow) return found?.restartCount ?? 0
   const which = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod.metadata.name)}`
-  if (status.phase === 'Failed' || status.phase === 'Succeeded') {
+  if (hasEnded) {
     const why = [status.reason, status.message].filter((word) => word !== undefined).join(': ')
     throw new ApiError(400, `${which} has no log${why === '' ? '' : `; the pod has ended: ${why}`}`)
   }
   const waiting = found?.state.waiting?.reason ?? 'ContainerCreating'
   throw new ApiError(400, `${which} is waiting to start: ${waitingWords[waiting] ?? waiting}`)
+}
+
+/** The runtime makes a container's log before it starts it: somebody has deleted this one. */
+function logIsGone(
+  { metadata }: PodObject,
+  { name, restartCount }: ContainerStatus,
+  directory: string,
+): ApiError {
+  return new ApiError(
+    400,
+    `the log file of container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)} is not there: ${directory}/${restartCount}.log`,
+    `A container that runs goes on writing to a file that was deleted. A restart begins a new one: podd restart ${metadata.name} -n ${metadata.namespace}`,
+  )
 }
 
 const waitingWords: Readonly<Record<string, string>> = {

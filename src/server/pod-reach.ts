@@ -40,6 +40,7 @@ export interface ContainerUsage {
 
 /** What the API server needs to reach into pods. All methods reject with a PoddError that says what to do. */
 export interface PodReach {
+  /** Rejects with RUNTIME_NOT_FOUND where the container doesn't run any more. */
   startCommand(request: CommandRequest): Promise<RunningCommand>
   /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
   dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>

@@ -39,7 +39,7 @@ const isStarting = new Set(['ContainerCreating', 'PodInitializing'])
 
 /** The runtime's id of a container that runs, as far as its status tells. Throws ApiError that says why it doesn't. */
 export function findRunningContainer(pod: PodObject, container: string): string {
-  const { status, metadata } = pod
+  const { status } = pod
   const statuses = [
     ...(status.containerStatuses ?? []),
     ...(status.initContainerStatuses ?? []),
@@ -57,6 +57,11 @@ export function findRunningContainer(pod: PodObject, container: string): string 
   }
   const state = found?.state
   const reason = state?.waiting?.reason ?? state?.terminated?.reason
+  throw notRunning(pod, container, reason)
+}
+
+/** What is said of a container that doesn't run, with the reason that its status gives. */
+export function notRunning({ metadata }: PodObject, container: string, reason?: string): ApiError {
   const why = reason === undefined ? '' : `: ${reason}`
-  throw new ApiError(400, `container ${container} of pod ${metadata.name} is not running${why}`)
+  return new ApiError(400, `container ${container} of pod ${metadata.name} is not running${why}`)
 }

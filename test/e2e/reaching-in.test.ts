@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, it } from 'vitest'
 import { freePort } from '../support/free-port.ts'
@@ -42,6 +43,14 @@ async function collect(child: ChildProcess): Promise<CliResult> {
 
 const exec = (podd: PoddRig, script: string, input?: string, pod = 'shell') =>
   run(podd, ['exec', pod, ...(input === undefined ? [] : ['-i']), '--', 'sh', '-c', script], input)
+
+/** What the API answers that refuses to run a command. */
+async function askForExec(podd: PoddRig, pod: string, container: string): Promise<string> {
+  const socket = createConnection(podd.socketPath)
+  const path = `/api/v1/namespaces/default/pods/${pod}/exec?container=${container}&command=true`
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: podd-exec/1\r\n\r\n`)
+  return text(socket)
+}
 
 /** A call at a terminal of its own (`script` of util-linux makes it), with what it shows so far. */
 function atTerminal(podd: PoddRig, args: readonly string[]) {
@@ -184,8 +193,33 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(await wrong('exec', 'shell', '-q', '--', 'no-such-program')).toMatch(
       /^1 .*no-such-program.*not found/su,
     )
+    const pod = await podd.findPod('shell')
+    rmSync(join(podd.logsDir, `default_shell_${pod?.metadata.uid}`, 'other'), { recursive: true })
+    const isGone = `the log file of container "other" in pod "shell" is not there: ${podd.logsDir}`
+    expect(await wrong('logs', 'shell', '-c', 'other')).toContain(isGone)
+    expect(await wrong('logs', 'shell', '-c', 'other', '-f')).toContain(isGone)
     expect(await wrong('exec', 'shell', 'true')).toContain('2 podd: the command must stand after --')
     expect(await wrong('exec', 'shell')).toContain('2 podd: exec needs a command')
+  })
+
+  it('says of a container that has ended that it does not run, also where it does not know yet', async () => {
+    const podd = rig()
+    const containers = ['main', 'other'].map((name) => shellContainer(name, `ended-${name}`, 'stay'))
+    podd.drop('ended', podOf('ended', podd.shared, containers, { spec: { restartPolicy: 'Never' } }))
+    const { containerID = '' } = containerOf(await podd.untilReady('ended'), 'main')
+    process.kill(podd.daemonPid, 'SIGSTOP')
+    let answer: Promise<string>
+    try {
+      const pid = podd.pidOf(containerID)
+      process.kill(pid, 'SIGKILL')
+      await podd.until('its end', () => podd.pidOf(containerID) === 0)
+      answer = askForExec(podd, 'ended', 'main')
+      await sleep(100)
+    } finally {
+      process.kill(podd.daemonPid, 'SIGCONT')
+    }
+    expect(await answer).toMatch(/"container main of pod ended is not running(: Error)?"/u)
+    podd.removeManifest('ended')
   })
 
   it('ends commands when podd ends, and clears what a killed podd left of them', async () => {

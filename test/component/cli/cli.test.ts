@@ -198,6 +198,8 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
     'fails when podd ends: %s',
     async (line) => {
       rig.events.put(eventObject('e1'))
+      const starting = containerStatus('main', { state: { waiting: { reason: 'ContainerCreating' } } })
+      rig.pods.put(podObject({ status: { containerStatuses: [starting] } }))
       const call = startCli(line.split(' '), withSocket())
       await expect.poll(() => rig.pods.watchers + rig.events.watchers).toBe(1)
       await rig.close()
@@ -289,6 +291,8 @@ describe('wrong usage', () => {
     ['logs web --tail x', 'podd: --tail must be a whole number, -1 or more'],
     ['logs web -c a --all-containers', 'podd: --all-containers and a container'],
     ['events web', 'podd: events takes no argument "web"\nTry --for web.'],
+    ['events --types foo', 'podd: there are no events of type "foo"\nValid --types are Normal and Warning.'],
+    ['events --types Normal,Wrning -w', 'podd: there are no events of type "Wrning"'],
     ['images import', 'podd: images import needs a file'],
     ['images delete', 'podd: unknown action "delete"'],
     ['validate', 'podd: validate which files?'],
@@ -444,6 +448,9 @@ describe('podd events', () => {
   it('lists those of one pod or type', async () => {
     expect((await podd('events --for pod/db -o name')).stdout).toBe('event/e3\n')
     expect((await podd('events --types warning -o name')).stdout).toBe('event/e2\n')
+    expect((await podd('events --types NORMAL,Warning -o name')).stdout).toBe(
+      'event/e1\nevent/e2\nevent/e3\n',
+    )
     expect(await podd('events --for nobody')).toMatchObject({
       stdout: '',
       stderr: 'No events found in namespace default\n',

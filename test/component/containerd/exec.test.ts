@@ -174,8 +174,13 @@ describe('ContainerdExec', () => {
 
   it('forgets a command that did not start', async () => {
     containerd.failing = 'Start'
-    await expect(exec.start(command)).rejects.toMatchObject({ code: 'EXEC_FAILED' })
+    await expect(exec.start(command)).rejects.toMatchObject({ code: 'RUNTIME_NOT_FOUND' })
     containerd.end()
     expect(await isForgotten()).toBe(true)
+  })
+
+  it.each(['Get', 'Exec', 'Start'])('tells that the container is gone when %s does', async (call) => {
+    containerd.failing = call
+    await expect(exec.start(command)).rejects.toMatchObject({ code: 'RUNTIME_NOT_FOUND' })
   })
 })

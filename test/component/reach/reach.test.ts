@@ -199,7 +199,17 @@ describe('podd exec', () => {
     ],
     ['exec slow -c main -- ls', 'container main of pod slow is not running: CrashLoopBackOff'],
     ['exec web -q -- ls', 'exec: "ls": executable file not found'],
+    [
+      'exec ended -c main -- ls',
+      'Error from server (BadRequest): container main of pod ended is not running',
+    ],
   ])('podd %s: %s', async (words, message) => {
+    rig.pods.put(
+      podObject({
+        name: 'ended',
+        status: { containerStatuses: [containerStatus('main', { containerID: 'containerd://id-ended' })] },
+      }),
+    )
     rig.pods.put(
       podObject({
         name: 'done',
@@ -221,8 +231,12 @@ describe('podd exec', () => {
     )
     rig.reach = {
       ...rig.reach,
-      startCommand: () =>
-        Promise.reject(new PoddError('EXEC_FAILED', 'exec: "ls": executable file not found')),
+      startCommand: ({ containerId }) =>
+        Promise.reject(
+          containerId === 'id-ended'
+            ? new PoddError('RUNTIME_NOT_FOUND', 'task id-ended not found')
+            : new PoddError('EXEC_FAILED', 'exec: "ls": executable file not found'),
+        ),
     }
     const { exitCode, stderr } = await podd(words.split(' '))
     expect(stderr).toContain(message)
