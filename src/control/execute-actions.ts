@@ -121,7 +121,7 @@ async function sandboxInUse(ctx: PodContext): Promise<SandboxInUse | undefined> 
 }
 
 /** containerd says for a moment of a container that has ended that it runs still, or of one whose start was called off that it starts. */
-const settleDelaysMs = [10, 40, 160, 640]
+const settleDelaysMs = [10, 40, 160, 640, 2560]
 
 async function removeEnded(ctx: PodContext, id: string): Promise<void> {
   for (const delayMs of settleDelaysMs) {

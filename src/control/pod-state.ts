@@ -1,4 +1,5 @@
 import type { Admission } from '../decide/admit-pod.ts'
+import { selectCalledOff, withoutCalledOff } from '../decide/called-off.ts'
 import { hasFinished } from '../decide/has-finished.ts'
 import type { Waiting } from '../decide/pod-action.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
@@ -54,7 +55,6 @@ export class PodState {
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
-  observed: ObservedPod
   waiting: ReadonlyMap<string, Waiting> = new Map()
   /** By container: what one that is to be made anew would lack. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
@@ -64,6 +64,9 @@ export class PodState {
   isSettled = false
   /** Why the newest pass failed. */
   lastError: string | undefined
+  #observed: ObservedPod
+  /** Undefined before it was seen: see selectCalledOff. */
+  #calledOff: ReadonlySet<ContainerId> | undefined
 
   constructor(memory: PodMemory, aheadFetches: AheadFetches, { record, pod, observed, pulled }: NewWorker) {
     this.memory = memory
@@ -72,7 +75,17 @@ export class PodState {
     this.pod = pod
     this.fresh = new Set(pulled)
     this.stage = record.ending === undefined ? 'waiting' : 'ending'
-    this.observed = observed ?? this.nothing
+    this.#observed = this.nothing
+    if (observed !== undefined) this.observed = observed
+  }
+
+  get observed(): ObservedPod {
+    return this.#observed
+  }
+
+  set observed(observed: ObservedPod) {
+    this.#calledOff ??= selectCalledOff(observed, this.record.containers)
+    this.#observed = withoutCalledOff(observed, this.#calledOff)
   }
 
   /** What is observed of it while the runtime holds nothing. */

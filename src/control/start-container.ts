@@ -116,7 +116,8 @@ interface MadeContainer {
 async function prepareLog(ctx: PodContext, { name }: ContainerSpec, knownCount: number): Promise<number> {
   const { logs } = ctx.host
   const isNew = await logs.prepare(ctx.ref, name)
-  if (isNew || knownCount > 0) return knownCount
+  const isKnown = knownCount > 0 || ctx.observed.containers.some((container) => container.name === name)
+  if (isNew || isKnown) return knownCount
   const newest = await logs.newestInstance(ctx.ref, name)
   return newest === undefined ? 0 : newest + 1
 }

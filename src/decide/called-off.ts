@@ -1,0 +1,38 @@
+import type { ContainerId } from '../pod/ids.ts'
+import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
+import type { PodRecord } from '../pod/pod-record.ts'
+
+/**
+ * Containers whose start may have been called off because podd went away in the middle of it: the next one finds them
+ * not started (containerd may be at it still), or failed to start, and no podd has taken that down, as one does that
+ * gets the answer. That is no end of the container's. (Messages tell nothing for sure: "context canceled", or that the
+ * shim was killed.)
+ */
+export function selectCalledOff(
+  observed: ObservedPod,
+  history: PodRecord['containers'],
+): ReadonlySet<ContainerId> {
+  const found = observed.containers.filter((container) => {
+    if (container.state === 'created') return true
+    const { ended, endedBefore } = history[container.name] ?? {}
+    return (
+      hasFailedToStart(container) && [ended, endedBefore].every((end) => end?.containerId !== container.id)
+    )
+  })
+  return new Set(found.map(({ id }) => id))
+}
+
+/** Those that failed to start count as not started: the successor takes the number, whatever the restart policy says of ends. */
+export function withoutCalledOff(observed: ObservedPod, calledOff: ReadonlySet<ContainerId>): ObservedPod {
+  const isCalledOff = (container: ObservedContainer): boolean =>
+    calledOff.has(container.id) && hasFailedToStart(container)
+  if (!observed.containers.some(isCalledOff)) return observed
+  const containers = observed.containers.map((container) =>
+    isCalledOff(container) ? { ...container, state: 'created' as const } : container,
+  )
+  return { ...observed, containers }
+}
+
+function hasFailedToStart({ state, reason }: ObservedContainer): boolean {
+  return state === 'exited' && reason === 'StartError'
+}
