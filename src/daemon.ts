@@ -182,6 +182,7 @@ function createReaders(
 ): ApiReaders {
   return {
     pods: {
+      whenShown: () => pods.whenShown,
       listPods: () => pods.statuses.list(),
       watchPods: (listener) => pods.statuses.subscribe(listener),
     },

@@ -23,12 +23,12 @@ export async function getPods(context: VerbContext, names: readonly string[]): P
     const path = `${listPath('pods', namespace)}?watch=true`
     return { kind: 'watch', listings: watchPods(context, path, names, listing), format }
   }
-  const [found, status] = await Promise.all([
+  const found =
     names.length === 0 || namespace === undefined
-      ? client.get<PodListObject>(listPath('pods', namespace), signal).then(({ items }) => items)
-      : Promise.all(names.map((name) => getPod(context, podPath(namespace, name), names.length > 1))),
-    client.get<DaemonStatus>('/podd/v1/status', signal),
-  ])
+      ? (await client.get<PodListObject>(listPath('pods', namespace), signal)).items
+      : await Promise.all(names.map((name) => getPod(context, podPath(namespace, name), names.length > 1)))
+  // Afterwards: a podd that has just been started takes its time to answer for its pods, and knows more then.
+  const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
   const wanted = found.flatMap((pod) => (pod instanceof ServerError ? [] : [pod]))
   const missing = found.flatMap((pod) => (pod instanceof ServerError ? [`podd: ${pod.message}`] : []))
   const notes = [...missing, ...daemonNotes(status)]

@@ -44,10 +44,34 @@ export class AwaitedPods {
   #awaited = new Map<PodKey, Awaited>()
   #shown = new Set<PodUid>()
   #problem: string | undefined
+  readonly #allShown = Promise.withResolvers<void>()
 
   constructor(deps: AwaitedPodsDeps) {
     this.#deps = deps
     this.#sinceMs = deps.clock.wallMs()
+  }
+
+  /** Resolves when each pod of an earlier podd was shown once, or time is up. */
+  get allShown(): Promise<void> {
+    return this.#allShown.promise
+  }
+
+  /** Those of an earlier podd are known by now. */
+  begin(): void {
+    const { adopted, statuses } = this.#deps
+    const missing = new Set([...adopted()].map(({ state }) => state.ref.uid))
+    const stop = statuses.subscribe(({ object }) => {
+      missing.delete(object.metadata.uid)
+      if (missing.size === 0) this.#allShown.resolve()
+    })
+    void this.#allShown.promise.then(stop)
+    if (missing.size === 0) this.#allShown.resolve()
+  }
+
+  /** Time is up: they are shown although the runtime hasn't said anything. */
+  hurry(problem: string | undefined): void {
+    if (problem !== undefined) this.tell(problem)
+    this.#allShown.resolve()
   }
 
   /** Those that are wanted and not begun. */
@@ -76,8 +100,8 @@ export class AwaitedPods {
     this.#publishAll()
   }
 
-  /** The runtime can't be listed, or takes its time. */
-  tell(problem: string = notAskedYet): void {
+  /** Why the runtime can't be listed. */
+  tell(problem: string): void {
     this.#problem = problem
     this.#publishAll()
   }

@@ -226,6 +226,11 @@ export class PodSystem {
     )
   }
 
+  /** Resolves when the pods of an earlier podd are among the statuses, after some seconds at the latest. */
+  get whenShown(): Promise<void> {
+    return this.#awaited.allShown
+  }
+
   offerSnapshot(snapshot: SourceSnapshot): void {
     this.#loop.post({ kind: 'snapshot', snapshot })
   }
@@ -256,9 +261,10 @@ export class PodSystem {
       logger,
     }
     const limiting = watchVolumeLimits(limits, signal)
-    const late = clock.startTimer(slowListMs, () => {
-      if (!this.#listed) this.#awaited.tell(this.#runtimeProblem)
-    })
+    this.#awaited.begin()
+    const late = clock.startTimer(slowListMs, () =>
+      this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
+    )
     const observing = opened.then(() => (signal.aborted ? undefined : this.#observer.run(signal)))
     await Promise.all([following, limiting, this.#loop.run(signal), observing])
     late.cancel()
@@ -308,7 +314,7 @@ export class PodSystem {
       void this.#sweepPodFolders()
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
-    if (!this.#listed) this.#awaited.tell(problem)
+    if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
   }
 
   #sweepPodFolders(): Promise<void> {

@@ -8,8 +8,10 @@ import type { PodReach } from './pod-reach.ts'
 /** Stops what was begun; calling it twice is harmless. */
 export type Unsubscribe = () => void
 
-/** The pods as they are now. Both methods answer at once, from memory. */
+/** The pods as they are now, from memory. */
 export interface PodReader {
+  /** Resolves when the pods of an earlier podd can be told of, after some seconds at the latest: a podd that has just been started isn't one without pods. */
+  whenShown(): Promise<void>
   /** A pod that replaces another of its name stands after it. */
   listPods(): readonly PodObject[]
   /** Calls `listener` for each change from now on, in order. The listener never throws and never waits. */

@@ -32,12 +32,14 @@ interface Route {
   readonly method: 'GET' | 'POST'
   /** Segments; `*` stands for any one. */
   readonly pattern: string
+  /** Answered before the pods are known, too. */
+  readonly isUrgent?: true
   handle(call: Call): void | Promise<void>
 }
 
 /** What is served; src/api/routes.ts tells the same in words. */
 const routes: readonly Route[] = [
-  { method: 'GET', pattern: '/healthz', handle: ({ response }) => void response.end('ok') },
+  { method: 'GET', pattern: '/healthz', isUrgent: true, handle: ({ response }) => void response.end('ok') },
   { method: 'GET', pattern: '/api/v1/pods', handle: (call) => sendPods(call, undefined) },
   { method: 'GET', pattern: '/api/v1/namespaces/*/pods', handle: (call) => sendPods(call, call.names[0]) },
   {
@@ -48,23 +50,26 @@ const routes: readonly Route[] = [
   { method: 'GET', pattern: '/api/v1/namespaces/*/pods/*/log', handle: sendLog },
   { method: 'POST', pattern: '/api/v1/namespaces/*/pods/*/exec', handle: refuseWithoutUpgrade },
   { method: 'POST', pattern: '/api/v1/namespaces/*/pods/*/portforward', handle: refuseWithoutUpgrade },
-  { method: 'GET', pattern: '/api/v1/events', handle: (call) => sendEvents(call, undefined) },
+  { method: 'GET', pattern: '/api/v1/events', isUrgent: true, handle: (call) => sendEvents(call, undefined) },
   {
     method: 'GET',
     pattern: '/api/v1/namespaces/*/events',
+    isUrgent: true,
     handle: (call) => sendEvents(call, call.names[0]),
   },
   {
     method: 'GET',
     pattern: '/podd/v1/status',
+    isUrgent: true,
     handle: ({ readers, response }) => respondJson(response, readers.status.daemonStatus()),
   },
   {
     method: 'GET',
     pattern: '/podd/v1/images',
+    isUrgent: true,
     handle: async ({ readers, response }) => respondJson(response, await readers.images.listImages()),
   },
-  { method: 'POST', pattern: '/podd/v1/images/import', handle: importImages },
+  { method: 'POST', pattern: '/podd/v1/images/import', isUrgent: true, handle: importImages },
   {
     method: 'GET',
     pattern: '/podd/v1/namespaces/*/pods/*/probes',
@@ -95,6 +100,7 @@ export async function handleRequest(
   })
   const found = matches.find(({ route }) => route.method === request.method)
   if (found !== undefined) {
+    if (found.route.isUrgent !== true) await context.readers.pods.whenShown()
     await found.route.handle({ ...context, request, response, query: url.searchParams, names: found.names })
     return
   }

@@ -10,7 +10,7 @@ import { ApiError, toStatusObject } from './api-error.ts'
 import { serveExec } from './exec-session.ts'
 import type { PodReach } from './pod-reach.ts'
 import { chooseContainer } from './pod-logs.ts'
-import { findRunningContainer, findRunningPod } from './pod-target.ts'
+import { findRunningContainer, findRunningPod, notRunning } from './pod-target.ts'
 import { booleanParam, countParam } from './query.ts'
 import type { PodReader } from './readers.ts'
 
@@ -73,6 +73,7 @@ async function prepare(
   protocol: string,
   context: UpgradeContext,
 ): Promise<(socket: Duplex) => Promise<void>> {
+  await context.pods.whenShown()
   const found = Object.hasOwn(protocols, protocol) ? protocols[protocol] : undefined
   if (found === undefined) throw new ApiError(400, `podd has no protocol ${JSON.stringify(protocol)}`)
   const url = new URL(request.url ?? '/', 'http://podd')
@@ -106,12 +107,16 @@ async function prepareExec(upgrade: Upgrade): Promise<(socket: Duplex) => Promis
   if (command.length === 0) throw new ApiError(400, 'you must specify at least one command for the container')
   const columns = countParam(query, 'columns') ?? 0
   const rows = countParam(query, 'rows') ?? 0
-  const running = await reach.startCommand({
+  const request = {
     containerId: findRunningContainer(pod, container),
     command,
     stdin: booleanParam(query, 'stdin'),
     terminal: booleanParam(query, 'tty'),
     size: columns > 0 && rows > 0 ? { columns, rows } : undefined,
+  }
+  const running = await reach.startCommand(request).catch((error: unknown) => {
+    // It has ended since its status was written.
+    throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
   })
   return (socket) => serveExec(socket, running, clock)
 }

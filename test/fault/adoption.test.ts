@@ -110,7 +110,11 @@ describePodd('podd is restarted', { config }, (rig) => {
     for (const pod of before.values())
       for (const { containerID = '' } of pod.status.containerStatuses ?? [])
         expect(podd.pidOf(containerID)).toBeGreaterThan(0)
-    await podd.startDaemon()
+    podd.launch()
+    const first = await podd.until('the first answer', () => podd.pods())
+    expect(first.map(({ metadata }) => metadata.name)).toEqual([...before.keys()].toSorted())
+    for (const pod of first) expect(conditionOf(pod, 'Ready')).toBe('True')
+    await podd.until('the runtime', async () => (await podd.status()).runtime.healthy)
     await expectUntouched(podd, before)
     const events = await podd.events('counted')
     expect(events.map(({ reason }) => reason)).toContain('Started')
@@ -181,6 +185,24 @@ describePodd('podd is restarted', { config }, (rig) => {
     await podd.startDaemon()
     expect(wordsOf(await podd.untilLine('probed', / end$/u))).toEqual(['start', 'end'])
     await podd.untilGone('probed')
+  })
+
+  it('costs a pod that runs once nothing, although its start is called off with it', async () => {
+    const podd = rig()
+    const tasks = join(podd.runDir, 'containerd/state/io.containerd.runtime.v2.task/k8s.io')
+    const names = ['once-a', 'once-b', 'once-c']
+    for (const name of names) {
+      const known = readdirSync(tasks).length
+      podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { spec: { restartPolicy: 'Never' } }))
+      // The sandbox's task, and the container's: that one is being started then.
+      await podd.until('the start', () => readdirSync(tasks).length >= known + 2)
+      await podd.stopDaemon('SIGKILL')
+      await podd.startDaemon()
+      expect(containerOf(await podd.untilReady(name), 'main').restartCount).toBe(0)
+      await podd.untilWords(name, 1)
+    }
+    for (const name of names) podd.removeManifest(name)
+    for (const name of names) await podd.untilGone(name)
   })
 
   it('notices a container that died while podd was not there', async () => {

@@ -60,6 +60,8 @@ export class ApiRig {
   readonly events = new FakeStore<EventObject>()
   readonly images: ImageEntry[] = []
   readonly imported: string[] = []
+  /** When pods can be told of. */
+  shown: Promise<void> = Promise.resolve()
   /** Of every pod. */
   probes: readonly ProbeReportObject[] = []
   importImages: (path: string) => Promise<readonly string[]> = async (path) => {
@@ -99,7 +101,11 @@ export class ApiRig {
 
   readers(): ApiReaders {
     return {
-      pods: { listPods: () => this.pods.list(), watchPods: (listener) => this.pods.watch(listener) },
+      pods: {
+        whenShown: () => this.shown,
+        listPods: () => this.pods.list(),
+        watchPods: (listener) => this.pods.watch(listener),
+      },
       events: {
         listEvents: () => this.events.list(),
         watchEvents: (listener) => this.events.watch(listener),

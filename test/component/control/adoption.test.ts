@@ -188,6 +188,84 @@ describe('a sandbox that podd asked for when it was killed', () => {
   })
 })
 
+describe('a podd that has just been started', () => {
+  it('tells when all pods of the one before are shown', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('job', { restartPolicy: 'Never' }))
+    await rig.kill()
+    rig.fake.fault('ListPodSandbox', { kind: 'delays', delayMs: 3000 })
+    await rig.start()
+    let shown: readonly string[] | undefined
+    void rig.system.whenShown.then(() => {
+      shown = rig.system.statuses.list().map(({ metadata, status }) => `${metadata.name} ${status.phase}`)
+    })
+    await rig.clock.advance(2900)
+    expect(shown).toBeUndefined()
+    await rig.clock.advance(200)
+    expect(shown).toEqual(['job Running', 'web Running'])
+  })
+
+  it.each([
+    ['there were none', async () => {}, ''],
+    ['the runtime does not answer for long', () => rig.apply(podManifest('web')), 'web'],
+  ])('does not wait in vain where %s', async (_title, before, names) => {
+    await rig.start()
+    await before()
+    await rig.kill()
+    rig.fake.fault('ListPodSandbox', { kind: 'hangs' })
+    await rig.start()
+    let isShown = false
+    void rig.system.whenShown.then(() => (isShown = true))
+    await rig.clock.advance(names === '' ? 0 : 5100)
+    expect(isShown).toBe(true)
+    expect(
+      rig.system.statuses
+        .list()
+        .map(({ metadata }) => metadata.name)
+        .join(' '),
+    ).toBe(names)
+  })
+})
+
+describe('a start that was called off because podd was killed', () => {
+  it.each(['Never', 'Always'])('is made again and not counted, under %s', async (restartPolicy) => {
+    await rig.start()
+    const containers = [{ name: 'main', image: 'app:1' }]
+    const initContainers = [{ name: 'init', image: 'app:1' }]
+    rig.fake.script('init', { kind: 'exits', afterMs: 10, exitCode: 0 })
+    // Of init's two starts the first one hangs, and of main's.
+    let starts = 0
+    const when = (): boolean => [1, 3].includes((starts += 1))
+    rig.fake.fault('StartContainer', { kind: 'hangs' }, { when, times: 2 })
+    await rig.apply(podManifest('job', { restartPolicy, initContainers, containers }))
+    for (const name of ['init', 'main']) {
+      await rig.clock.advance(1000)
+      await rig.kill()
+      const message = 'failed to create containerd task: failed to create shim task: context canceled'
+      const end = { exitCode: 128, reason: 'StartError', message, finishedAtMs: rig.clock.wallMs() }
+      Object.assign(rig.fake.container(name), { state: 'CONTAINER_EXITED', ...end })
+      await rig.start()
+    }
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['job/main'])
+    for (const name of ['init', 'main']) {
+      expect(rig.container('job', name)).toMatchObject({ restartCount: 0, lastState: {} })
+    }
+    expect(rig.fake.world.containers.size).toBe(2)
+  })
+
+  it('is told from one that failed while podd was there', async () => {
+    await rig.start()
+    rig.fake.script('main', { kind: 'fails-to-start', message: 'exec: "nope": not found' })
+    await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
+    expect(rig.pod('job').status.phase).toBe('Failed')
+    await rig.kill()
+    await rig.start()
+    expect(rig.pod('job').status.phase).toBe('Failed')
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+  })
+})
+
 describe('a host that was rebooted', () => {
   it('has each pod run again in a new sandbox, with its UID and its counts', async () => {
     await rig.start()

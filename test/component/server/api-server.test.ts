@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
+import type { ContainerStatus } from '../../../src/pod/status.ts'
 import { holdInstanceLock } from '../../../src/server/instance-lock.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
@@ -38,6 +39,21 @@ describe('the API server', () => {
       kind: 'Pod',
       metadata: { name: 'a' },
     })
+  })
+
+  it('has who asks for pods wait until they are known, and nobody else', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    rig.shown = promise
+    const answers: string[] = []
+    const list = rig.call(podsPath).then(({ text }) => answers.push(text))
+    const one = rig.call(`${podsPath}/a`).then(({ code }) => answers.push(String(code)))
+    for (const path of ['/healthz', '/podd/v1/status', '/podd/v1/images', '/api/v1/events'])
+      expect((await rig.call(path)).code).toBe(200)
+    expect(answers).toEqual([])
+    rig.pods.put(podObject({ name: 'a' }))
+    resolve()
+    await Promise.all([list, one])
+    expect(answers.toSorted()).toEqual(['200', expect.stringContaining('"name":"a"')])
   })
 
   it('lists events, images and its own status', async () => {
@@ -191,6 +207,19 @@ describe('logs over the API', () => {
     expect((await rig.call(`${podsPath}/web/log?sinceTime=2027-01-01T00:00:00Z`)).text).toBe('')
   })
 
+  it.each<[what: string, query: string, status: ContainerStatus]>([
+    ['runs', '', containerStatus('main', { restartCount: 3 })],
+    ['runs, and is followed', '?follow=true', containerStatus('main', { restartCount: 3 })],
+    ['has ended', '', containerStatus('main', { restartCount: 3, state: terminated(1) })],
+  ])('names the file that was deleted of a container that %s', async (_, query, status) => {
+    rig.pods.put(podObject({ status: { containerStatuses: [status] } }))
+    const words = String.raw`the log file of container \"main\" in pod \"web\" is not there: ${logs}/3.log`
+    const expected = { code: 400, text: expect.stringContaining(words) }
+    expect(await rig.call(`${podsPath}/web/log${query}`)).toMatchObject(expected)
+    await rm(logs, { recursive: true })
+    expect(await rig.call(`${podsPath}/web/log${query}`)).toMatchObject(expected)
+  })
+
   it('finds the instance before the last restart', async () => {
     await writeFile(join(logs, '1.log'), record('before'))
     await writeFile(join(logs, '2.log'), record('now'))
@@ -324,7 +353,8 @@ describe('the socket', () => {
   })
 
   it('is removed in the end, with watches and followed logs cut off', async () => {
-    rig.pods.put(podObject())
+    const starting = containerStatus('main', { state: { waiting: { reason: 'ContainerCreating' } } })
+    rig.pods.put(podObject({ status: { containerStatuses: [starting] } }))
     const watching = await rig.open(`${podsPath}?watch=true`)
     const following = await rig.open(`${podsPath}/web/log?follow=true`)
     const ends = Promise.allSettled([text(watching), text(following)])
