@@ -271,7 +271,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('exec on containerd $vers
       message: expect.stringContaining('no-such-program'),
     })
     await expect(rig.start(['true'], { containerId: 'nobody' })).rejects.toMatchObject({
-      code: 'EXEC_FAILED',
+      code: 'RUNTIME_NOT_FOUND',
     })
     await waitFor('the end of all pipes', () => rig.left().length === 0)
   })
