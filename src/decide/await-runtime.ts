@@ -1,14 +1,17 @@
 import { hasEndedForGood, hasFinished } from './has-finished.ts'
 import { hasInitialized } from './has-initialized.ts'
 import type { Waiting } from './pod-action.ts'
-import type { StatusFacts } from './status-facts.ts'
 import { isRestartableInit } from './restart-policy.ts'
+import type { StatusFacts } from './status-facts.ts'
 
-/** Facts of a pod of which the record alone tells: nobody knows what the runtime holds. */
-export type RecordedFacts = Pick<StatusFacts, 'pod' | 'record' | 'observed'>
-
-/** By container: all wait for the runtime but those that are through, or can't run any more. */
-export function awaitRuntime(facts: RecordedFacts, why: Waiting): ReadonlyMap<string, Waiting> {
+/**
+ * Of a pod of which the record alone tells, as nobody knows what the runtime holds. By container: all wait for the
+ * runtime but those that are through, or can't run any more.
+ */
+export function awaitRuntime(
+  facts: Pick<StatusFacts, 'pod' | 'record' | 'observed'>,
+  why: Waiting,
+): ReadonlyMap<string, Waiting> {
   const { pod, record, observed } = facts
   const restartRequested = new Set(record.restartRequested)
   const restartAll = new Set(record.restartAll)

@@ -86,7 +86,7 @@ export interface EmbeddedRuntimeFacts {
   readonly pid: number | undefined
   /** Undefined: only root may ask it, or podd where it doesn't run. */
   readonly answers: boolean | undefined
-  /** Why it doesn't run although podd does, as far as its log tells; undefined where it runs, or podd doesn't. */
+  /** Why it doesn't run although podd does, in podd's words; undefined where it runs, or podd doesn't. */
   readonly failure:
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }
     | undefined
