@@ -52,8 +52,8 @@ export function mountsBelow(folder: string, mounts: readonly MountEntry[]): read
 }
 
 /**
- * Mounts an empty tmpfs that anybody may write to, and that the kernel never swaps out to disk where it can
- * hold to that (`pkg/volume/util/util.go` GenerateTmpfsMountOptions, 1.36).
+ * Mounts an empty tmpfs that anybody may write to, each to his own files (mode 1777, the kernel's default), and that the
+ * kernel never swaps out to disk where it can hold to that (`pkg/volume/emptydir/empty_dir.go` setupTmpfs, 1.36).
  * @param sizeBytes its limit; undefined for the kernel's default, half of the memory
  * @param kernel its release; as uname(2) gives it
  * @throws HostCommandError
@@ -61,7 +61,7 @@ export function mountsBelow(folder: string, mounts: readonly MountEntry[]): read
 export async function mountTmpfs(path: string, sizeBytes?: number, kernel = release()): Promise<void> {
   const size = sizeBytes === undefined ? '' : `,size=${sizeBytes}`
   const mount = (more: string): readonly string[] => {
-    const options = `mode=0777${size}${more}`
+    const options = `mode=1777${size}${more}`
     return ['-t', 'tmpfs', '-o', options, 'tmpfs', path]
   }
   if (hasNoSwap(kernel)) {

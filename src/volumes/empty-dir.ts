@@ -28,8 +28,8 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
     await ensureTmpfs(folder, sizeBytes, () => forgetReady(context, volume.name))
   }
   await onceForPod(context, volume.name, async () => {
-    // Whatever the umask says.
-    await chmod(folder, 0o777)
+    // Whatever the umask says. A tmpfs has the mode that the kernel gives one: /tmp's.
+    await chmod(folder, medium === 'Memory' ? 0o1777 : 0o777)
     if (fsGroup === undefined) return
     const refusal = await applyFsGroup(folder, { ...fsGroup, changePolicy: 'Always' })
     if (refusal !== undefined) context.warn(volume.name, refusal)

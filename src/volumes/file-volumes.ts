@@ -30,7 +30,9 @@ export const prepareFiles: PrepareVolume = async (volume, context) => {
     await mkdir(folder, { recursive: true, mode: 0o750 })
     if (kind.inMemory) await ensureTmpfs(folder, context.memoryBytes)
     if (fsGroup !== undefined) await lchown(folder, 0, fsGroup.gid)
-    await chmod(folder, fsGroup === undefined ? 0o777 : 0o2777)
+    // As the kubelet's emptyDir of that medium.
+    const mode = kind.inMemory ? 0o1777 : 0o777
+    await chmod(folder, fsGroup === undefined ? mode : mode | 0o2000)
     await writeVolumeFiles(folder, files, { group: fsGroup?.gid, nowMs })
   }
   return { hostPath: folder, selinuxRelabel: true, files: true }

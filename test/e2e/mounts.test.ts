@@ -292,7 +292,7 @@ describePodd('mounts', {}, (rig) => {
     )
     expect(await saidBy(rig(), 'grouped')).toEqual([
       'e 4321:2777',
-      'm 4321:2777',
+      'm 4321:3777',
       'c 4321:2777',
       's 4321:2777',
       '4321:440',

@@ -333,6 +333,35 @@ describePodd('volumes that podd fills', {}, (rig) => {
     },
   )
 
+  it('have the mode at their top that Kubernetes gives them: /tmp’s in memory, with the pod’s group too', async () => {
+    const items = [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }]
+    const volumes = [
+      { name: 'disk', emptyDir: {} },
+      { name: 'map', configMap: { name: 'modes' } },
+      { name: 'memory', emptyDir: { medium: 'Memory' } },
+      { name: 'secret', secret: { secretName: 'modes' } },
+      { name: 'downward', downwardAPI: { items } },
+      { name: 'projected', projected: { sources: [{ downwardAPI: { items } }] } },
+    ]
+    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/v/${name}` }))
+    const told = `say $(stat -c %a ${mounts.map(({ mountPath }) => mountPath).join(' ')}); say up; stay`
+    rig().drop(
+      'modes',
+      configMap('modes', { k: 'v' }),
+      secret('modes', { k: 'v' }),
+      shellPod('modes', rig().shared, told, { volumes, mounts }),
+      shellPod('modes-grouped', rig().shared, told, {
+        volumes,
+        mounts,
+        spec: { securityContext: { fsGroup: 4321 } },
+      }),
+    )
+    expect(await saidBy(rig(), 'modes')).toEqual(['777 777 1777 1777 1777 1777'])
+    expect(await saidBy(rig(), 'modes-grouped')).toEqual(['2777 2777 3777 3777 3777 3777'])
+    rig().removeManifest('modes')
+    for (const name of ['modes', 'modes-grouped']) await rig().untilGone(name)
+  })
+
   it('are torn down with the pod although podd was killed meanwhile', async () => {
     rig().drop(
       'killed',

@@ -68,7 +68,7 @@ describe('emptyDir', () => {
     await prepare(emptyDir('fast', 'Memory'))
     expect(mountsBelow(path, readMounts())).toEqual([path])
     expect(readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions).toContain('size=65536k')
-    expect((await stat(path)).mode & 0o7777).toBe(0o777)
+    expect((await stat(path)).mode & 0o7777).toBe(0o1777)
     expect(await readFile(`${path}/kept`, 'utf8')).toBe('yes')
     await teardownVolumes(rootDir, uid)
     expect(mountsBelow(rootDir, readMounts())).toEqual([])
@@ -97,18 +97,18 @@ describe('emptyDir', () => {
       const { gid, mode } = await stat(ready.get('fast')?.hostPath ?? 'missing')
       return [gid, mode & 0o7777]
     }
-    expect(await again()).toEqual([2000, 0o2777])
+    expect(await again()).toEqual([2000, 0o3777])
     const path = `${rootDir}/pods/${uid}/volumes/kubernetes.io~empty-dir/fast`
     // What a container changes stays.
     await chmod(path, 0o700)
     expect(await again()).toEqual([2000, 0o700])
     await unmount(path)
-    expect(await again()).toEqual([2000, 0o2777])
+    expect(await again()).toEqual([2000, 0o3777])
     // As if podd was killed right after the mount.
     await unmount(path)
     await expect(again(Number.NaN)).rejects.toThrow('mount')
     await mountTmpfs(path, memoryBytes)
-    expect(await again()).toEqual([2000, 0o2777])
+    expect(await again()).toEqual([2000, 0o3777])
   })
 
   it.each([
