@@ -238,6 +238,8 @@ put_in_place() {
   mkdir -p "$(dirname "$opt")" "$(dirname "$command_link")" "$(dirname "$config")" "$manifests"
   rm -rf "$opt.new" "$opt.old"
   cp -R "$work/podd" "$opt.new"
+  # A checkout has the modes that its owner's umask left.
+  chmod -R u=rwX,go=rX "$opt.new"
   on_disk "$opt.new"
   if [ -d "$opt" ]; then
     mv "$opt" "$opt.old"

@@ -1,4 +1,7 @@
+import { setPoddUmask } from './base/umask.ts'
 import { runCli } from './cli/run-cli.ts'
+
+setPoddUmask()
 
 let hasDaemonFailed = false
 const exitCode = await runCli(

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Clock } from '../base/clock.ts'
+import { poddUmask } from '../base/umask.ts'
 import { searchFolders } from '../host/find-executable.ts'
 import { listProcesses, signalProcess, waitForExit } from '../host/processes.ts'
 import type { HostProcess } from '../host/processes.ts'
@@ -93,6 +94,7 @@ async function launchUnit(containerdPath: string, places: ContainerdPlaces): Pro
     LimitNOFILE: '1048576',
     LimitNPROC: 'infinity',
     TasksMax: 'infinity',
+    UMask: poddUmask.toString(8).padStart(4, '0'),
   }
   await commandOutput('systemd-run', [
     '--quiet',

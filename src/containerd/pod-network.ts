@@ -46,7 +46,7 @@ export async function preparePodNetwork(
   host: HostNetwork = readHostNetwork(),
 ): Promise<PodNetwork> {
   const wanted = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
-  await mkdir(places.cniConfDir, { recursive: true })
+  await mkdir(places.cniConfDir, { recursive: true, mode: 0o755 })
   const written = await readIfExists(places.conflistPath)
   const before = parseSubnets(written)
   // The plugin adds the address of another family to a bridge by itself.

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { isAlive } from '../host/processes.ts'
+import { poddUmask } from '../base/umask.ts'
+import { isAlive, readUmask } from '../host/processes.ts'
 import type { HostProcess } from '../host/processes.ts'
 import { criAnswers } from './containerd-client.ts'
 import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
@@ -26,20 +27,44 @@ const unitPatienceMs = 5_000
 const adoptTimeoutMs = 10_000
 const answerTimeoutMs = 2_000
 
-/** The containerd that runs and answers; one that can't be used, or whose config has changed, is ended. */
+/**
+ * The containerd that runs and answers; one that can't be used, whose config has changed, or that was started under
+ * another umask than podd's is ended. systemd gives its unit's umask each time: there a restart would mend nothing.
+ */
 export async function adoptContainerd(
   home: ContainerdHome,
   configChanged: boolean,
 ): Promise<HostProcess | undefined> {
   const found = findContainerd(home.places)
   if (found === undefined) return undefined
-  if (!configChanged && (await answersSoon(home, found))) return found
-  home.logger.warn(
-    { id: String(found.pid), reason: configChanged ? 'its config has changed' : 'it does not answer' },
-    'restarting containerd',
-  )
+  const reason = await whyRestart(home, found, configChanged)
+  if (reason === undefined) return found
+  home.logger.warn({ id: String(found.pid), reason }, 'restarting containerd')
   await endContainerd(found, home)
   return undefined
+}
+
+async function whyRestart(
+  home: ContainerdHome,
+  found: HostProcess,
+  configChanged: boolean,
+): Promise<string | undefined> {
+  if (configChanged) return 'its config has changed'
+  const umask = readUmask(found.pid)
+  const isOff = umask !== undefined && umask !== poddUmask
+  if (isOff && home.mode === 'detached') return `its umask is ${formatUmask(umask)}`
+  if (!(await answersSoon(home, found))) return 'it does not answer'
+  if (isOff) {
+    home.logger.warn(
+      { id: String(found.pid), reason: formatUmask(umask) },
+      "containerd's unit has another UMask than 0022: users other than root may not be able to enter what it makes",
+    )
+  }
+  return undefined
+}
+
+function formatUmask(umask: number): string {
+  return umask.toString(8).padStart(4, '0')
 }
 
 /**

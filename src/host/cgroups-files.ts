@@ -11,7 +11,7 @@ import { CgroupError } from './cgroups.ts'
 /** Makes one folder; whether it is new. Its parent must be there. */
 export function makeCgroup(path: string): boolean {
   try {
-    mkdirSync(path)
+    mkdirSync(path, { mode: 0o755 })
     return true
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return false

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { cgroupPath, podCgroupName } from './cgroups-layout.ts'
@@ -9,6 +9,9 @@ export interface CgroupChoice {
   readonly root: string
   readonly driver: CgroupDriver
 }
+
+/** Who can write this file decides where podd limits its pods. */
+const choiceMode = 0o600
 
 const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
 
@@ -27,9 +30,13 @@ export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
 
 export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
   const known = readCgroupChoice(rootDir)
-  if (known?.root === choice.root && known.driver === choice.driver) return
   const path = choicePath(rootDir)
-  writeFileSync(`${path}.new`, `${JSON.stringify(choice)}\n`)
+  if (known?.root === choice.root && known.driver === choice.driver) {
+    chmodSync(path, choiceMode)
+    return
+  }
+  writeFileSync(`${path}.new`, `${JSON.stringify(choice)}\n`, { mode: choiceMode })
+  chmodSync(`${path}.new`, choiceMode)
   renameSync(`${path}.new`, path)
 }
 

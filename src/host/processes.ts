@@ -41,6 +41,17 @@ export function readProcess(pid: number, procFolder = '/proc'): HostProcess | un
   }
 }
 
+/** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
+export function readUmask(pid: number, procFolder = '/proc'): number | undefined {
+  try {
+    const status = readFileSync(`${procFolder}/${pid}/status`, 'utf8')
+    const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
+    return digits === undefined ? undefined : Number.parseInt(digits, 8)
+  } catch {
+    return undefined
+  }
+}
+
 /** Every process that descends from one of `roots`, the roots left out. */
 export function selectDescendants(
   processes: readonly HostProcess[],

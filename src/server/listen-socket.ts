@@ -51,14 +51,15 @@ export async function isAnswered(path: string): Promise<boolean> {
 }
 
 async function listen(server: Server, path: string): Promise<void> {
+  const listening = once(server, 'listening')
+  // The socket is bound before listen() returns: nothing else is made under this umask.
   const before = process.umask(0o177)
   try {
-    const listening = once(server, 'listening')
     server.listen({ path, exclusive: true })
-    await listening
   } finally {
     process.umask(before)
   }
+  await listening
   chmodSync(path, 0o600)
 }
 

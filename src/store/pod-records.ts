@@ -61,7 +61,7 @@ export class PodRecordStore {
   async checkRoom(): Promise<void> {
     const path = join(this.#directory, '.room.tmp')
     try {
-      await writeFile(path, Buffer.alloc(roomBytes))
+      await writeFile(path, Buffer.alloc(roomBytes), { mode: 0o600 })
     } finally {
       await rm(path, { force: true })
     }

@@ -162,7 +162,7 @@ async function writeFiles(folder: string, files: VolumeFiles, group: number | un
 }
 
 async function makeFolder(path: string, group: number | undefined): Promise<void> {
-  await mkdir(path, { recursive: true })
+  await mkdir(path, { recursive: true, mode: 0o755 })
   if (group !== undefined) await lchown(path, 0, group)
   await chmod(path, group === undefined ? 0o755 : 0o2755)
 }

@@ -87,7 +87,7 @@ async function walk(
 
 async function makeFolder(path: string): Promise<void> {
   try {
-    await mkdir(path)
+    await mkdir(path, { mode: 0o700 })
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
   }

@@ -16,7 +16,7 @@ export async function onceForPod(
   if (await isThere(mark)) return
   await act()
   await mkdir(dirname(mark), { recursive: true, mode: 0o750 })
-  await writeFile(mark, '')
+  await writeFile(mark, '', { mode: 0o600 })
 }
 
 /** Has it done again: what it was done to is gone. */

@@ -19,7 +19,7 @@ export interface TerminationLog {
 export async function prepareTerminationLog(log: TerminationLog): Promise<string> {
   const path = pathOf(log)
   await mkdir(dirname(path), { recursive: true, mode: 0o750 })
-  await writeFile(path, '')
+  await writeFile(path, '', { mode: 0o666 })
   await chmod(path, 0o666)
   return path
 }

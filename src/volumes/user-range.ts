@@ -23,7 +23,7 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of users is taken by a pod')
   const folder = podFolder(rootDir, uid)
   mkdirSync(folder, { recursive: true, mode: 0o750 })
-  writeFileSync(`${folder}/user-range.new`, `${index}\n`, { flush: true })
+  writeFileSync(`${folder}/user-range.new`, `${index}\n`, { flush: true, mode: 0o600 })
   renameSync(`${folder}/user-range.new`, `${folder}/user-range`)
   return { firstId: index * length, length }
 }

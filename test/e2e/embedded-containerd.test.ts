@@ -13,6 +13,7 @@ import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
+import { setPoddUmask } from '../../src/base/umask.ts'
 import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import { EmbeddedContainerd } from '../../src/containerd/embedded-containerd.ts'
 import type {
@@ -34,6 +35,9 @@ import type { PoddPlaces } from '../support/podd-leftovers.ts'
 import { freePort } from '../support/free-port.ts'
 import { shellImage, shellImageName } from '../support/oci-image.ts'
 import { slowness } from '../support/slowness.ts'
+
+// As podd does when it starts.
+setPoddUmask()
 
 const choice = chooseContainerds()
 const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir: '', cniBinDir: '' }

@@ -80,6 +80,33 @@ describe('install.sh --stage', () => {
     expect(statSync(at('opt/podd')).mode & 0o022).toBe(0)
   })
 
+  it.each([
+    ['000', 'a+w'],
+    ['077', 'go-rwx'],
+  ])(
+    'is for root alone to write and for all to read, under umask %s and from a checkout made under it',
+    (umask, checkoutMode) => {
+      const folder = mkdtempSync(join(tmpdir(), 'podd-checkout-'))
+      try {
+        const script = [
+          'mkdir here; tar -C "$1" -cf - --exclude=./node_modules --exclude=./dist --exclude=./.git --exclude=./test . | tar -C here -xf -',
+          `chmod -R ${checkoutMode} here; ln -s "$1/node_modules" here/node_modules`,
+          `umask ${umask}; here/install.sh --stage stage`,
+        ].join('\n')
+        const done = spawnSync('sh', ['-euc', script, 'sh', root], { encoding: 'utf8', cwd: folder })
+        expect(done).toMatchObject({ status: 0, stderr: '' })
+        const wrong = spawnSync(
+          'find',
+          ['stage', '!', '-type', 'l', '(', '-perm', '/022', '-o', '!', '-perm', '-444', ')'],
+          { encoding: 'utf8', cwd: folder },
+        )
+        expect(wrong.stdout).toBe('')
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
+    },
+  )
+
   it('gives a podd that needs neither a checkout nor a Node of the host', () => {
     const version = podd('version')
     expect(version.status).toBe(0)

@@ -34,6 +34,8 @@ export interface PoddRigOptions {
   readonly config?: Readonly<Record<string, unknown>>
   /** Puts the root directory on a disk of its own, in memory. */
   readonly rootDisk?: { readonly sizeMiB: number }
+  /** What the shell has that podd is started from: `077`. */
+  readonly umask?: string
 }
 
 /** How a call of the command line ended. */
@@ -125,10 +127,16 @@ export class PoddRig {
     await this.until('the daemon', async () => (await this.status()).runtime.healthy)
   }
 
+  #command(...args: readonly string[]): readonly string[] {
+    const { umask } = this.#options
+    const shell = umask === undefined ? [] : ['sh', '-c', `umask ${umask}; exec "$@"`, 'sh']
+    return [...shell, this.#program, ...args]
+  }
+
   /** Starts the daemon and returns at once; `wrapper` is a program with arguments that runs it. */
   launch(wrapper: readonly string[] = []): ChildProcess {
     const log = openSync(join(this.folder, 'podd.log'), 'a')
-    const [program = '', ...args] = [...wrapper, this.#program, 'run', ...this.flags()]
+    const [program = '', ...args] = [...wrapper, ...this.#command('run', ...this.flags())]
     const child = spawn(program, args, {
       stdio: ['ignore', log, log],
       env: this.env,
@@ -238,7 +246,12 @@ export class PoddRig {
   /** Runs the command line; never fails by itself. */
   async cli(...args: readonly string[]): Promise<CliResult> {
     const takesSocket = args[0] !== 'down' && args[0] !== 'run'
-    const child = spawn(this.#program, takesSocket ? [...args, '--socket', this.socketPath] : args, {
+    const socket = takesSocket ? ['--socket', this.socketPath] : []
+    const end = args.indexOf('--')
+    const [program = '', ...words] = this.#command(
+      ...args.toSpliced(end < 0 ? args.length : end, 0, ...socket),
+    )
+    const child = spawn(program, words, {
       env: this.env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

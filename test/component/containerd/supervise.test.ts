@@ -4,18 +4,23 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Clock } from '../../../src/base/clock.ts'
 import type { Logger } from '../../../src/base/logger.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { setPoddUmask } from '../../../src/base/umask.ts'
 import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
+import { findContainerd } from '../../../src/containerd/containerd-process.ts'
 import type { EmbeddedContainerdError } from '../../../src/containerd/embedded-containerd-error.ts'
 import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
-import { readProcess, waitForExit } from '../../../src/host/processes.ts'
+import { readProcess, readUmask, waitForExit } from '../../../src/host/processes.ts'
 import { removeEmbeddedContainerd } from '../../../src/containerd/remove-embedded-containerd.ts'
 import { slowness } from '../../support/slowness.ts'
+
+// As podd does when it starts.
+setPoddUmask()
 
 let folder = ''
 let containerdPath = ''
@@ -234,6 +239,26 @@ describe('supervise', () => {
       if (before !== undefined) await waitForExit(before, 5000, systemClock)
       const another = spawn(containerdPath, ['--config', containerd.places.configPath], { stdio: 'ignore' })
       expect(await containerd.start()).toMatchObject({ adopted: true, pid: another.pid })
+    })
+
+    it('restarts one that an older podd started under another umask', async () => {
+      const containerd = new EmbeddedContainerd(options())
+      const first = await containerd.start()
+      const before = readProcess(first.pid)
+      process.kill(first.pid, 'SIGKILL')
+      if (before !== undefined) await waitForExit(before, 5000, systemClock)
+      const strict = spawn(
+        'sh',
+        ['-c', 'umask 077; exec "$@"', 'sh', containerdPath, '--config', containerd.places.configPath],
+        { stdio: 'ignore' },
+      )
+      await vi.waitFor(() => expect(findContainerd(containerd.places)?.pid).toBe(strict.pid), 5000 * slowness)
+      // Where the umask is the unit's, a restart would change nothing.
+      const unit = new EmbeddedContainerd(options({ launchMode: 'systemd' }))
+      expect(await unit.start()).toMatchObject({ adopted: true, pid: strict.pid })
+      const second = await containerd.start()
+      expect(second.adopted).toBe(false)
+      expect(readUmask(second.pid)).toBe(0o022)
     })
 
     it('pauses longer each time that it has died soon, and not where it had lived long', async () => {

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/status.ts'
 import { holdInstanceLock } from '../../../src/server/instance-lock.ts'
+import { listenOnSocket } from '../../../src/server/listen-socket.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -331,6 +332,20 @@ describe('logs over the API', () => {
 describe('the socket', () => {
   it('may be opened by its owner alone', () => {
     expect(statSync(rig.socketPath).mode & 0o777).toBe(0o600)
+  })
+
+  it('leaves the umask to what else is made while it comes up', async () => {
+    const before = process.umask(0o022)
+    const server = createServer()
+    try {
+      const listening = listenOnSocket(server, `${rig.socketPath}.other`)
+      expect(process.umask(0o022)).toBe(0o022)
+      await listening
+      expect(statSync(`${rig.socketPath}.other`).mode & 0o777).toBe(0o600)
+    } finally {
+      process.umask(before)
+      server.close()
+    }
   })
 
   it('is not taken from a podd that answers', async () => {
