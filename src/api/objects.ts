@@ -9,6 +9,8 @@ export interface PodObject {
     readonly name: string
     readonly namespace: string
     readonly uid: string
+    /** See decide/pod-generation.ts. */
+    readonly generation: number
     readonly creationTimestamp: string
     readonly deletionTimestamp?: string
     readonly deletionGracePeriodSeconds?: number

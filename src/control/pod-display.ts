@@ -5,6 +5,7 @@ import type { Waiting } from '../decide/pod-action.ts'
 import type { ProbeVerdicts } from '../decide/pod-facts.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { PodHost } from './pod-host.ts'
+import type { PodPassDeps } from './pod-pass.ts'
 import { toPodObject } from './pod-object.ts'
 import type { PodState } from './pod-state.ts'
 
@@ -15,6 +16,7 @@ export interface PodDisplayDeps {
   readonly clock: Clock
   /** `containerd` */
   readonly runtimeName: () => string
+  readonly recursiveReadOnly: PodPassDeps['recursiveReadOnly']
   /** Undefined while the runtime can take calls; else why not. */
   readonly runtimeProblem: () => string | undefined
 }
@@ -32,7 +34,7 @@ export class PodDisplay {
 
   publish(): void {
     if (this.#hidden) return
-    const { clock, host, probes, runtimeName } = this.#deps
+    const { clock, host, probes, recursiveReadOnly, runtimeName } = this.#deps
     const { memory, pod, observed, waiting, resize, postStarts } = this.#state
     const { status, conditions, podIps } = deriveStatus({
       pod,
@@ -43,6 +45,7 @@ export class PodDisplay {
       blocked: this.#whyNotStarted(),
       runtimeName: runtimeName(),
       hostIps: host.hostIps(),
+      recursiveReadOnly: recursiveReadOnly(memory.record.classes?.runtimeHandler ?? ''),
       resize,
       postStarts,
       nowMs: clock.wallMs(),

@@ -51,6 +51,12 @@ export function takeUpdate(
       : undefined
   if (allocated === undefined) state.resizeRefusal = undefined
   state.pod = pod
-  state.memory.change({ ...place, manifest, allocated })
+  const { generation = 1 } = state.record
+  state.memory.change({
+    ...place,
+    manifest,
+    allocated,
+    ...(change === 'spec' ? { generation: generation + 1 } : {}),
+  })
   return change
 }

@@ -2,6 +2,7 @@ import type { PodObject } from '../api/objects.ts'
 import { formatTime } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
 import { goesAwayAfter } from '../decide/pod-ending.ts'
+import { podGeneration } from '../decide/pod-generation.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { PodStatus } from '../pod/status.ts'
@@ -22,6 +23,7 @@ export function toPodObject(
       name: metadata.name,
       namespace: metadata.namespace,
       uid: record.uid,
+      generation: podGeneration(record),
       creationTimestamp: formatTime(record.acceptedAtMs),
       // One that is ended to stay, as failed, isn't being deleted.
       ...(ending === undefined || !goesAwayAfter(ending)

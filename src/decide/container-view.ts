@@ -29,6 +29,7 @@ export function endOf(container: ObservedContainer): EndedContainer {
     finishedAtMs: container.finishedAtMs ?? container.createdAtMs,
     image: container.image,
     imageId: container.imageId,
+    ...(container.user === undefined ? {} : { user: container.user }),
   }
 }
 

@@ -2,7 +2,12 @@ import { formatTime } from '../base/clock.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { ContainerHistory, EndedContainer } from '../pod/pod-record.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
-import type { ContainerState, ContainerStateTerminated, ContainerStatus } from '../pod/status.ts'
+import type {
+  ContainerState,
+  ContainerStateTerminated,
+  ContainerStatus,
+  VolumeMountStatus,
+} from '../pod/status.ts'
 import { newestEnd, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
 import type { StatusFacts } from './status-facts.ts'
@@ -20,6 +25,8 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
   const shown = view.kind === 'live' ? view.container : view.kind === 'ended' ? view.end : undefined
   const id =
     view.kind === 'live' ? view.container.id : view.kind === 'ended' ? view.end.containerId : undefined
+  const user = shown?.user
+  const volumeMounts = spec.volumeMounts.map((mount) => mountStatus(mount, facts.recursiveReadOnly === true))
   const started = isStarted(facts, spec, view)
   return {
     name: spec.name,
@@ -32,7 +39,18 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
     ...(id === undefined ? {} : { containerID: `${facts.runtimeName}://${id}` }),
     started,
     ...statusResources(facts, spec, view),
+    ...(volumeMounts.length === 0 ? {} : { volumeMounts }),
+    ...(user === undefined ? {} : { user: { linux: user } }),
   }
+}
+
+function mountStatus(
+  { name, mountPath, readOnly, recursiveReadOnly = 'Disabled' }: ContainerSpec['volumeMounts'][number],
+  canBeRecursive: boolean,
+): VolumeMountStatus {
+  if (!readOnly) return { name, mountPath }
+  const isRecursive = recursiveReadOnly !== 'Disabled' && canBeRecursive
+  return { name, mountPath, readOnly, recursiveReadOnly: isRecursive ? 'Enabled' : 'Disabled' }
 }
 
 /** The end before what `state` shows; the record may not have it yet where a successor has just been made. */

@@ -6,6 +6,7 @@ import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatu
 import { deriveContainerStatus } from './derive-container-status.ts'
 import { derivePhase } from './derive-phase.ts'
 import { goesAwayAfter } from './pod-ending.ts'
+import { podGeneration } from './pod-generation.ts'
 import type { ResizeState } from './resize.ts'
 import { isBeingReset, mayRestartAll } from './restart-all.ts'
 import { isRestartableInit } from './restart-policy.ts'
@@ -49,6 +50,7 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
   const endedFor = ending === undefined || goesAwayAfter(ending) ? undefined : ending
   const why = record.failed ?? endedFor ?? (phase === 'Pending' ? facts.blocked : undefined)
   const status: PodStatus = {
+    observedGeneration: podGeneration(record),
     phase,
     conditions,
     ...(why === undefined ? {} : { reason: why.reason, message: why.message }),
@@ -100,7 +102,7 @@ function addresses(key: 'hostIP' | 'podIP', ips: readonly string[]): Partial<Pod
   return key === 'hostIP' ? { hostIP: first, hostIPs: all } : { podIP: first, podIPs: all }
 }
 
-type Condition = Omit<PodCondition, 'lastTransitionTime'>
+type Condition = Omit<PodCondition, 'lastTransitionTime' | 'observedGeneration'>
 
 /** Kubernetes has them only while there is something to tell (`pkg/kubelet/status`, 1.36). */
 function resizeConditions(resize: ResizeState | undefined): readonly Condition[] {
@@ -168,9 +170,10 @@ function readyCondition(
   return { type, status: 'False', reason: 'ContainersNotReady', message }
 }
 
-/** Gives each condition the time at which its status last changed, kept in the record. */
+/** Gives each condition the pod's generation, and the time at which its status last changed, kept in the record. */
 function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
   const before = facts.record.conditions
+  const observedGeneration = podGeneration(facts.record)
   const record: Record<string, { status: ConditionStatus; atMs: number }> = {}
   let changed = Object.keys(before).some((type) => fresh.every((condition) => condition.type !== type))
   const conditions = fresh.map((condition): PodCondition => {
@@ -179,7 +182,7 @@ function stampConditions(facts: StatusFacts, fresh: readonly Condition[]) {
     if (!same) changed = true
     const stamp = same ? known : { status: condition.status, atMs: facts.nowMs }
     record[condition.type] = stamp
-    return { ...condition, lastTransitionTime: formatTime(stamp.atMs) }
+    return { ...condition, observedGeneration, lastTransitionTime: formatTime(stamp.atMs) }
   })
   return { conditions, record: changed ? record : before }
 }

@@ -19,6 +19,8 @@ export interface StatusFacts {
   /** `containerd`: the scheme of container ids. */
   readonly runtimeName: string
   readonly hostIps: readonly string[]
+  /** Whether its runtime handler can make mounts read-only all the way down; absent where that isn't known yet. */
+  readonly recursiveReadOnly?: boolean
   /** Where the change of its containers' resources stands, if there is one. */
   readonly resize?: ResizeState | undefined
   /** Containers whose postStart hook is under way: until it is done they aren't shown as running. */

@@ -1,5 +1,6 @@
 import type { ContainerId, PodUid, SandboxId } from './ids.ts'
 import type { ResourceLists } from './pod-resources.ts'
+import type { LinuxContainerUser } from './status.ts'
 
 /** What the runtime says of one container. Times are wall milliseconds; undefined where it hasn't happened. */
 export interface ObservedContainer {
@@ -26,6 +27,8 @@ export interface ObservedContainer {
   readonly specHash: string
   /** The cpu and memory it was made with, read back from its annotations; undefined where they don't tell. */
   readonly resources?: ResourceLists | undefined
+  /** Whom its first process runs as; undefined where the runtime doesn't tell. */
+  readonly user?: LinuxContainerUser | undefined
   readonly annotations: Readonly<Record<string, string>>
 }
 

@@ -3,7 +3,7 @@ import type { SourceName } from './document.ts'
 import type { ContainerId, PodUid } from './ids.ts'
 import type { PodClasses } from './pod-classes.ts'
 import type { ResourceLists } from './pod-resources.ts'
-import type { ConditionStatus } from './status.ts'
+import type { ConditionStatus, LinuxContainerUser } from './status.ts'
 
 /** How one container ended: kept when the runtime's own memory of it is removed. Times are wall milliseconds. */
 export interface EndedContainer {
@@ -18,6 +18,8 @@ export interface EndedContainer {
   readonly finishedAtMs: number
   readonly image: string
   readonly imageId: string
+  /** As in ObservedContainer; absent in records of older podds. */
+  readonly user?: LinuxContainerUser | undefined
 }
 
 /** Where a container's crash backoff stands (see decide/restart-policy.ts). */
@@ -76,6 +78,8 @@ export interface PodRecord {
   /** The applied manifest, without defaults: they are filled in anew on every reading. */
   readonly manifest: JsonObject
   readonly acceptedAtMs: number
+  /** One more for each change of the spec; absent stands for 1, as in records of older podds (see decide/pod-generation.ts). */
+  readonly generation?: number | undefined
   /** When podd began to start it (status.startTime). */
   readonly startedAtMs?: number | undefined
   /** How many sandboxes were begun for it, whatever came of them: the number of the next one. */

@@ -9,6 +9,8 @@ export interface PodCondition {
   readonly lastTransitionTime?: string
   readonly reason?: string
   readonly message?: string
+  /** The generation of the pod that it was found for. */
+  readonly observedGeneration?: number
 }
 
 export interface ContainerStateTerminated {
@@ -28,6 +30,22 @@ export interface ContainerState {
   readonly terminated?: ContainerStateTerminated
 }
 
+/** Whom a container's first process ran as when it started. */
+export interface LinuxContainerUser {
+  readonly uid: number
+  readonly gid: number
+  /** Absent where there are none. */
+  readonly supplementalGroups?: readonly number[]
+}
+
+export interface VolumeMountStatus {
+  readonly name: string
+  readonly mountPath: string
+  readonly readOnly?: boolean
+  /** Of what is read-only. */
+  readonly recursiveReadOnly?: 'Enabled' | 'Disabled'
+}
+
 export interface ContainerStatus {
   readonly name: string
   readonly state: ContainerState
@@ -44,9 +62,14 @@ export interface ContainerStatus {
     readonly limits?: Readonly<Record<string, string>>
     readonly requests?: Readonly<Record<string, string>>
   }
+  readonly volumeMounts?: readonly VolumeMountStatus[]
+  /** Absent where the runtime doesn't tell: containerd does from 2.0 on. */
+  readonly user?: { readonly linux: LinuxContainerUser }
 }
 
 export interface PodStatus {
+  /** The generation of the pod that this status was found for. */
+  readonly observedGeneration?: number
   readonly phase: PodPhase
   readonly conditions: readonly PodCondition[]
   readonly reason?: string

@@ -1,6 +1,7 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodRef, PodUid } from '../pod/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/observed.ts'
+import type { LinuxContainerUser } from '../pod/status.ts'
 import { readContainerFacts, readPodRef } from './labels.ts'
 
 /** What the runtime answered. A list entry whose status isn't in the map is told as far as the list knows it. */
@@ -96,8 +97,17 @@ export function observeContainer(
       '',
     specHash: facts.specHash,
     resources: facts.resources,
+    user: observeUser(status?.user),
     annotations: listed.annotations,
   }
+}
+
+/** Runtimes from before CRI had it (containerd 1.x) tell none: then nothing is known, whatever the spec asks for. */
+function observeUser(user: cri.ContainerUser | null | undefined): LinuxContainerUser | undefined {
+  const linux = user?.linux
+  if (linux === null || linux === undefined) return undefined
+  const { uid, gid, supplementalGroups } = linux
+  return { uid, gid, ...(supplementalGroups.length === 0 ? {} : { supplementalGroups }) }
 }
 
 /** CRI's nanoseconds since the epoch in milliseconds; its zero times (0, or Go's year 1) are undefined. */

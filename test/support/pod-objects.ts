@@ -42,6 +42,7 @@ export function podObject(changes: PodObjectChanges = {}): PodObject {
       name,
       namespace: changes.namespace ?? 'default',
       uid: changes.uid ?? `uid-${name}`,
+      generation: 1,
       creationTimestamp: '2026-01-01T00:00:00Z',
       ...changes.metadata,
     },

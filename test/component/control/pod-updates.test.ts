@@ -30,6 +30,35 @@ describe('a change in place', () => {
     expect(rig.records.named('web')?.manifest).toMatchObject({ metadata: { labels: { tier: 'front' } } })
   })
 
+  it('is counted by the generation where it is one of the spec, over podd’s own end, and so is the deletion', async () => {
+    const shown = () => {
+      const { metadata, status } = rig.pod('web')
+      return [metadata.generation, status.observedGeneration]
+    }
+    await rig.apply(podManifest('web'))
+    expect(shown()).toEqual([1, 1])
+    await rig.apply(podManifest('web', {}, { labels: { tier: 'front' } }))
+    // What says no more than the defaults do.
+    await rig.apply(podManifest('web', { dnsPolicy: 'ClusterFirst' }, { labels: { tier: 'front' } }))
+    expect(shown()).toEqual([1, 1])
+    await rig.apply(podManifest('web', withImage('app:2')))
+    await rig.clock.advance(1000)
+    expect(shown()).toEqual([2, 2])
+    await rig.kill()
+    await rig.apply(podManifest('web', { ...withImage('app:2'), activeDeadlineSeconds: 600 }))
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(shown()).toEqual([3, 3])
+    expect(rig.records.named('web')?.generation).toBe(3)
+    const seen: unknown[] = []
+    rig.system.statuses.subscribe(({ type, object: { metadata } }) =>
+      seen.push([type, metadata.generation, metadata.deletionTimestamp !== undefined]),
+    )
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(seen).toContainEqual(['MODIFIED', 4, true])
+  })
+
   it('of one image restarts that container only', async () => {
     const containers = (image: string) => ({
       containers: [

@@ -383,3 +383,54 @@ describe('resources', () => {
     )
   })
 })
+
+describe('whom a container runs as', () => {
+  const user = { uid: 1000, gid: 3000, supplementalGroups: [4000] }
+
+  it('is what the runtime says, in each state', () => {
+    const shown = { linux: user }
+    expect(statusOf({ containers: [observedContainer('a', { user })] }).user).toEqual(shown)
+    expect(statusOf({ containers: [exitedContainer('a', 1, { user })] }).user).toEqual(shown)
+    const waiting = { a: backoff }
+    expect(statusOf({ containers: [exitedContainer('a', 1, { user })], waiting }).user).toEqual(shown)
+    const history = { a: { ended: ended('a', 0, { user }) } }
+    expect(statusOf({ history }).user).toEqual(shown)
+  })
+
+  it('is not guessed where the runtime says nothing, or there is no container yet', () => {
+    const pod = { containers: [{ name: 'a', securityContext: { runAsUser: 1000, runAsGroup: 3000 } }] }
+    expect(statusOf({ pod, containers: [observedContainer('a')] })).not.toHaveProperty('user')
+    expect(statusOf({ pod })).not.toHaveProperty('user')
+  })
+})
+
+describe('the mounts of a container', () => {
+  const mount = (name: string, fields: object) => ({ name, mountPath: `/${name}`, ...fields })
+  const volumeMounts = [
+    mount('v', {}),
+    mount('w', { readOnly: true }),
+    mount('x', { readOnly: true, recursiveReadOnly: 'Disabled' }),
+    mount('y', { readOnly: true, recursiveReadOnly: 'IfPossible' }),
+    mount('z', { readOnly: true, recursiveReadOnly: 'Enabled' }),
+  ]
+  const container = { name: 'a', volumeMounts }
+
+  it.each([
+    ['init', true, 'Enabled'],
+    ['main', true, 'Enabled'],
+    ['ephemeral', true, 'Enabled'],
+    ['main', false, 'Disabled'],
+    ['main', undefined, 'Disabled'],
+  ] as const)('are shown (%s), recursive as far as the runtime can: %s', (role, can, whenAsked) => {
+    const pod = { containers: [container], init: [container], ephemeral: [container] }
+    const facts = can === undefined ? { pod } : { pod, recursiveReadOnly: can }
+    const readOnly = { readOnly: true, recursiveReadOnly: 'Disabled' }
+    expect(statusOf(facts, role).volumeMounts).toEqual([
+      mount('v', {}),
+      mount('w', readOnly),
+      mount('x', readOnly),
+      mount('y', { readOnly: true, recursiveReadOnly: whenAsked }),
+      mount('z', { readOnly: true, recursiveReadOnly: whenAsked }),
+    ])
+  })
+})

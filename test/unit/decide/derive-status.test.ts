@@ -18,7 +18,7 @@ import type { PodChanges, StatusChanges } from '../../support/pod-builders.ts'
 function condition(type: string, changes: StatusChanges): Partial<PodCondition> {
   const found = deriveStatus(statusFacts(changes)).status.conditions.find((entry) => entry.type === type)
   if (found === undefined) throw new Error(`no condition ${type}`)
-  const { lastTransitionTime: _at, type: _type, ...rest } = found
+  const { lastTransitionTime: _at, observedGeneration: _of, type: _type, ...rest } = found
   return rest
 }
 
@@ -199,6 +199,32 @@ describe('the times of conditions', () => {
     const gone = { ...facts, record, nowMs: nowMs + 60_000, observed: { ...facts.observed, containers: [] } }
     expect(ready(deriveStatus(gone))).toBe('2026-01-01T01:01:00Z')
     expect(deriveStatus(gone).conditions['PodScheduled']).toEqual(first.conditions['PodScheduled'])
+  })
+})
+
+describe('the generation that a status was found for', () => {
+  const removed = {
+    cause: 'removed',
+    reason: 'Killing',
+    message: '',
+    requestedAtMs: nowMs,
+    graceSeconds: 30,
+  } as const
+  it.each([
+    ['of a record of an older podd', {}, 1],
+    ['after two changes', { generation: 3 }, 3],
+    ['of a pod that is being deleted', { generation: 3, ending: removed }, 4],
+    [
+      'of a pod that failed and stays',
+      { ending: { ...removed, cause: 'deadline', reason: 'DeadlineExceeded' } as const },
+      1,
+    ],
+  ])('%s', (_title, record, generation) => {
+    const { status } = deriveStatus(statusFacts({ record }))
+    expect(status.observedGeneration).toBe(generation)
+    expect(new Set(status.conditions.map(({ observedGeneration }) => observedGeneration))).toEqual(
+      new Set([generation]),
+    )
   })
 })
 

@@ -390,7 +390,7 @@ describe('the status of a resize', () => {
     [{ kind: 'in-progress', error: undefined } as const, { type: 'PodResizeInProgress', status: 'True' }],
   ])('tells of %j', (resize, expected) => {
     const found = statusOf(resize).conditions.filter(({ type }) => type.startsWith('PodResize'))
-    expect(found).toEqual([{ ...expected, lastTransitionTime: expect.any(String) }])
+    expect(found).toEqual([{ ...expected, observedGeneration: 1, lastTransitionTime: expect.any(String) }])
   })
 
   it('shows what the containers have, and no condition without a resize', () => {

@@ -100,6 +100,23 @@ describe('observePods', () => {
     expect(pods.get('b')?.containers.map(({ id }) => id)).toEqual(['c2'])
   })
 
+  it.each([
+    [null, undefined],
+    [{ linux: null }, undefined],
+    [{ linux: { uid: 0, gid: 0, supplementalGroups: [] } }, { uid: 0, gid: 0 }],
+    [
+      { linux: { uid: 1000, gid: 3000, supplementalGroups: [10, 4000] } },
+      { uid: 1000, gid: 3000, supplementalGroups: [10, 4000] },
+    ],
+  ])('tells whom a container runs as where the runtime does: %j', (user, expected) => {
+    const pods = observePods({
+      ...nothing,
+      containers: [container('c1', 'a', 'app', 0, 2)],
+      containerStatuses: new Map([['c1', containerStatus('c1', { user })]]),
+    })
+    expect(pods.get('a')?.containers[0]?.user).toEqual(expected)
+  })
+
   it('tells a sandbox’s addresses and network, the primary address first', () => {
     const status = sandboxStatus('s-a', {
       state: 'SANDBOX_NOTREADY',
