@@ -82,8 +82,7 @@ export class PodAdmission {
     const refusal = this.refusal(pod, source)
     if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
     const resolved = resolveClasses(pod.spec, this.#classFacts())
-    if (resolved.kind === 'refused')
-      return { kind: 'blocked', reason: 'FailedCreate', message: resolved.message }
+    if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
@@ -120,8 +119,7 @@ export class PodAdmission {
       before === undefined
         ? resolveClasses(pod.spec, this.#classFacts())
         : { kind: 'resolved' as const, classes: before }
-    if (resolved.kind === 'refused')
-      return { kind: 'blocked', reason: 'FailedCreate', message: resolved.message }
+    if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem?.kind === 'blocked') return problem

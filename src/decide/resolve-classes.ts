@@ -18,9 +18,17 @@ export interface ClassFacts {
   readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
 }
 
-export type ResolvedClasses =
-  | { readonly kind: 'resolved'; readonly classes: PodClasses }
-  | { readonly kind: 'refused'; readonly message: string }
+export type ResolvedClasses = { readonly kind: 'resolved'; readonly classes: PodClasses } | ClassRefusal
+
+interface ClassRefusal {
+  readonly kind: 'refused'
+  /**
+   * `FailedCreate`: the API server would not take the pod. `FailedCreatePodSandBox`: the runtime can't make its sandbox
+   * (`pkg/kubelet/events/event.go`, 1.36).
+   */
+  readonly reason: 'FailedCreate' | 'FailedCreatePodSandBox'
+  readonly message: string
+}
 
 /** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
 export const systemPriorities: ReadonlyMap<string, number> = new Map([
@@ -38,9 +46,9 @@ export function resolveClasses(
   facts: ClassFacts,
 ): ResolvedClasses {
   const runtime = resolveRuntimeClass(spec, facts)
-  if (typeof runtime === 'string') return { kind: 'refused', message: runtime }
+  if ('kind' in runtime) return runtime
   const priority = resolvePriority(spec, facts)
-  if (typeof priority === 'string') return { kind: 'refused', message: priority }
+  if (typeof priority === 'string') return notTaken(priority)
   return {
     kind: 'resolved',
     classes: {
@@ -51,24 +59,31 @@ export function resolveClasses(
   }
 }
 
+function notTaken(message: string): ClassRefusal {
+  return { kind: 'refused', reason: 'FailedCreate', message }
+}
+
 function resolveRuntimeClass(
   { runtimeClassName = '', overhead }: Pick<PodSpec, 'runtimeClassName' | 'overhead'>,
   { runtimeClasses, handlers }: ClassFacts,
-): RuntimeClassFacts | string {
+): RuntimeClassFacts | ClassRefusal {
   if (runtimeClassName === '') {
     if (overhead === undefined || Object.keys(overhead).length === 0) return { handler: '' }
-    return 'pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead'
+    return notTaken('pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
   }
   const found = runtimeClasses.get(runtimeClassName)
   if (found === undefined) {
-    return `RuntimeClass ${JSON.stringify(runtimeClassName)} not found; ${listNames(runtimeClasses)}. Add a RuntimeClass document, or name it in runtimeClasses of the config`
+    return notTaken(
+      `RuntimeClass ${JSON.stringify(runtimeClassName)} not found; ${listNames(runtimeClasses)}. Add a RuntimeClass document, or name it in runtimeClasses of the config`,
+    )
   }
   if (handlers !== undefined && !handlers.has(found.handler)) {
     const names = [...handlers.keys()].filter((name) => name !== '')
-    return `the container runtime has no handler ${JSON.stringify(found.handler)} of RuntimeClass ${JSON.stringify(runtimeClassName)}; it has ${names.join(', ')}`
+    const message = `Failed to create pod sandbox: the container runtime has no handler ${JSON.stringify(found.handler)} of RuntimeClass ${JSON.stringify(runtimeClassName)}; it has ${names.join(', ')}`
+    return { kind: 'refused', reason: 'FailedCreatePodSandBox', message }
   }
   if (overhead !== undefined && !sameData(overhead, found.overhead ?? {})) {
-    return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+    return notTaken("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
   }
   return found
 }

@@ -174,10 +174,12 @@ describePodd('classes', { config }, (rig) => {
       runtimeClass('kata', 'kata-qemu'),
       shellPod('boxed', podd.shared, 'stay', { spec: { runtimeClassName: 'kata' } }),
     )
-    const pod = await podd.untilPod('boxed', 'its refusal', ({ status }) => status.reason === 'FailedCreate')
+    const reason = 'FailedCreatePodSandBox'
+    const pod = await podd.untilPod('boxed', 'its refusal', ({ status }) => status.reason === reason)
     expect(pod.status.message).toBe(
-      'the container runtime has no handler "kata-qemu" of RuntimeClass "kata"; it has runc',
+      'Failed to create pod sandbox: the container runtime has no handler "kata-qemu" of RuntimeClass "kata"; it has runc',
     )
+    expect((await podd.untilEvent('boxed', reason)).message).toBe(pod.status.message)
     podd.removeManifest('kata')
     await podd.untilGone('boxed')
   })

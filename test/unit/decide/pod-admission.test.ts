@@ -114,14 +114,15 @@ describe('resolveClasses', () => {
     expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'resolved', classes })
   })
 
-  it.each<[JsonObject, string]>([
+  it.each<[JsonObject, string, reason?: string]>([
     [
       { runtimeClassName: 'kata' },
       'RuntimeClass "kata" not found; there are gvisor, odd, plain. Add a RuntimeClass document, or name it in runtimeClasses of the config',
     ],
     [
       { runtimeClassName: 'odd' },
-      'the container runtime has no handler "none-such" of RuntimeClass "odd"; it has runc, runsc',
+      'Failed to create pod sandbox: the container runtime has no handler "none-such" of RuntimeClass "odd"; it has runc, runsc',
+      'FailedCreatePodSandBox',
     ],
     [
       { overhead: { cpu: '1' } },
@@ -139,8 +140,8 @@ describe('resolveClasses', () => {
       { priorityClassName: 'high', priority: 1 },
       'the integer value of priority (1) must not be provided in pod spec; priority admission controller computed 1000 from the given PriorityClass name',
     ],
-  ])('of %j are refused', (spec, message) => {
-    expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'refused', message })
+  ])('of %j are refused', (spec, message, reason = 'FailedCreate') => {
+    expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'refused', reason, message })
   })
 
   it('trusts a runtime that doesn’t tell its handlers', () => {
