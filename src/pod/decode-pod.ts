@@ -2,6 +2,7 @@ import type { JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { FieldValidation } from './check-value.ts'
 import { checkValue } from './check-value.ts'
+import { convertManifest } from './convert-manifest.ts'
 import { dropClusterFields } from './drop-cluster-fields.ts'
 import type { FieldPath, FieldProblem } from './field-path.ts'
 import { formatFieldPath } from './field-path.ts'
@@ -26,9 +27,9 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
   if (checked.value === undefined || !isJsonObject(checked.value)) {
     return { accepted: undefined, problems: problems.map((problem) => toGiven(problem)) }
   }
-  const manifest = checked.value
+  const { manifest, warnings: conversions } = convertManifest(checked.value)
   const pod = podFromManifest(manifest)
-  problems.push(...validatePod(pod))
+  problems.push(...conversions, ...validatePod(pod))
   const isBad = problems.some((problem) => problem.severity === 'error')
   return {
     accepted: isBad ? undefined : { pod, manifest },

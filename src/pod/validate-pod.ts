@@ -47,7 +47,6 @@ export function validatePod(pod: Pod): readonly FieldProblem[] {
 
 function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   if (spec.containers.length === 0) issues.required([...path, 'containers'])
-  issues.range([...path, 'terminationGracePeriodSeconds'], spec.terminationGracePeriodSeconds, 0)
   issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
   for (const field of ['hostname', 'subdomain'] as const) {
     const value = spec[field]

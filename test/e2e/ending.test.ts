@@ -257,6 +257,19 @@ describePodd(
       expect(livedSeconds).toBeLessThan(6 * slowness)
     })
 
+    it.concurrent('takes a negative grace for 1, and warns of it', async () => {
+      const podd = rig()
+      podd.drop('negative', hooked('negative', `trap '' TERM; say main; sleep 1000`, {}, -7))
+      const pod = await podd.untilReady('negative')
+      expect(pod.spec).toMatchObject({ terminationGracePeriodSeconds: 1 })
+      await podd.untilNote(/negative\.yaml.*spec\.terminationGracePeriodSeconds: .* will be treated as 1/u)
+      const beganMs = performance.now()
+      podd.removeManifest('negative')
+      await podd.untilGone('negative')
+      // StopContainer gets 2 seconds at least.
+      expect(performance.now() - beganMs).toBeLessThan(10_000 * slowness)
+    })
+
     it.concurrent('lets a shorter grace cut an ending short', async () => {
       const podd = rig()
       const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`

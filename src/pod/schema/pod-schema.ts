@@ -77,7 +77,10 @@ export const podSpecSchema = object('PodSpec', {
     note: 'one that is added starts in the running pod; one that is changed or taken away makes a new pod, where Kubernetes refuses it',
   }),
   restartPolicy: defaulted(oneOf('Always', 'OnFailure', 'Never'), 'Always'),
-  terminationGracePeriodSeconds: defaulted(int64, 30),
+  terminationGracePeriodSeconds: defaulted(int64, 30, {
+    kind: 'supported',
+    note: 'a negative one is read as 1, with a warning',
+  }),
   activeDeadlineSeconds: optional(int64),
   dnsPolicy: defaulted(oneOf('ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'), 'ClusterFirst', {
     kind: 'supported',

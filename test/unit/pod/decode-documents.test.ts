@@ -122,6 +122,34 @@ describe('what is taken', () => {
   )
 })
 
+describe('a negative terminationGracePeriodSeconds', () => {
+  const spec = ['containers: [{name: a, image: b}]', 'terminationGracePeriodSeconds: -7'] as const
+
+  it('is read as 1, in the record too, with the API server’s warning', async () => {
+    const { documents, problems } = await decode(yaml(...spec))
+    expect(problems).toEqual([
+      '7:3: spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1',
+    ])
+    expect(documents[0]?.pod.spec.terminationGracePeriodSeconds).toBe(1)
+    expect(documents[0]?.manifest['spec']).toMatchObject({ terminationGracePeriodSeconds: 1 })
+  })
+
+  it('counts as 1 for what has to fit into it', async () => {
+    const sleep = 'lifecycle: {preStop: {sleep: {seconds: 2}}}'
+    const { problems } = await decode(yaml(`containers: [{name: a, image: b, ${sleep}}]`, spec[1]))
+    expect(problems).toContainEqual(
+      expect.stringContaining('must be non-negative and less than terminationGracePeriodSeconds (1)'),
+    )
+  })
+
+  it.each([-1, 0])('of a probe is refused, as in Kubernetes: %d', async (grace) => {
+    const probe = `livenessProbe: {tcpSocket: {port: 80}, terminationGracePeriodSeconds: ${grace}}`
+    const { pods, problems } = await decode(container(probe))
+    expect(pods).toEqual([])
+    expect(problems).toEqual([expect.stringContaining(`Invalid value: ${grace}: must be greater than 0`)])
+  })
+})
+
 describe('YAML means what it means to Kubernetes', () => {
   it('in numbers, words and tags', async () => {
     const { documents } = await decode(

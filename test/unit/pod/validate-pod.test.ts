@@ -357,11 +357,6 @@ describe('validatePod refuses', () => {
       /must not contain ':'/,
     ],
     [
-      'negative grace',
-      { 'spec.terminationGracePeriodSeconds': -1 },
-      'spec.terminationGracePeriodSeconds: Invalid value: -1: must be greater than or equal to 0',
-    ],
-    [
       'a deadline of 0',
       { 'spec.activeDeadlineSeconds': 0 },
       'spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive',
