@@ -33,6 +33,10 @@ const registries = textList('REGISTRY', (item) =>
     : 'must be a registry such as registry.example or registry.example/team',
 )
 
+const otherSources = textList('SOURCE', (item) =>
+  item === 'file' || item === 'url' ? undefined : 'must be file or url',
+)
+
 /** The Pod Security Standards for the pods of one source. */
 function security(where: string, whose: string, level: SecurityLevel) {
   return {
@@ -71,6 +75,13 @@ function security(where: string, whose: string, level: SecurityLevel) {
       defaultText: 'any',
       owner: 'podd',
       doc: `Where the images of ${whose} may come from, whatever the level: registries, or folders in them.`,
+    }),
+    readsObjectsOf: option({
+      field: `podSecurity.${where}.readsObjectsOf`,
+      type: otherSources,
+      default: [],
+      owner: 'podd',
+      doc: `The other sources (\`file\`, \`url\`) whose Secrets, ConfigMaps and claims the pods of ${whose} may use in their namespace, beside its own.`,
     }),
   }
 }
@@ -165,16 +176,25 @@ export const podOptions = {
     type: runtimeClasses,
     default: {},
     owner: 'podd',
-    doc: 'RuntimeClasses by name, each with the `handler` of the container runtime and an `overhead`, beside those of RuntimeClass documents: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`.',
+    doc: 'RuntimeClasses by name, each with the `handler` of the container runtime and an `overhead`, before those of RuntimeClass documents: `{gvisor: {handler: runsc, overhead: {memory: 64Mi}}}`.',
   }),
   directorySecurityLevel: directory.level,
   directoryAllowedHostPaths: directory.hostPaths,
   directoryAllowedCapabilities: directory.capabilities,
   directoryAllowedHostPorts: directory.ports,
   directoryAllowedRegistries: directory.registries,
+  directoryReadsObjectsOf: directory.readsObjectsOf,
   urlSecurityLevel: url.level,
   urlAllowedHostPaths: url.hostPaths,
   urlAllowedCapabilities: url.capabilities,
   urlAllowedHostPorts: url.ports,
   urlAllowedRegistries: url.registries,
+  urlReadsObjectsOf: url.readsObjectsOf,
+  urlGivesClusterObjects: option({
+    field: 'podSecurity.url.givesClusterObjects',
+    type: flag,
+    default: false,
+    owner: 'podd',
+    doc: 'Whether what the URL says of all pods counts: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory come first in any case.',
+  }),
 } as const

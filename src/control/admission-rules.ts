@@ -1,6 +1,9 @@
 import type { PoddConfig } from '../config/options.ts'
 import { computeAllocatable } from '../decide/allocatable.ts'
+import type { ObjectRules } from '../decide/merge-objects.ts'
 import type { HostInfo } from '../host/host-info.ts'
+import type { SourceName } from '../pod/document.ts'
+import { configNames, sourceNames } from '../pod/source-name.ts'
 import type { AdmissionRules } from './pod-admission.ts'
 
 /** Which pods may run here, by the config and the machine. */
@@ -43,4 +46,22 @@ export function admissionRules(
       },
     },
   }
+}
+
+/** Which objects count, and for whose pods, by the config. */
+export function objectRules(config: PoddConfig): ObjectRules {
+  return {
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    policies: {
+      file: { readsObjectsOf: toSources(config.directoryReadsObjectsOf), givesClusterObjects: true },
+      http: {
+        readsObjectsOf: toSources(config.urlReadsObjectsOf),
+        givesClusterObjects: config.urlGivesClusterObjects,
+      },
+    },
+  }
+}
+
+function toSources(named: readonly string[]): readonly SourceName[] {
+  return sourceNames.filter((source) => named.includes(configNames[source]))
 }

@@ -23,7 +23,7 @@ import { isCriError } from '../cri/cri-error.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import type { ResolvConf } from '../translate/dns.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
-import { admissionRules } from './admission-rules.ts'
+import { admissionRules, objectRules } from './admission-rules.ts'
 import { RingEventRecorder } from './event-recorder.ts'
 import { keepCgroups, rootOf } from './keep-cgroups.ts'
 import { createHookRunner } from './lifecycle-hooks.ts'
@@ -108,8 +108,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     return treeOf({ root, driver })
   }
   const client = runtime.runtime
-  const objects = new ObjectStore()
   const admission = admissionRules(config, hostInfo)
+  const objects = new ObjectStore(objectRules(config))
   const diskSize = diskBytes(config.rootDir)
   const capacity = {
     ...admission.limits.allocatable,

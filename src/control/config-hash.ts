@@ -1,5 +1,6 @@
 import { canonicalJson } from '../base/json.ts'
 import { containerSpecHash, digestText } from '../pod/hash.ts'
+import type { SourceName } from '../pod/document.ts'
 import type { LocalObject } from '../pod/local-object.ts'
 import { objectData } from '../pod/object-data.ts'
 import { containerReferences } from '../pod/pod-references.ts'
@@ -14,6 +15,7 @@ export const restartAnnotation = 'podd.dev/restart-on-config-change'
 export interface ConfigHashInput {
   readonly host: ReferenceHost
   readonly pod: Pod
+  readonly source: SourceName
   readonly container: ContainerSpec
   /** The hash of the container that runs; undefined where one is to be made. */
   readonly running: string | undefined
@@ -28,22 +30,23 @@ export interface ConfigHashInput {
  * and any as long as the sources have not told of all objects.
  */
 export function computeSpecHash(input: ConfigHashInput): string {
-  const { host, pod, container, running, objectsKnown = true } = input
+  const { container, running, objectsKnown = true } = input
   const base = containerSpecHash(container)
-  const config = configHash(host, pod, container)
+  const config = configHash(input)
   const known = running?.split('.')[1]
   if (running === undefined) return config === undefined ? base : `${base}.${config}`
   if (known === undefined) return base
   return `${base}.${objectsKnown ? (config ?? known) : known}`
 }
 
-function configHash(host: ReferenceHost, pod: Pod, container: ContainerSpec): string | undefined {
+function configHash({ host, pod, source, container }: ConfigHashInput): string | undefined {
   if (pod.metadata.annotations[restartAnnotation] !== 'true') return undefined
-  if (findMissingReference(host, pod, container) !== undefined) return undefined
+  if (findMissingReference(host, { pod, source }, container) !== undefined) return undefined
   const { namespace } = pod.metadata
+  const objects = host.objects.seenBy(source)
   const held: [string, unknown][] = []
   for (const { kind, name } of containerReferences(container, pod)) {
-    held.push([`${kind}/${name}`, contentOf(host.objects.get(kind, namespace, name))])
+    held.push([`${kind}/${name}`, contentOf(objects.get(kind, namespace, name))])
   }
   return digestText(canonicalJson(held.toSorted(([a], [b]) => (a < b ? -1 : 1))))
 }

@@ -9,9 +9,9 @@ import type { PodKey } from '../pod/ids.ts'
 import { podKey } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
-import type { Pod } from '../pod/schema/pod-schema.ts'
 import { readManifestHash } from '../translate/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
+import type { SourcedPod } from './object-store.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from './pod-worker.ts'
 import { PodWorkers } from './pod-workers.ts'
@@ -27,7 +27,7 @@ export interface WantedPod {
 
 export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'foreseeStart'> {
   /** What a pod refers to and isn't there; undefined: all is. */
-  readonly missingReference: (pod: Pod) => string | undefined
+  readonly missingReference: (sourced: SourcedPod) => string | undefined
   /** As what a pod was shown before it could be begun; asks once. */
   readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
   readonly logger: Logger
@@ -222,7 +222,7 @@ export class DesiredPods {
       foreseeStart: this.#deps.foreseeStart,
       clock: this.#deps.clock,
       admit: () => {
-        const missing = this.#deps.missingReference(pod)
+        const missing = this.#deps.missingReference({ pod, source })
         if (missing !== undefined)
           return { kind: 'blocked', reason: 'CreateContainerConfigError', message: missing }
         return this.#deps.admission.admit({

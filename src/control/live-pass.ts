@@ -83,7 +83,9 @@ export class LivePass {
   async #refreshVolumes(): Promise<void> {
     const { host, volumeRefresh, warn } = this.#deps
     try {
-      await volumeRefresh.run(() => host.volumes.prepare(this.#state.ref.uid, this.#state.allocatedPod))
+      const { ref, allocatedPod: pod, record } = this.#state
+      const volumes = { uid: ref.uid, pod, source: record.source }
+      await volumeRefresh.run(() => host.volumes.prepare(volumes))
     } catch (error) {
       warn('FailedMount', errorMessage(error))
     }

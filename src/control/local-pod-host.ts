@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { Semaphore } from '../base/semaphore.ts'
-import type { ObjectReader } from '../pod/local-object.ts'
+import { objectKey } from '../pod/local-object.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../pod/schema/pod-schema.ts'
 import { fieldOf } from '../pod/validation/issues.ts'
@@ -9,6 +9,7 @@ import type { ResourceFacts } from '../translate/resources.ts'
 import type { ResourceList } from '../translate/spec-view.ts'
 import { computeVolumeFiles } from '../translate/volume-files.ts'
 import { readIfExists } from '../store/atomic-file.ts'
+import { listClaimOwners } from '../volumes/claim-folder.ts'
 import { writeEtcHosts } from '../volumes/etc-hosts-file.ts'
 import type { FsGroup } from '../volumes/fs-group.ts'
 import { makeNestedMountPoint } from '../volumes/nested-mount-point.ts'
@@ -26,13 +27,15 @@ import {
   removeTerminationLog,
 } from '../volumes/termination-log.ts'
 import { claimUserRange } from '../volumes/user-range.ts'
+import { missingObject } from '../translate/missing-reference.ts'
+import type { ObjectViews } from './object-store.ts'
 import type { PodVolumes } from './pod-host.ts'
 
 /** The pods' folders under `<root-dir>/pods`. */
 export function createPodVolumes(options: {
   readonly rootDir: string
   readonly resources: ResourceFacts
-  readonly objects: ObjectReader
+  readonly objects: ObjectViews
   readonly capacity: ResourceList
   readonly hostName: string
   readonly clock: Clock
@@ -40,8 +43,9 @@ export function createPodVolumes(options: {
   const { rootDir, objects, capacity, hostName, clock } = options
   const resolvConfTurn = new Semaphore(1)
   return {
-    prepare: (uid, pod, warn) => {
+    prepare: ({ uid, pod, source, warn }) => {
       const { namespace } = pod.metadata
+      const seen = objects.seenBy(source)
       const fields = { pod, uid, nodeName: hostName, hostIps: [], podIps: [] }
       return prepareVolumes(pod.spec.volumes, {
         uid,
@@ -49,12 +53,18 @@ export function createPodVolumes(options: {
         rootDir,
         memoryBytes: podMemoryBytes(pod, options.resources),
         fsGroup: fsGroupOf(pod),
-        files: (volume) => computeVolumeFiles(volume, { fields, capacity, objects }),
-        hasClaim: (name) => objects.get('PersistentVolumeClaim', namespace, name) !== undefined,
+        files: (volume) => computeVolumeFiles(volume, { fields, capacity, objects: seen }),
+        findClaim: (name) => {
+          const owner = seen.sourceOf(objectKey('PersistentVolumeClaim', namespace, name))
+          if (owner === undefined)
+            throw missingObject(seen, { kind: 'PersistentVolumeClaim', namespace, name })
+          return { source: owner, readsDataOf: objects.rules.policies[owner].readsObjectsOf }
+        },
         warn: (volume, message) => warn?.(`volume "${volume}": ${message}`),
         nowMs: clock.wallMs(),
       })
     },
+    listClaimOwners: () => listClaimOwners(rootDir),
     readFile: readInside,
     checkHostPaths: async ({ spec }) => {
       for (const volume of spec.volumes) await checkHostPath(volume)

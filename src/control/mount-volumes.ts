@@ -12,9 +12,12 @@ const retryMs = 10_000
  */
 export async function mountVolumes(ctx: PodContext): Promise<boolean> {
   try {
-    await ctx.host.volumes.prepare(ctx.ref.uid, ctx.pod, (message) =>
-      recordEvent(ctx, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
-    )
+    await ctx.host.volumes.prepare({
+      uid: ctx.ref.uid,
+      pod: ctx.pod,
+      source: ctx.source,
+      warn: (message) => recordEvent(ctx, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
+    })
     return true
   } catch (error) {
     if (!(error instanceof PoddError)) throw error

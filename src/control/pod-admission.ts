@@ -7,12 +7,12 @@ import type { ResizeRefusal } from '../decide/resize.ts'
 import { resolveClasses } from '../decide/resolve-classes.ts'
 import type { ClassFacts, RuntimeClassFacts } from '../decide/resolve-classes.ts'
 import type { SourceName } from '../pod/document.ts'
-import type { ObjectReader } from '../pod/local-object.ts'
 import { withClasses } from '../pod/pod-classes.ts'
 import type { PodClasses } from '../pod/pod-classes.ts'
 import type { RuntimeFeatures } from '../pod/runtime-features.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../pod/security-policy.ts'
+import type { ObjectViews } from './object-store.ts'
 
 /** What the config and the machine say about which pods may run. */
 export interface AdmissionRules {
@@ -20,7 +20,7 @@ export interface AdmissionRules {
   readonly allowedUnsafeSysctls: readonly string[]
   /** AppArmor is on. */
   readonly appArmor: boolean
-  /** RuntimeClasses by name, beside those of documents, which come first. */
+  /** RuntimeClasses by name; those of documents come after them. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
   /** A source's policy, and where it stands in the config. */
   readonly policies: Readonly<
@@ -64,12 +64,12 @@ export interface Candidate {
 /** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
 export class PodAdmission {
   readonly #rules: AdmissionRules
-  readonly #objects: ObjectReader
+  readonly #objects: ObjectViews
   readonly #features: () => RuntimeFeatures | undefined
 
   constructor(
     rules: AdmissionRules,
-    facts: { readonly objects: ObjectReader; readonly features: () => RuntimeFeatures | undefined },
+    facts: { readonly objects: ObjectViews; readonly features: () => RuntimeFeatures | undefined },
   ) {
     this.#rules = rules
     this.#objects = facts.objects
@@ -81,12 +81,12 @@ export class PodAdmission {
     if (candidate.isAccepted) return this.#readmit(candidate)
     const refusal = this.refusal(pod, source)
     if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
-    const resolved = resolveClasses(pod.spec, this.#classFacts())
+    const resolved = resolveClasses(pod.spec, this.#classFacts(source))
     if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
-    const taken = exclusiveClaimProblem(pod, neighbours, (name) => this.#isExclusive(pod, name))
+    const taken = exclusiveClaimProblem(pod, neighbours, (name) => this.#isExclusive(candidate, name))
     if (taken !== undefined) return taken
     const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
     return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
@@ -114,10 +114,10 @@ export class PodAdmission {
    * Nothing is taken from a pod that has run, but what the runtime lost it can't be given. Where its record was lost
    * its classes are resolved anew: it must not get another runtime handler than it asks for.
    */
-  #readmit({ pod, neighbours, classes: before }: Candidate): Admission {
+  #readmit({ pod, source, neighbours, classes: before }: Candidate): Admission {
     const resolved =
       before === undefined
-        ? resolveClasses(pod.spec, this.#classFacts())
+        ? resolveClasses(pod.spec, this.#classFacts(source))
         : { kind: 'resolved' as const, classes: before }
     if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
     const { classes } = resolved
@@ -137,24 +137,24 @@ export class PodAdmission {
     })
   }
 
-  #isExclusive({ metadata }: Pod, name: string): boolean {
-    const claim = this.#objects.get('PersistentVolumeClaim', metadata.namespace, name)
+  #isExclusive({ pod, source }: Candidate, name: string): boolean {
+    const claim = this.#objects.seenBy(source).get('PersistentVolumeClaim', pod.metadata.namespace, name)
     return claim?.spec.accessModes.includes('ReadWriteOncePod') === true
   }
 
-  #classFacts(): ClassFacts {
-    const documents = this.#objects.list('RuntimeClass')
+  #classFacts(source: SourceName): ClassFacts {
+    const objects = this.#objects.seenBy(source)
     return {
       runtimeClasses: new Map([
+        ...objects
+          .list('RuntimeClass')
+          .map(({ metadata, handler, overhead }): [string, RuntimeClassFacts] => [
+            metadata.name,
+            { handler, overhead: overhead?.podFixed },
+          ]),
         ...this.#rules.runtimeClasses,
-        ...documents.map(({ metadata, handler, overhead }): [string, RuntimeClassFacts] => [
-          metadata.name,
-          { handler, overhead: overhead?.podFixed },
-        ]),
       ]),
-      priorityClasses: new Map(
-        this.#objects.list('PriorityClass').map((found) => [found.metadata.name, found]),
-      ),
+      priorityClasses: new Map(objects.list('PriorityClass').map((found) => [found.metadata.name, found])),
       handlers: this.#features()?.handlers,
     }
   }

@@ -4,6 +4,7 @@ import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import type { Hold } from '../decide/pod-facts.ts'
 import type { ContainerResize } from '../decide/resize.ts'
+import type { SourceName } from '../pod/document.ts'
 import type { ContainerId, PodRef, SandboxId } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
@@ -28,6 +29,8 @@ export interface HookUnderWay {
 export interface PodContext {
   readonly ref: PodRef
   readonly pod: Pod
+  /** Where its manifest comes from. */
+  readonly source: SourceName
   readonly manifestHash: string
   /** Of its RuntimeClass; empty for the runtime's default. */
   readonly runtimeHandler: string

@@ -1,6 +1,8 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { ContainerId, PodRef, PodUid } from '../pod/ids.ts'
-import type { ObjectReader } from '../pod/local-object.ts'
+import type { ObjectKey } from '../pod/local-object.ts'
+import type { SourceName } from '../pod/document.ts'
+import type { ObjectViews } from './object-store.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { HostVolume, NestedMount } from '../translate/mounts.ts'
@@ -52,7 +54,14 @@ export interface PodVolumes {
    * Makes the pod's volumes; again for one that has them changes nothing. `warn` hears of what one goes without.
    * Throws PoddError with the reason.
    */
-  prepare(uid: PodUid, pod: Pod, warn?: (message: string) => void): Promise<ReadonlyMap<string, HostVolume>>
+  prepare(input: {
+    readonly uid: PodUid
+    readonly pod: Pod
+    readonly source: SourceName
+    readonly warn?: (message: string) => void
+  }): Promise<ReadonlyMap<string, HostVolume>>
+  /** The sources that own the data of claims, by the claims' keys, as far as there is a record of it. */
+  listClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>>
   /** Whether its hostPath volumes are what they shall be; makes nothing. Throws PoddError with the reason. */
   checkHostPaths(pod: Pod): Promise<void>
   /** The text of a file in a volume that containers may have written; undefined where there is none. */
@@ -147,6 +156,6 @@ export interface PodHost {
   /** What the host gives pods, for references to limits that aren't set. */
   readonly capacity: ResourceList
   /** What pods refer to. */
-  readonly objects: ObjectReader
+  readonly objects: ObjectViews
   readonly security: SecurityFacts
 }

@@ -21,15 +21,16 @@ export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'event
 export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
   const { host, objectsKnown, probes, limits, clock } = deps
   const { allocatedPod: pod, observed, fresh, holds, resizeRefusal } = state
+  const { source } = state.record
   return {
     ...state.restartFacts,
     pod,
     probes,
     specHash: (container) => {
       const running = observed.containers.find(({ name }) => name === container.name)?.specHash
-      return computeSpecHash({ host, pod, container, running, objectsKnown: objectsKnown() })
+      return computeSpecHash({ host, pod, source, container, running, objectsKnown: objectsKnown() })
     },
-    missingFor: (container) => findMissingReference(host, pod, container),
+    missingFor: (container) => findMissingReference(host, { pod, source }, container),
     imageReady: (container) => fresh.has(container.image),
     isFetching: ({ name }) => state.aheadFetches.has(name),
     holds,
@@ -48,12 +49,13 @@ export function makePodContext(
 ): PodContext {
   const { host, images, events, clock, logger, recursiveReadOnly } = deps
   const { memory, ref, observed, holds, fresh } = state
-  const { ending, classes, manifest } = memory.record
+  const { ending, classes, manifest, source } = memory.record
   const runtimeHandler = classes?.runtimeHandler ?? ''
   return {
     ...pass,
     ref,
     pod: state.allocatedPod,
+    source,
     runtimeHandler,
     recursiveReadOnly: recursiveReadOnly(runtimeHandler),
     manifestHash: podManifestHash(manifest),

@@ -5,6 +5,8 @@ import type { RandomSource } from '../base/random.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/document.ts'
+import type { Incumbent } from '../decide/settle-rivals.ts'
+import type { ObjectKey } from '../pod/local-object.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
 import { podKey } from '../pod/ids.ts'
 import type { PodKey, PodUid } from '../pod/ids.ts'
@@ -92,6 +94,8 @@ export class PodSystem {
   /** Every source has told of its objects. */
   #objectsKnown = false
   #problems: readonly Problem[] = []
+  /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
+  #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
   constructor(options: PodSystemOptions) {
     const { clock, random, logger, events, host } = options
@@ -176,7 +180,7 @@ export class PodSystem {
       images,
       takeShown: (key) => this.#awaited.take(key),
       podFromManifest,
-      missingReference: (pod) => findMissingReference(host, pod),
+      missingReference: (sourced) => findMissingReference(host, sourced),
       foreseeStart: (pod) => foreseeStart(options, pod),
       clock,
       logger,
@@ -252,6 +256,7 @@ export class PodSystem {
     for (const { path, message } of unreadable) {
       logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
     }
+    this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records)
     const following = followHost({ host, workers, logger }, signal)
     const limits = {
@@ -317,6 +322,15 @@ export class PodSystem {
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
   }
 
+  async #loadClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>> {
+    try {
+      return await this.#options.host.volumes.listClaimOwners()
+    } catch (error) {
+      this.#options.logger.error({ err: error }, 'whose the data of claims is cannot be read')
+      return new Map()
+    }
+  }
+
   #sweepPodFolders(): Promise<void> {
     const { host, logger } = this.#options
     const isKnown = (uid: PodUid): boolean =>
@@ -327,18 +341,23 @@ export class PodSystem {
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
   #reconcile(): void {
     const snapshots = this.#snapshots
-    const merged = snapshots.merge((key) => {
-      const holder = this.objects.holder(key)
+    const incumbent: Incumbent = (key, asking) => {
+      const owner = this.#claimOwners.get(key)
+      if (owner !== undefined) return { source: owner }
+      const holder = this.objects.holder(key, asking)
       if (holder !== undefined) return holder
       for (const worker of this.#desired.workers.all()) {
         if (podKey(worker.ref) === key) return worker.state.record
       }
       return undefined
-    })
+    }
+    const merged = snapshots.merge(incumbent, this.objects.rules)
     this.#problems = merged.problems
+    // Who has a claim's name now is known from here on.
+    if (snapshots.areReady) this.#claimOwners = new Map()
     const changed = this.objects.replace(merged.objects)
     for (const worker of this.#desired.workers.all())
-      if (refersTo(worker.state.pod, changed)) worker.reviewReferences()
+      if (refersTo(worker.sourcedPod, changed)) worker.reviewReferences()
     if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
     this.#desired.startAdopted((source) => snapshots.isSilent(source))

@@ -24,6 +24,7 @@ import type { PodMemoryDeps } from './pod-memory.ts'
 import { PodState } from './pod-state.ts'
 import type { NewWorker, PodStage } from './pod-state.ts'
 import { forgetDoneRestarts, requestRestart } from './request-restart.ts'
+import type { SourcedPod } from './object-store.ts'
 import { findMissingReference } from './resolve-pod.ts'
 import { readEndMessage } from './termination-message.ts'
 import { VolumeRefresh } from './volume-refresh.ts'
@@ -198,10 +199,15 @@ export class PodWorker {
     if (cause === 'evicted') this.#warn(reason, message)
   }
 
+  /** The pod, and the source whose objects it reads. */
+  get sourcedPod(): SourcedPod {
+    return { pod: this.#state.classedPod, source: this.#state.record.source }
+  }
+
   /** Makes containers anew: see requestRestart. */
   async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
     const names = await requestRestart(this.#state, wanted, (container) =>
-      findMissingReference(this.#deps.host, this.#state.classedPod, container),
+      findMissingReference(this.#deps.host, this.sourcedPod, container),
     )
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#loop.wake()

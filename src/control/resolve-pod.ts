@@ -1,14 +1,16 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
+import type { SourceName } from '../pod/document.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { readEnvFile } from '../translate/env-file.ts'
 import type { Environment } from '../translate/environment.ts'
-import { MissingReference } from '../translate/missing-reference.ts'
+import { MissingReference, missingObject } from '../translate/missing-reference.ts'
 import type { HostVolume } from '../translate/mounts.ts'
 import { resolveEnvironment } from '../translate/resolve-environment.ts'
 import { computeSubPath } from '../translate/sub-paths.ts'
 import { computeVolumeFiles } from '../translate/volume-files.ts'
+import type { SourcedPod } from './object-store.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** What resolving a pod needs of the host. */
@@ -18,6 +20,7 @@ export type ResolveHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'h
 
 export interface ResolvedFor {
   readonly pod: Pod
+  readonly source: SourceName
   readonly uid: PodUid
   readonly container: ContainerSpec
   /** The sandbox's addresses, the primary one first. */
@@ -31,13 +34,13 @@ export interface ResolvedFor {
  * @throws MissingReference where something is missing that isn't optional
  */
 export async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): Promise<Environment> {
-  const { pod, uid, container, podIps } = input
+  const { pod, source, uid, container, podIps } = input
   const files = await readFiles(host, input)
   return resolveEnvironment({
     container,
     fields: { pod, uid, nodeName: host.hostName, hostIps: host.hostIps(), podIps },
     capacity: host.capacity,
-    objects: host.objects,
+    objects: host.objects.seenBy(source),
     fileValue: ({ volumeName, path, key }) => {
       const text = files.get(fileKey(volumeName, path))
       if (text === undefined) return undefined
@@ -102,11 +105,12 @@ export type ReferenceHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName'>
  * undefined where all is there. Files that it makes itself are taken to be there.
  */
 export function findMissingReference(
-  { objects, capacity, hostName }: ReferenceHost,
-  pod: Pod,
+  { objects: views, capacity, hostName }: ReferenceHost,
+  { pod, source }: SourcedPod,
   only?: ContainerSpec,
 ): string | undefined {
   const { spec, metadata } = pod
+  const objects = views.seenBy(source)
   const fields = { pod, uid: '', nodeName: hostName, hostIps: [], podIps: [] }
   const isMounted = (name: string): boolean => only?.volumeMounts.some((mount) => mount.name === name) ?? true
   const volumes = spec.volumes.filter(({ name }) => isMounted(name))
@@ -114,11 +118,10 @@ export function findMissingReference(
     for (const volume of volumes) {
       computeVolumeFiles(volume, { fields, capacity, objects })
       const claim = volume.persistentVolumeClaim?.claimName
-      if (
-        claim !== undefined &&
-        objects.get('PersistentVolumeClaim', metadata.namespace, claim) === undefined
-      )
-        return `persistentvolumeclaim "${claim}" not found`
+      if (claim === undefined) continue
+      const wanted = { kind: 'PersistentVolumeClaim' as const, namespace: metadata.namespace, name: claim }
+      if (objects.get(wanted.kind, wanted.namespace, wanted.name) === undefined)
+        throw missingObject(objects, wanted)
     }
     for (const container of only === undefined ? [...spec.initContainers, ...spec.containers] : [only])
       resolveEnvironment({ container, fields, capacity, objects, fileValue: () => '' })

@@ -1,5 +1,7 @@
+import type { ObjectRules } from '../decide/merge-objects.ts'
 import { mergeSnapshots } from '../decide/merge-snapshots.ts'
-import type { Incumbent, MergedSnapshots } from '../decide/merge-snapshots.ts'
+import type { MergedSnapshots } from '../decide/merge-snapshots.ts'
+import type { Incumbent } from '../decide/settle-rivals.ts'
 import type { SourceName, SourceSnapshot } from '../pod/document.ts'
 import { renamePods } from './rename-pods.ts'
 
@@ -37,8 +39,8 @@ export class SourceSnapshots {
   }
 
   /** All of them together, in the order of the sources. */
-  merge(incumbent: Incumbent): MergedSnapshots {
+  merge(incumbent: Incumbent, rules: ObjectRules): MergedSnapshots {
     const inOrder = this.#options.sources.flatMap((source) => this.#newest.get(source) ?? [])
-    return mergeSnapshots(inOrder, incumbent)
+    return mergeSnapshots(inOrder, incumbent, rules)
   }
 }

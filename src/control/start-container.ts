@@ -151,7 +151,7 @@ async function buildContainerConfig(
   sandbox: SandboxInUse,
   { spec, restartCount, image }: { spec: ContainerSpec; restartCount: number; image: PresentImage },
 ) {
-  const { pod, ref, host } = ctx
+  const { pod, source, ref, host } = ctx
   const imageUser = imageUserOf(image.image)
   const podView: PodView = pod
   const containerView: ContainerView = spec
@@ -159,12 +159,12 @@ async function buildContainerConfig(
   const rootProblem = runAsRootProblem(security, imageUser)
   if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
   const [volumes, etcHostsPath, resolvConfPath, terminationLogPath] = await Promise.all([
-    host.volumes.prepare(ref.uid, pod),
+    host.volumes.prepare({ uid: ref.uid, pod, source }),
     writeHostsFile(ctx, sandbox),
     host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
     host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
   ])
-  const resolved = { pod, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
+  const resolved = { pod, source, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
   const environment = await gatherEnvironment(host, resolved)
   const subPaths = await bindSubPaths(host, resolved, environment)
   const userRange = pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined
@@ -186,7 +186,7 @@ async function buildContainerConfig(
     container: spec,
     restartCount,
     instance: host.instance,
-    specHash: computeSpecHash({ host, pod, container: spec, running: undefined }),
+    specHash: computeSpecHash({ host, pod, source, container: spec, running: undefined }),
     imageRef: image.ref,
     imageUser,
     environment,

@@ -3,6 +3,9 @@ import { podKey } from './ids.ts'
 import type { LocalObject } from './local-object.ts'
 import { keyOfObject } from './local-object.ts'
 import type { Pod } from './schema/pod-schema.ts'
+import type { SourceName } from './source-name.ts'
+
+export type { SourceName } from './source-name.ts'
 
 /** Where a document stands. Lines and columns count from 1. */
 export interface Place {
@@ -55,8 +58,6 @@ export function isObjectDocument(document: SourceDocument): document is ObjectDo
 export function documentKey(document: SourceDocument): string {
   return isPodDocument(document) ? podKey(document.pod.metadata) : keyOfObject(document.object)
 }
-
-export type SourceName = 'file' | 'http'
 
 /**
  * All that a source wants, and all that is wrong with it. Documents that turned bad are in it in their

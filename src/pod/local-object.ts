@@ -1,5 +1,6 @@
 import { PoddError } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
+import type { SourceName } from './source-name.ts'
 import { conforms, fillDefaults } from './fill-defaults.ts'
 import type {
   ConfigMap,
@@ -25,6 +26,10 @@ export interface ObjectReader {
   get<Kind extends ObjectKind>(kind: Kind, namespace: string, name: string): ObjectOf<Kind> | undefined
   /** In the order of their keys. */
   list<Kind extends ObjectKind>(kind: Kind): readonly ObjectOf<Kind>[]
+  /** Which source gives it. */
+  sourceOf(key: ObjectKey): SourceName | undefined
+  /** What to say beside that an object isn't there, where there is more to say. */
+  explainMissing(key: ObjectKey): string | undefined
 }
 
 export function isObjectKind(kind: string): kind is ObjectKind {

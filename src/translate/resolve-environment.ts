@@ -5,7 +5,7 @@ import { expandReferences } from './environment.ts'
 import type { Environment } from './environment.ts'
 import { fieldValue, resourceFieldValue } from './field-ref.ts'
 import type { FieldFacts } from './field-ref.ts'
-import { MissingReference } from './missing-reference.ts'
+import { MissingReference, missingObject } from './missing-reference.ts'
 import type { ResourceList } from './spec-view.ts'
 import { allContainers } from './spec-view.ts'
 
@@ -102,16 +102,8 @@ function textData(
   const object = objects.get(kind, fields.pod.metadata.namespace, name)
   if (object === undefined) {
     if (optional) return undefined
-    throw missingObject(kind, name)
+    throw missingObject(objects, { kind, namespace: fields.pod.metadata.namespace, name })
   }
   if (object.kind === 'ConfigMap') return new Map(Object.entries(object.data))
   return new Map([...objectData(object)].map(([key, value]) => [key, value.toString('utf8')]))
-}
-
-/** As the API says it: `configmap "web" not found`. */
-export function missingObject(
-  kind: 'ConfigMap' | 'Secret' | 'PersistentVolumeClaim',
-  name: string,
-): MissingReference {
-  return new MissingReference(`${kind.toLowerCase()} "${name}" not found`)
 }

@@ -6,8 +6,7 @@ import type { Infer } from '../pod/schema/types.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../pod/schema/volume-schema.ts'
 import { fieldValue, resourceFieldValue } from './field-ref.ts'
 import type { FieldFacts } from './field-ref.ts'
-import { MissingReference } from './missing-reference.ts'
-import { missingObject } from './resolve-environment.ts'
+import { MissingReference, missingObject } from './missing-reference.ts'
 import { allContainers } from './spec-view.ts'
 import type { ResourceList } from './spec-view.ts'
 
@@ -68,7 +67,7 @@ function objectFiles(source: FileSource, defaultMode: number, input: VolumeFiles
   const object = input.objects.get(kind, input.fields.pod.metadata.namespace, name)
   if (object === undefined) {
     if (optional) return new Map()
-    throw missingObject(kind, name)
+    throw missingObject(input.objects, { kind, namespace: input.fields.pod.metadata.namespace, name })
   }
   const data = objectData(object)
   if (items.length === 0) {

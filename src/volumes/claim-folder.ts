@@ -2,6 +2,10 @@ import { lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import { newUuid } from '../base/random.ts'
 import { mountsBelow, readMounts } from '../host/mounts.ts'
+import type { SourceName } from '../pod/document.ts'
+import type { ObjectKey } from '../pod/local-object.ts'
+import { objectKey } from '../pod/local-object.ts'
+import { forgetClaimOwner, readClaimOwner } from './claim-owner.ts'
 import { VolumeError } from './volume-error.ts'
 
 /** `<root>/claims/<namespace>/<name>`: outlives pods, podd's upgrades and its removal. */
@@ -21,6 +25,16 @@ export async function listClaimFolders(rootDir: string): Promise<readonly ClaimN
     for (const name of await foldersIn(`${rootDir}/claims/${namespace}`)) claims.push({ namespace, name })
   }
   return claims
+}
+
+/** The sources that own claims' data, by the claims' keys, as far as there is a record of it. */
+export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<ObjectKey, SourceName>> {
+  const owners = new Map<ObjectKey, SourceName>()
+  for (const { namespace, name } of await listClaimFolders(rootDir)) {
+    const owner = await readClaimOwner(claimFolder(rootDir, namespace, name))
+    if (owner !== undefined) owners.set(objectKey('PersistentVolumeClaim', namespace, name), owner)
+  }
+  return owners
 }
 
 /**
@@ -49,6 +63,7 @@ export async function purgeClaimFolder(rootDir: string, { namespace, name }: Cla
   }
   const doomed = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
   await rename(folder, doomed)
+  await forgetClaimOwner(folder)
   await rm(doomed, { recursive: true, force: true })
 }
 

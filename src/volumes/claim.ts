@@ -1,10 +1,11 @@
 import { chmod, mkdir, stat } from 'node:fs/promises'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, errorMessage } from '../base/errors.ts'
 import { claimFolder } from './claim-folder.ts'
+import { takeClaimData } from './claim-owner.ts'
 import { applyFsGroup } from './fs-group.ts'
 import { isReady, onceForPod } from './ready-mark.ts'
 import { VolumeError } from './volume-error.ts'
-import type { PrepareVolume } from './volume-plugin.ts'
+import type { ClaimAccess, PrepareVolume, VolumeContext } from './volume-plugin.ts'
 
 /**
  * The directory of a PersistentVolumeClaim: made when the first pod needs it, given to the pod's group,
@@ -15,15 +16,9 @@ export const prepareClaim: PrepareVolume = async (volume, context) => {
   if (source === undefined) return undefined
   const { rootDir, namespace, fsGroup } = context
   const folder = claimFolder(rootDir, namespace, source.claimName)
-  if (!context.hasClaim(source.claimName) && !(await isReady(context, volume.name))) {
-    throw new VolumeError(
-      'VOLUME_SETUP',
-      `persistentvolumeclaim "${source.claimName}" not found`,
-      undefined,
-      'Add its document to a source; the pod starts by itself then.',
-    )
-  }
-  await makeClaimFolder(folder)
+  const access = await findClaim(volume.name, source.claimName, context)
+  const isNew = await makeClaimFolder(folder)
+  if (access !== undefined) await takeClaimData({ folder, isNew }, access)
   await onceForPod(context, volume.name, async () => {
     if (fsGroup === undefined || source.readOnly) return
     const refusal = await applyFsGroup(folder, fsGroup)
@@ -32,13 +27,34 @@ export const prepareClaim: PrepareVolume = async (volume, context) => {
   return { hostPath: folder, selinuxRelabel: true, readOnly: source.readOnly }
 }
 
-/** For anybody to write to, as an emptyDir is; those above it are root's. */
-async function makeClaimFolder(folder: string): Promise<void> {
+/** Undefined for a pod that has its volume already and whose claim is gone: it keeps what it has. */
+async function findClaim(
+  volume: string,
+  claim: string,
+  context: VolumeContext,
+): Promise<ClaimAccess | undefined> {
+  try {
+    return context.findClaim(claim)
+  } catch (error) {
+    if (await isReady(context, volume)) return undefined
+    throw new VolumeError(
+      'VOLUME_SETUP',
+      errorMessage(error),
+      error,
+      'Add its document to a source; the pod starts by itself then.',
+    )
+  }
+}
+
+/** For anybody to write to, as an emptyDir is; those above it are root's. Tells whether there was none. */
+async function makeClaimFolder(folder: string): Promise<boolean> {
   try {
     await stat(folder)
+    return false
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await chmod(folder, 0o777)
+    return true
   }
 }

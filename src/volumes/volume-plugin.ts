@@ -1,8 +1,16 @@
+import type { SourceName } from '../pod/document.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../translate/mounts.ts'
 import type { VolumeFiles } from '../translate/volume-files.ts'
 import type { FsGroup } from './fs-group.ts'
+
+/** Whose a claim is, and whose data it may stand for. */
+export interface ClaimAccess {
+  readonly source: SourceName
+  /** The other sources whose data it may go on with. */
+  readonly readsDataOf: readonly SourceName[]
+}
 
 /** What a kind of volume gets to know of the pod and the host. */
 export interface VolumeContext {
@@ -14,8 +22,8 @@ export interface VolumeContext {
   readonly fsGroup: FsGroup | undefined
   /** The files that such a volume holds now; undefined for volumes of other kinds. Throws MissingReference. */
   readonly files: (volume: VolumeSpec) => VolumeFiles | undefined
-  /** Whether there is a claim of that name in the pod's namespace. */
-  readonly hasClaim: (name: string) => boolean
+  /** The claim of that name in the pod's namespace, as its source sees it. Throws MissingReference. */
+  readonly findClaim: (name: string) => ClaimAccess
   /** Of what a volume goes without. */
   readonly warn: (volume: string, message: string) => void
   /** The wall clock. */

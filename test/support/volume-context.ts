@@ -1,3 +1,4 @@
+import { MissingReference } from '../../src/translate/missing-reference.ts'
 import type { VolumeContext } from '../../src/volumes/volume-plugin.ts'
 
 /** What a volume gets to know of a pod that refers to nothing. */
@@ -8,7 +9,9 @@ export function volumeContext(
     namespace: 'default',
     fsGroup: undefined,
     files: () => undefined,
-    hasClaim: () => false,
+    findClaim: (name) => {
+      throw new MissingReference(`persistentvolumeclaim "${name}" not found`)
+    },
     warn: () => {},
     nowMs: 0,
     ...given,

@@ -17,9 +17,12 @@ import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { ContainerStatus } from '../../../src/pod/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
+import type { ObjectKey } from '../../../src/pod/local-object.ts'
+import type { ObjectRules } from '../../../src/decide/merge-objects.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainResources } from '../../support/pod-builders.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
 
 /** A manifest with one container `main` of image `app:1`, changed where a test cares. */
 export function podManifest(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
@@ -83,6 +86,8 @@ export interface PodRigOptions {
   readonly sources?: readonly SourceName[]
   readonly maxPods?: number
   readonly admission?: AdmissionRules
+  /** Which objects count, and for whose pods. */
+  readonly objectRules?: ObjectRules
   readonly maxContainerRestartPeriodMs?: number
   readonly serializeImagePulls?: boolean
 }
@@ -94,7 +99,9 @@ export interface PodRigOptions {
 export class PodRig {
   readonly clock = new ManualClock()
   readonly fake = new FakeRuntime({ clock: this.clock, images: ['app:1', 'app:2', 'side:1'] })
-  readonly objects = new ObjectStore()
+  readonly objects: ObjectStore
+  /** Of claims whose data is on disk. */
+  claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
   readonly records = new MemoryRecords()
   readonly events: PodEvent[] = []
   /** What probes find; success unless told. */
@@ -111,6 +118,8 @@ export class PodRig {
   readonly prepared: PodUid[] = []
   /** Objects that the directory holds beside its pods. */
   given: readonly ObjectDocument[] = []
+  /** What the URL gives beside its pods. */
+  givenByUrl: readonly ObjectDocument[] = []
   /** The runtime takes no commands for containers. */
   isExecAway = false
   /** The host's addresses. */
@@ -133,6 +142,7 @@ export class PodRig {
 
   constructor(options: PodRigOptions = {}) {
     this.#options = options
+    this.objects = new ObjectStore(options.objectRules ?? plainObjectRules)
   }
 
   get system(): PodSystem {
@@ -209,7 +219,7 @@ export class PodRig {
 
   snapshot(source: SourceName, ready = true): SourceSnapshot {
     const pods = [...(this.#documents.get(source) ?? [])]
-    const objects = source === 'file' ? this.given : []
+    const objects = source === 'file' ? this.given : this.givenByUrl
     return { source, location: `/${source}`, ready, pods, objects, problems: [] }
   }
 
@@ -301,10 +311,11 @@ export class PodRig {
       calls: fake.runtime,
       cgroups: plainCgroups,
       volumes: {
-        prepare: async (uid) => {
+        prepare: async ({ uid }) => {
           this.prepared.push(uid)
           return new Map()
         },
+        listClaimOwners: async () => this.claimOwners,
         readFile: async () => undefined,
         checkHostPaths: (pod) => this.checkHostPaths(pod),
         measureEmptyDir: async () => 0,

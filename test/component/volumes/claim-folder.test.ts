@@ -7,6 +7,7 @@ import { ObjectStore } from '../../../src/control/object-store.ts'
 import { LocalObjects } from '../../../src/control/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import { finishPurges, listClaimFolders } from '../../../src/volumes/claim-folder.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -29,7 +30,7 @@ function localObjects(): LocalObjects {
     metadata: { name: 'user', namespace: 'default' },
     spec: { containers: [{ name: 'main', image: 'i:1' }], volumes },
   })
-  return new LocalObjects({ objects: new ObjectStore(), rootDir, pods: () => [pod] })
+  return new LocalObjects({ objects: new ObjectStore(plainObjectRules), rootDir, pods: () => [pod] })
 }
 
 describe('purging a claim', () => {

@@ -24,6 +24,7 @@ import {
   removeTerminationLog,
 } from '../../../src/volumes/termination-log.ts'
 import { VolumeError } from '../../../src/volumes/volume-error.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
 
 const uid = '3f6a1c52-0000-4000-8000-000000000001'
 const memoryBytes = 64 * 1024 ** 2
@@ -151,12 +152,12 @@ describe('emptyDir', () => {
     const podVolumes = createPodVolumes({
       rootDir,
       resources: { ...plainResources, memoryCapacityBytes: memoryBytes },
-      objects: new ObjectStore(),
+      objects: new ObjectStore(plainObjectRules),
       capacity: {},
       hostName: 'h',
       clock: systemClock,
     })
-    const path = (await podVolumes.prepare(uid, pod)).get('fast')?.hostPath
+    const path = (await podVolumes.prepare({ uid, pod, source: 'file' })).get('fast')?.hostPath
     const options = readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions
     expect(options).toContain(`size=${sizeKib}k`)
     expect(await podVolumes.listPods()).toEqual([uid])

@@ -2,16 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { computeSpecHash } from '../../../src/control/config-hash.ts'
 import { ObjectStore } from '../../../src/control/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { keyOfObject, objectFromManifest } from '../../../src/pod/local-object.ts'
+import { objectFromManifest } from '../../../src/pod/local-object.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
 
 function store(...manifests: readonly JsonObject[]): ObjectStore {
-  const objects = new ObjectStore()
+  const objects = new ObjectStore(plainObjectRules)
   const documents = manifests.map((manifest) => ({
     source: 'file' as const,
     document: { object: objectFromManifest(manifest), manifest, place: { path: 'a.yaml' } },
   }))
-  objects.replace(new Map(documents.map((held) => [keyOfObject(held.document.object), held])))
+  objects.replace(documents)
   return objects
 }
 
@@ -48,6 +49,7 @@ function hash(
   return computeSpecHash({
     host: { objects, capacity: {}, hostName: 'box' },
     pod,
+    source: 'file',
     container,
     running: options.running,
   })

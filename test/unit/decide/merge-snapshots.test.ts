@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { mergeSnapshots } from '../../../src/decide/merge-snapshots.ts'
 import type { Place, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
 
 function document(name: string, place: Place): PodDocument {
   const manifest = {
@@ -21,8 +22,10 @@ function resolve(
   snapshots: readonly SourceSnapshot[],
   incumbent?: { readonly source: SourceName; readonly path: string },
 ) {
-  const { wanted, problems } = mergeSnapshots(snapshots, (key) =>
-    key === 'default/web' ? incumbent : undefined,
+  const { wanted, problems } = mergeSnapshots(
+    snapshots,
+    (key) => (key === 'default/web' ? incumbent : undefined),
+    plainObjectRules,
   )
   return {
     desired: [...wanted.values()].map(

@@ -47,6 +47,14 @@ class Objects implements ObjectReader {
     this.#objects.filter(
       (object): object is Extract<LocalObject, { kind: typeof kind }> => object.kind === kind,
     )
+
+  sourceOf(): 'file' {
+    return 'file'
+  }
+
+  explainMissing(): undefined {
+    return undefined
+  }
 }
 
 /**

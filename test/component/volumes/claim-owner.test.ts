@@ -1,0 +1,64 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { claimFolder, listClaimOwners, purgeClaimFolder } from '../../../src/volumes/claim-folder.ts'
+import { prepareClaim } from '../../../src/volumes/claim.ts'
+import type { ClaimAccess } from '../../../src/volumes/volume-plugin.ts'
+import { makePod } from '../../support/pod-builders.ts'
+import { volumeContext } from '../../support/volume-context.ts'
+
+let rootDir = ''
+
+beforeEach(async () => {
+  rootDir = await mkdtemp('/tmp/podd-claim-owner-')
+})
+afterEach(() => rm(rootDir, { recursive: true }))
+
+const key = 'PersistentVolumeClaim/default/data'
+const directory: ClaimAccess = { source: 'file', readsDataOf: [] }
+const url: ClaimAccess = { source: 'http', readsDataOf: [] }
+
+async function use(access: ClaimAccess): Promise<void> {
+  const context = volumeContext({ uid: 'u', rootDir, memoryBytes: 1, findClaim: () => access })
+  const { spec } = makePod({
+    spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
+  })
+  for (const volume of spec.volumes) await prepareClaim(volume, context)
+}
+
+describe('the data of a claim', () => {
+  it('belongs to the source that used it first, until it is purged', async () => {
+    await use(directory)
+    await use(directory)
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'file']]))
+    await expect(use(url)).rejects.toMatchObject({
+      code: 'VOLUME_SETUP',
+      message: expect.stringContaining('podSecurity.url.readsObjectsOf'),
+    })
+    await purgeClaimFolder(rootDir, { namespace: 'default', name: 'data' })
+    expect(await listClaimOwners(rootDir)).toEqual(new Map())
+    await use(url)
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
+  })
+
+  it('is given to another source where it may read it, and stays whose it was', async () => {
+    await use(directory)
+    await use({ ...url, readsDataOf: ['file'] })
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'file']]))
+  })
+
+  it('that nobody owns goes to the source that uses it next, as it is', async () => {
+    const folder = claimFolder(rootDir, 'default', 'data')
+    await mkdir(folder, { recursive: true })
+    await writeFile(`${folder}/file`, 'kept')
+    await use(url)
+    expect(await readFile(`${folder}/file`, 'utf8')).toBe('kept')
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
+  })
+
+  it('has no owner of a purge that was cut off', async () => {
+    await use(directory)
+    await rm(claimFolder(rootDir, 'default', 'data'), { recursive: true })
+    await use(url)
+    expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
+  })
+})
