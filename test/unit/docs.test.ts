@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { listOptions } from '../../src/config/options.ts'
 import { isPodDocument } from '../../src/pod/document.ts'
 import { decodeDocuments } from '../../src/pod/decode-documents.ts'
 
@@ -99,4 +100,14 @@ describe('the example manifests', () => {
     )
     expect(new Set(used)).toEqual(new Set([image]))
   })
+})
+
+test('docs/SECURITY.md names settings that there are', () => {
+  const fields = listOptions().map(([, { field }]) => field)
+  const named = Array.from(
+    read('docs/SECURITY.md').matchAll(/`(podSecurity\.[A-Za-z.]+)/g),
+    ([, name = '']) => name,
+  )
+  expect(new Set(named).size).toBeGreaterThan(5)
+  expect(named.filter((name) => !fields.some((field) => field.startsWith(name)))).toEqual([])
 })
