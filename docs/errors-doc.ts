@@ -183,6 +183,11 @@ const sections: readonly {
         'Make room on the disk of the root directory; what runs goes on.',
       ),
       entry(
+        'DECODE_UNAVAILABLE',
+        'A manifest could not be decoded because the system failed: no thread, no memory, no open file to be had. It says nothing about the manifest.',
+        'podd tries again by itself; the pods run on. Look for what the system runs short of.',
+      ),
+      entry(
         'SOURCE_TIMEOUT',
         'The manifest URL gave no answer in time.',
         'podd asks again at the next period; the pods run on.',

@@ -150,7 +150,7 @@ function createSources(
   })
   const decode = createDecodeSource(clock)
   // The YAML parser is loaded with the first text: now, so that the first manifest dropped need not wait for it.
-  void decode(Buffer.from(warmUpManifest), { path: 'warm-up' })
+  void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
   const { fieldValidation } = config
   const found: NamedSource[] = []
   if (config.staticPodPath !== undefined) {

@@ -32,3 +32,8 @@ export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'string' ? error.code : undefined
 }
+
+/** Whether the system refused a call (open, read, mmap, …), and not what was read or asked is wrong. */
+export function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string'
+}

@@ -254,7 +254,7 @@ export class PodSystem {
     const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
     for (const { path, message } of unreadable) {
-      logger.error({ path, err: message }, 'a pod record cannot be read and was put aside')
+      logger.error({ path, err: message }, 'a pod record cannot be read')
     }
     this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records)

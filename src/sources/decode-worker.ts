@@ -1,7 +1,7 @@
 /** Entry of the worker thread that decodes one large text and ends; see decode-source.ts. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { DecodeRequest } from './decode-source.ts'
-import { decodeDocuments } from '../pod/decode-documents.ts'
+import { decodeOrTellWhy } from './decode-source.ts'
 
 function isRequest(data: unknown): data is DecodeRequest {
   return typeof data === 'object' && data !== null && 'bytes' in data && 'options' in data
@@ -9,7 +9,7 @@ function isRequest(data: unknown): data is DecodeRequest {
 
 const request: unknown = workerData
 if (isRequest(request)) {
-  const result = await decodeDocuments(request.bytes, request.options)
+  const result = await decodeOrTellWhy(request)
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
   parentPort?.postMessage(result)
 }

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import { errorCode } from '../base/errors.ts'
 import { Semaphore } from '../base/semaphore.ts'
 import type { FieldValidation } from '../pod/check-value.ts'
 import type { DecodeResult } from '../pod/decode-documents.ts'
@@ -10,6 +9,8 @@ import { isPodDocument } from '../pod/document.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { mergeLastGood } from './merge-last-good.ts'
 import { MissingFiles } from './missing-files.ts'
+import type { ReadFailure } from './read-failure.ts'
+import { failureProblem, readFailure } from './read-failure.ts'
 import type { FileLook } from './read-manifest-file.ts'
 import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
 import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
@@ -33,6 +34,8 @@ interface PendingFile {
   readonly isWrittenInPlace: boolean
   /** Monotonic time of its last change. */
   readonly changedAtMs: number
+  /** The system kept it from being read or decoded, which says nothing about what it holds. */
+  readonly failure?: ReadFailure
   /** What it holds, once it was read. */
   readonly read?: { readonly hash: string; readonly result: DecodeResult; readonly endsCleanly: boolean }
 }
@@ -81,12 +84,13 @@ export class DirectoryFiles {
   }
 
   isSettling(): boolean {
-    return this.#pending.size > 0
+    return [...this.#pending.values()].some(({ failure }) => failure === undefined)
   }
 
-  /** Whether podd itself is reading or decoding one. */
+  /** Whether podd itself is reading or decoding one, or is to try again what the system can't do just now. */
   isReading(): boolean {
-    return this.#reading.size > 0
+    const isFailing = [...this.#pending.values()].some(({ failure }) => failure?.isDenied === false)
+    return this.#reading.size > 0 || isFailing
   }
 
   /** In the order of the names. */
@@ -99,7 +103,11 @@ export class DirectoryFiles {
   }
 
   problems(): readonly Problem[] {
-    return this.#sorted().flatMap((file) => file.problems)
+    const { folder } = this.#options
+    const failures = [...this.#pending].flatMap(([name, { failure }]) =>
+      failure === undefined ? [] : failureProblem(join(folder, name), failure),
+    )
+    return [...this.#sorted().flatMap((file) => file.problems), ...failures]
   }
 
   /** Whether anything changed since this was last asked. */
@@ -211,7 +219,8 @@ export class DirectoryFiles {
   }
 
   #waitMs(name: string, pending: PendingFile, nowMs: number): number {
-    const { look, read, isWrittenInPlace, changedAtMs } = pending
+    const { look, read, failure, isWrittenInPlace, changedAtMs } = pending
+    if (failure !== undefined) return Math.max(0, failure.retryAtMs - nowMs)
     const before = this.#taken.get(name)
     const sizeBytes = look.kind === 'file' ? look.sizeBytes : 0
     return computeSettleWait({
@@ -236,38 +245,36 @@ export class DirectoryFiles {
       const read = await this.#reads.run(() => this.#readContent(name, pending))
       // Whatever was said of the file meanwhile made another pending entry of it.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
-      const complete = { ...pending, read }
+      const { failure: _, ...rest } = pending
+      const complete = { ...rest, read }
       if (this.#waitMs(name, complete, this.#options.clock.monotonicMs()) > 0) {
         this.#pending.set(name, complete)
       } else this.#take(name, complete, read)
+    } catch (error) {
+      const failure = readFailure(error, pending.failure, this.#options.clock.monotonicMs())
+      if (this.#pending.get(name) === pending) this.#pending.set(name, { ...pending, failure })
     } finally {
       this.#reading.delete(name)
       this.#options.onRead()
     }
   }
 
+  /** Throws what the system throws, and DecodeUnavailable. */
   async #readContent(name: string, { look }: PendingFile): Promise<PendingFile['read']> {
     const { folder, decode, fieldValidation } = this.#options
     const path = join(folder, name)
-    const failure = (reason: string): PendingFile['read'] => ({
-      hash: reason,
-      result: unreadable({ path }, reason),
-      endsCleanly: true,
-    })
-    if (look.kind === 'unreadable') return failure(look.reason)
-    try {
-      const content = await readUnchanged(path, look.fingerprint)
-      if (content === undefined) {
-        this.hint(name, 'written')
-        return undefined
-      }
-      const { bytes, hash } = content
-      const before = this.#taken.get(name)
-      const result = before?.hash === hash ? asBefore(before) : await decode(bytes, { path, fieldValidation })
-      return { hash, result, endsCleanly: endsCleanly(bytes) }
-    } catch (error) {
-      return failure(`cannot be read: ${errorCode(error) ?? 'unknown reason'}`)
+    if (look.kind === 'unreadable') {
+      return { hash: look.reason, result: unreadable({ path }, look.reason), endsCleanly: true }
     }
+    const content = await readUnchanged(path, look.fingerprint)
+    if (content === undefined) {
+      this.hint(name, 'written')
+      return undefined
+    }
+    const { bytes, hash } = content
+    const before = this.#taken.get(name)
+    const result = before?.hash === hash ? asBefore(before) : await decode(bytes, { path, fieldValidation })
+    return { hash, result, endsCleanly: endsCleanly(bytes) }
   }
 
   #take(name: string, { look }: PendingFile, { hash, result }: NonNullable<PendingFile['read']>): void {

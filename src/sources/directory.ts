@@ -121,8 +121,8 @@ class DirectoryLoop {
         // What takes long to decode is no file that lacks its end: until it is known, no pod is superfluous.
         this.#isComplete ||=
           readSinceMs !== undefined &&
-          (!this.#files.isSettling() ||
-            (clock.monotonicMs() - readSinceMs >= firstSnapshotMs && !this.#files.isReading()))
+          !this.#files.isReading() &&
+          (!this.#files.isSettling() || clock.monotonicMs() - readSinceMs >= firstSnapshotMs)
         const fromMs = isFirst ? startedMs + firstSnapshotMs : publishedAtMs + gapMs
         const isSettling = this.#files.isSettling()
         const holdMs = isSettling ? fromMs - clock.monotonicMs() : 0

@@ -50,11 +50,14 @@ function describe(stats: BigIntStats): FileLook {
 }
 
 async function describeMissing(path: string): Promise<FileLook> {
-  const isThere = await lstat(path).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) return { kind: 'missing' }
+  try {
+    await lstat(path)
+  } catch (error) {
+    const code = errorCode(error)
+    // Only the system's word that there is none makes a file missing.
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'missing' }
+    return { kind: 'unreadable', fingerprint: String(code), reason: `cannot be read: ${code}` }
+  }
   return { kind: 'unreadable', fingerprint: 'dangling', reason: 'is a symlink to a file that is missing' }
 }
 

@@ -1,6 +1,6 @@
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorMessage } from '../base/errors.ts'
+import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
@@ -26,7 +26,7 @@ export class PodRecordStore {
     this.#directory = join(rootDir, 'records')
   }
 
-  /** Reads all records. One that can't be read or is of a later version is put aside and reported. */
+  /** Reads all records. One that makes no sense or is of a later version is put aside; that, and one that can't be read, is reported. */
   async load(): Promise<{
     readonly records: readonly PodRecord[]
     readonly unreadable: readonly UnreadableRecord[]
@@ -46,7 +46,9 @@ export class PodRecordStore {
         if (!isPodRecord(value)) throw new Error('not a pod record of a version this podd knows')
         records.push(value)
       } catch (error) {
-        unreadable.push({ path: await putAside(path), message: errorMessage(error) })
+        // What the system would not read may be good; the next podd may have more luck.
+        const where = isSystemError(error) ? path : await putAside(path)
+        unreadable.push({ path: where, message: errorMessage(error) })
       }
     }
     return { records, unreadable }

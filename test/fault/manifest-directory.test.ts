@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, it } from 'vitest'
+import { forbidNewThreads } from '../support/limit-pids.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod, yamlPod } from '../support/shell-pods.ts'
 
@@ -117,5 +118,28 @@ describePodd('the manifest directory', {}, (rig) => {
     podd.dropText('first.yaml', yamlPod('first', podd.shared))
     await podd.untilReady('first')
     expect(await podd.notes()).not.toContain('has not been read')
+  })
+
+  it('takes a large manifest when the system has threads again, and changes no pod before', async () => {
+    const podd = rig()
+    const large = (name: string, filler: string): string =>
+      yamlPod(name, podd.shared).replace('metadata:', `# ${filler.repeat(70 * 1024)}\nmetadata:`)
+    podd.dropText('heavy.yaml', large('heavy', 'x'))
+    const { metadata } = await podd.untilReady('heavy')
+    const allow = forbidNewThreads((await podd.status()).pid)
+    try {
+      podd.dropText('heavy.yaml', large('heavy', 'y'))
+      podd.dropText('later.yaml', large('later', 'z'))
+      await podd.untilNote(/later\.yaml: cannot be decoded for now: no thread can be started: EAGAIN/u)
+    } finally {
+      allow()
+    }
+    await podd.untilReady('later')
+    expect(await podd.notes()).not.toContain('decoded')
+    expect((await podd.findPod('heavy'))?.metadata.uid).toBe(metadata.uid)
+    for (const name of ['heavy', 'later']) {
+      podd.removeManifest(name)
+      await podd.untilGone(name)
+    }
   })
 })

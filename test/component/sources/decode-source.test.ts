@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import type { DecodeSource, DecodeThread } from '../../../src/sources/decode-source.ts'
 import { createDecodeSource, largeDocumentBytes } from '../../../src/sources/decode-source.ts'
 import { podYaml } from './source-rig.ts'
 
@@ -35,18 +37,8 @@ describe('createDecodeSource', () => {
     expect(beats).toBeGreaterThan(10)
   })
 
-  it('gives up on a text that takes too long, and holds what was there', async () => {
-    const hasty: Clock = { ...systemClock, startTimer: (_delayMs, fire) => systemClock.startTimer(0, fire) }
-    expect(await createDecodeSource(hasty)(large, options)).toEqual({
-      documents: [],
-      problems: [{ severity: 'error', place: options, message: 'took longer than 120 s to decode' }],
-      heldObjects: [],
-      holdsAll: true,
-    })
-  })
-
   it('makes a problem of what goes wrong in it', async () => {
-    const decode = createDecodeSource(systemClock, () => Promise.reject(new Error('a fault')))
+    const decode = createDecodeSource(systemClock, { decode: () => Promise.reject(new Error('a fault')) })
     expect(await decode(Buffer.from('a'), options)).toEqual({
       documents: [],
       problems: [{ severity: 'error', place: options, message: 'cannot be decoded: a fault' }],
@@ -54,4 +46,71 @@ describe('createDecodeSource', () => {
       holdsAll: true,
     })
   })
+
+  it('makes a problem of a text that takes more memory than podd gives it', async () => {
+    const decode = createDecodeSource(systemClock, {
+      startThread: () => new FakeThread('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })),
+    })
+    expect(await decode(large, options)).toMatchObject({
+      problems: [{ message: 'cannot be decoded: it takes more than 1024 MiB of memory' }],
+      holdsAll: true,
+    })
+  })
 })
+
+describe('a failure of the system is no result of decoding', () => {
+  const hasty: Clock = { ...systemClock, startTimer: (_delayMs, fire) => systemClock.startTimer(0, fire) }
+
+  it.each<[what: string, decode: DecodeSource, message: string]>([
+    [
+      'that no thread can be started',
+      createDecodeSource(systemClock, {
+        startThread: () => {
+          throw errorWith({ code: 'ERR_WORKER_INIT_FAILED', message: 'EAGAIN' })
+        },
+      }),
+      'no thread can be started: EAGAIN',
+    ],
+    [
+      'that the thread fails',
+      createDecodeSource(systemClock, {
+        startThread: () => new FakeThread('error', errorWith({ code: 'EMFILE', message: 'too many' })),
+      }),
+      'too many',
+    ],
+    [
+      'that the thread ends',
+      createDecodeSource(systemClock, { startThread: () => new FakeThread('exit') }),
+      'the decoder ended early',
+    ],
+    ['that it takes too long', createDecodeSource(hasty), 'it took longer than 120 s'],
+  ])('%s', async (_what, decode, message) => {
+    await expect(decode(large, options)).rejects.toMatchObject({
+      code: 'DECODE_UNAVAILABLE',
+      message: `cannot be decoded for now: ${message}`,
+    })
+  })
+
+  it('nor where no thread is needed', async () => {
+    const decode = createDecodeSource(systemClock, {
+      decode: () => Promise.reject(errorWith({ code: 'EMFILE', syscall: 'open', message: 'too many' })),
+    })
+    await expect(decode(Buffer.from('a'), options)).rejects.toMatchObject({ code: 'DECODE_UNAVAILABLE' })
+  })
+})
+
+function errorWith(fields: { code: string; message?: string; syscall?: string }): Error {
+  return Object.assign(new Error(fields.message), fields)
+}
+
+/** A thread that does one thing. */
+class FakeThread extends EventEmitter implements DecodeThread {
+  constructor(event: 'error' | 'exit', ...given: readonly unknown[]) {
+    super()
+    setImmediate(() => this.emit(event, ...given))
+  }
+
+  async terminate(): Promise<void> {
+    this.removeAllListeners()
+  }
+}

@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { createDecodeSource } from '../../../src/sources/decode-source.ts'
+import { createDecodeSource, DecodeUnavailable } from '../../../src/sources/decode-source.ts'
 import type { DirectorySourceOptions } from '../../../src/sources/directory.ts'
 import { createDirectorySource } from '../../../src/sources/directory.ts'
 import type { FolderHint } from '../../../src/sources/watch-folder.ts'
@@ -131,6 +131,56 @@ describe('a folder with files', () => {
     goOn(undefined)
     await run.untilReady()
     expect(summarize(run.last()!).pods).toHaveLength(3)
+  })
+
+  it('is not ready, and says why, while the system keeps one from being decoded; tries again until it is', async () => {
+    await write('quick.yaml', podYaml('quick'))
+    await write('big.yaml', podYaml('big'))
+    const decode = createDecodeSource(systemClock)
+    let isExhausted = true
+    let tries = 0
+    const { promise: triedAgain, resolve: tellTried } = Promise.withResolvers<undefined>()
+    const run = start({
+      clock: fastClock,
+      decode: async (bytes, options) => {
+        if (!options.path.endsWith('big.yaml')) return decode(bytes, options)
+        tries += 1
+        if (tries === 3) tellTried(undefined)
+        if (isExhausted) throw new DecodeUnavailable('EAGAIN')
+        return decode(bytes, options)
+      },
+    })
+    await run.until(({ pods, problems }) => pods.length === 1 && problems.length === 1)
+    expect(run.last()).toMatchObject({
+      ready: false,
+      problems: [{ place: { path: join(pods, 'big.yaml') }, message: 'cannot be decoded for now: EAGAIN' }],
+    })
+    await triedAgain
+    expect(run.last()?.ready).toBe(false)
+    isExhausted = false
+    await run.until(is('big=busybox:1.36', 'quick=busybox:1.36'))
+    expect(run.last()).toMatchObject({ ready: true, problems: [] })
+  })
+
+  it('keeps what a file gave while the system keeps its new version from being decoded', async () => {
+    await write('a.yaml', podYaml('a'))
+    const decode = createDecodeSource(systemClock)
+    let isExhausted = false
+    const run = start({
+      clock: fastClock,
+      decode: (bytes, options) => {
+        if (isExhausted) return Promise.reject(new DecodeUnavailable('EAGAIN'))
+        return decode(bytes, options)
+      },
+    })
+    await run.untilReady()
+    isExhausted = true
+    await drop('a.yaml', podYaml('a', 'busybox:2'))
+    await run.until(({ problems }) => problems.length === 1)
+    expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
+    isExhausted = false
+    await run.until(is('a=busybox:2'))
+    expect(run.last()?.problems).toEqual([])
   })
 
   it('gives an empty snapshot for an empty folder, and is ready', async () => {

@@ -11,7 +11,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { createDecodeSource } from '../../../src/sources/decode-source.ts'
+import { createDecodeSource, DecodeUnavailable } from '../../../src/sources/decode-source.ts'
 import type { HttpSourceOptions } from '../../../src/sources/http.ts'
 import { createHttpSource, showUrl } from '../../../src/sources/http.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
@@ -158,6 +158,24 @@ describe('a URL', () => {
     })
     await run.until(fails('the answer cannot be taken: a fault'))
     await run.until(is('a=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
+  it('is asked again while the system keeps its answer from being decoded, and none of its pods goes', async () => {
+    answer = text(podYaml('a'), 200, { etag: '"v1"' })
+    const decode = createDecodeSource(systemClock)
+    let isExhausted = false
+    const run = start(await serve(), {
+      clock: hastyClock,
+      decode: (bytes, options) =>
+        isExhausted ? Promise.reject(new DecodeUnavailable('EAGAIN')) : decode(bytes, options),
+    })
+    await run.until(is('a=busybox:1.36'))
+    isExhausted = true
+    answer = text(podYaml('a', 'i:2'), 200, { etag: '"v2"' })
+    await run.until(fails('cannot be decoded for now: EAGAIN; the pods it gave before are kept (1)'))
+    isExhausted = false
+    await run.until(is('a=i:2'))
     expect(run.last()?.problems).toEqual([])
   })
 

@@ -79,6 +79,16 @@ describe('PodRecordStore', () => {
     expect((await store.load()).unreadable).toEqual([])
   })
 
+  it('leaves where it is what the system does not let it read', async () => {
+    await mkdir(inRecords('a.json'), { recursive: true })
+    const { records, unreadable } = await store.load()
+    expect(records).toEqual([])
+    expect(unreadable).toMatchObject([
+      { path: inRecords('a.json'), message: expect.stringContaining('EISDIR') },
+    ])
+    expect(await readdir(join(root, 'records'))).toEqual(['a.json'])
+  })
+
   it('removes what a podd left that was killed while it wrote', async () => {
     await store.load()
     await store.save(record('a'))

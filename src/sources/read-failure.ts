@@ -1,0 +1,34 @@
+import { errorCode, errorMessage } from '../base/errors.ts'
+import type { Problem } from '../pod/document.ts'
+import { DecodeUnavailable } from './decode-source.ts'
+
+/** A file is read again after this, then after twice that, and so on. */
+const firstRetryMs = 1000
+const longestRetryMs = 30_000
+
+/** The system kept a file from being read or decoded, which says nothing about what the file holds. */
+export interface ReadFailure {
+  readonly reason: string
+  /** The file may not be read, and will not be by itself; anything else may pass. */
+  readonly isDenied: boolean
+  /** Monotonic time of the next attempt. */
+  readonly retryAtMs: number
+  readonly delayMs: number
+}
+
+/** @param before the failure of the attempt before this one */
+export function readFailure(error: unknown, before: ReadFailure | undefined, nowMs: number): ReadFailure {
+  const delayMs = before === undefined ? firstRetryMs : Math.min(before.delayMs * 2, longestRetryMs)
+  const code = errorCode(error)
+  return {
+    reason:
+      error instanceof DecodeUnavailable ? error.message : `cannot be read: ${code ?? errorMessage(error)}`,
+    isDenied: code === 'EACCES' || code === 'EPERM',
+    retryAtMs: nowMs + delayMs,
+    delayMs,
+  }
+}
+
+export function failureProblem(path: string, { reason }: ReadFailure): Problem {
+  return { severity: 'error', place: { path }, message: reason, hint: 'podd tries again by itself.' }
+}
