@@ -5,10 +5,10 @@ import type { FieldValidation } from '../pod/check-value.ts'
 import type { DecodeResult } from '../pod/decode-documents.ts'
 import { unreadable } from '../pod/decode-documents.ts'
 import type { Problem, SourceDocument } from '../pod/document.ts'
-import { isPodDocument } from '../pod/document.ts'
+import { documentKey, isPodDocument } from '../pod/document.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { mergeLastGood } from './merge-last-good.ts'
-import { MissingFiles } from './missing-files.ts'
+import { longestRemovalMs, MissingFiles } from './missing-files.ts'
 import type { ReadFailure } from './read-failure.ts'
 import { failureProblem, readFailure } from './read-failure.ts'
 import type { FileLook } from './read-manifest-file.ts'
@@ -28,6 +28,12 @@ interface TakenFile {
   readonly problems: readonly Problem[]
 }
 
+interface ReadContent {
+  readonly hash: string
+  readonly result: DecodeResult
+  readonly endsCleanly: boolean
+}
+
 /** A file that changed and isn't taken yet. */
 interface PendingFile {
   readonly look: Exclude<FileLook, { readonly kind: 'missing' }>
@@ -37,7 +43,7 @@ interface PendingFile {
   /** The system kept it from being read or decoded, which says nothing about what it holds. */
   readonly failure?: ReadFailure
   /** What it holds, once it was read. */
-  readonly read?: { readonly hash: string; readonly result: DecodeResult; readonly endsCleanly: boolean }
+  readonly read?: ReadContent & { readonly dropsObjects: boolean }
 }
 
 export interface DirectoryFilesOptions {
@@ -66,6 +72,8 @@ export class DirectoryFiles {
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
   #isSingleFile = false
+  /** Monotonic time of the last change of a name in the folder. */
+  #movedAtMs = -Infinity
 
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
@@ -91,6 +99,11 @@ export class DirectoryFiles {
   isReading(): boolean {
     const isFailing = [...this.#pending.values()].some(({ failure }) => failure?.isDenied === false)
     return this.#reading.size > 0 || isFailing
+  }
+
+  /** Whether what is missing may yet turn up in another file. */
+  #isUnsettled(): boolean {
+    return this.#pending.size > 0
   }
 
   /** In the order of the names. */
@@ -119,8 +132,14 @@ export class DirectoryFiles {
 
   /** Notes that a file changed. From now on nothing that was read of it before is taken. */
   hint(name: string, kind: 'written' | 'renamed'): void {
+    this.noteMove()
     const before = this.#hints.get(name)
     this.#hints.set(name, { kind: before?.kind === 'written' ? 'written' : kind })
+  }
+
+  /** Notes that names came, went or changed, those that are no manifests' too. */
+  noteMove(): void {
+    this.#movedAtMs = this.#options.clock.monotonicMs()
   }
 
   /** Looks at the files that something was said of. */
@@ -148,13 +167,14 @@ export class DirectoryFiles {
     const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(folder, name))
     if (look.kind === 'missing') {
       this.#pending.delete(name)
-      if (this.#taken.has(name)) this.#missing.note(name)
+      if (this.#taken.has(name) && this.#missing.note(name)) this.noteMove()
       return
     }
     this.#missing.forget(name)
     const pending = this.#pending.get(name)
     const known = pending?.look.fingerprint ?? this.#taken.get(name)?.fingerprint
     if (known === look.fingerprint && hint === undefined) return
+    this.noteMove()
     const isEmpty = look.kind === 'file' && look.sizeBytes === 0
     this.#pending.set(name, {
       look,
@@ -170,7 +190,7 @@ export class DirectoryFiles {
 
   /** Whether `settle` would drop something. */
   hasDueRemovals(): boolean {
-    return this.#missing.due(this.isSettling()).length > 0
+    return this.#missing.due(this.#isUnsettled()).length > 0
   }
 
   /** Nothing is missing in a folder that can't be read; when it can, its list tells. */
@@ -182,13 +202,18 @@ export class DirectoryFiles {
   /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */
   settle(options: { readonly removeAtOnce: boolean }): void {
     const nowMs = this.#options.clock.monotonicMs()
-    for (const [name, pending] of this.#pending) {
-      if (this.#waitMs(name, pending, nowMs) > 0 || this.#reading.has(name)) continue
+    // Which files wait for others is settled before one of them is taken: what moved between two is taken with both.
+    const due = [...this.#pending].filter(
+      ([name, pending]) => this.#waitMs(name, pending, nowMs) <= 0 && !this.#reading.has(name),
+    )
+    for (const [name, pending] of due) {
       if (pending.read === undefined) void this.#read(name, pending)
       else this.#take(name, pending, pending.read)
     }
     this.#noteReplaced()
-    for (const name of options.removeAtOnce ? this.#missing.names() : this.#missing.due(this.isSettling())) {
+    for (const name of options.removeAtOnce
+      ? this.#missing.names()
+      : this.#missing.due(this.#isUnsettled())) {
       this.#missing.forget(name)
       this.#isChanged = this.#taken.delete(name) || this.#isChanged
     }
@@ -213,12 +238,29 @@ export class DirectoryFiles {
       ...[...this.#pending].flatMap(([name, pending]) =>
         this.#reading.has(name) ? [] : [this.#waitMs(name, pending, nowMs)],
       ),
-      ...this.#missing.waitsMs(this.isSettling()),
+      ...this.#missing.waitsMs(this.#isUnsettled()),
     ]
     return waits.length === 0 ? undefined : Math.min(...waits)
   }
 
   #waitMs(name: string, pending: PendingFile, nowMs: number): number {
+    const ownMs = this.#ownWaitMs(name, pending, nowMs)
+    if (pending.read?.dropsObjects !== true) return ownMs
+    return Math.max(ownMs, this.#othersWaitMs(name, pending, nowMs))
+  }
+
+  /** What a file drops may be in another one that isn't known yet; what podd itself is at is waited for. */
+  #othersWaitMs(name: string, { changedAtMs }: PendingFile, nowMs: number): number {
+    const unknown = [...this.#pending].filter(
+      ([other, file]) =>
+        other !== name && (file.read === undefined || this.#ownWaitMs(other, file, nowMs) > 0),
+    )
+    if (unknown.length === 0) return 0
+    if (unknown.some(([other]) => this.#reading.has(other))) return Infinity
+    return Math.max(0, changedAtMs + longestRemovalMs - nowMs)
+  }
+
+  #ownWaitMs(name: string, pending: PendingFile, nowMs: number): number {
     const { look, read, failure, isWrittenInPlace, changedAtMs } = pending
     if (failure !== undefined) return Math.max(0, failure.retryAtMs - nowMs)
     const before = this.#taken.get(name)
@@ -227,10 +269,12 @@ export class DirectoryFiles {
       sizeBytes,
       isWrittenInPlace,
       quietMs: nowMs - changedAtMs,
+      folderQuietMs: nowMs - this.#movedAtMs,
       ...(read !== undefined && {
         content: {
           hasErrors: hasErrors(read.result.problems),
           endsCleanly: read.endsCleanly,
+          dropsObjects: read.dropsObjects,
           givesLess:
             before !== undefined &&
             (sizeBytes < before.sizeBytes || read.result.documents.length < before.documents.length),
@@ -246,10 +290,10 @@ export class DirectoryFiles {
       // Whatever was said of the file meanwhile made another pending entry of it.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending
-      const complete = { ...rest, read }
+      const complete = { ...rest, read: { ...read, dropsObjects: this.#dropsObjects(name, read.result) } }
       if (this.#waitMs(name, complete, this.#options.clock.monotonicMs()) > 0) {
         this.#pending.set(name, complete)
-      } else this.#take(name, complete, read)
+      } else this.#take(name, complete, complete.read)
     } catch (error) {
       const failure = readFailure(error, pending.failure, this.#options.clock.monotonicMs())
       if (this.#pending.get(name) === pending) this.#pending.set(name, { ...pending, failure })
@@ -260,7 +304,7 @@ export class DirectoryFiles {
   }
 
   /** Throws what the system throws, and DecodeUnavailable. */
-  async #readContent(name: string, { look }: PendingFile): Promise<PendingFile['read']> {
+  async #readContent(name: string, { look }: PendingFile): Promise<ReadContent | undefined> {
     const { folder, decode, fieldValidation } = this.#options
     const path = join(folder, name)
     if (look.kind === 'unreadable') {
@@ -277,7 +321,7 @@ export class DirectoryFiles {
     return { hash, result, endsCleanly: endsCleanly(bytes) }
   }
 
-  #take(name: string, { look }: PendingFile, { hash, result }: NonNullable<PendingFile['read']>): void {
+  #take(name: string, { look }: PendingFile, { hash, result }: ReadContent): void {
     this.#pending.delete(name)
     const before = this.#taken.get(name)
     const { fingerprint } = look
@@ -289,6 +333,17 @@ export class DirectoryFiles {
     const documents = mergeLastGood(before?.documents ?? [], result)
     this.#taken.set(name, { fingerprint, sizeBytes, hash, documents, problems: result.problems })
     this.#isChanged = true
+  }
+
+  /** Whether an object that this file gave would be in no file any more. */
+  #dropsObjects(name: string, result: DecodeResult): boolean {
+    const before = this.#taken.get(name)?.documents ?? []
+    const kept = new Set(mergeLastGood(before, result).map((document) => documentKey(document)))
+    const dropped = before.map((document) => documentKey(document)).filter((key) => !kept.has(key))
+    if (dropped.length === 0) return false
+    const others = [...this.#taken].filter(([other]) => other !== name && !this.#pending.has(other))
+    const given = new Set(others.flatMap(([, { documents }]) => documents.map((each) => documentKey(each))))
+    return dropped.some((key) => !given.has(key))
   }
 
   #sorted(): readonly TakenFile[] {

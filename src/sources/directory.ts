@@ -226,9 +226,11 @@ class DirectoryLoop {
 
   #onHint(hint: FolderHint): void {
     if (hint.kind !== 'folder' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
-    // What came under another name may be what symlinks lead through, as with ..data.
-    else if (hint.kind !== 'written') this.#isListingDue = true
-    else return
+    // What came under another name may be what symlinks lead through, as with ..data, or a manifest on its way.
+    else if (hint.kind !== 'written') {
+      this.#files.noteMove()
+      this.#isListingDue = true
+    } else return
     this.#wake.wake()
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 /** How long a name must be gone before its pods go: editors save by moving the old file aside first. */
 const removalMs = 100
 /** The longest that removals wait for other files to settle, as a pod may be moving between two. */
-const longestRemovalMs = 2_000
+export const longestRemovalMs = 2_000
 
 /** The names that are missing, since when, and which of them have been gone for long enough. */
 export class MissingFiles {
@@ -15,8 +15,11 @@ export class MissingFiles {
     this.#clock = clock
   }
 
-  note(name: string): void {
-    if (!this.#sinceMs.has(name)) this.#sinceMs.set(name, this.#clock.monotonicMs())
+  /** Tells whether that is news. */
+  note(name: string): boolean {
+    if (this.#sinceMs.has(name)) return false
+    this.#sinceMs.set(name, this.#clock.monotonicMs())
+    return true
   }
 
   forget(name: string): void {

@@ -5,6 +5,12 @@ export const settleMs = 5
 /** The same for one that looks half-written. */
 export const suspiciousMs = 400
 
+/**
+ * How long the folder has to be quiet before a file is taken that no longer gives what it gave: the object may be on its
+ * way to another file, as when two files are swapped by renames.
+ */
+export const movingMs = 250
+
 /** What tells whether a file in the directory is whole. */
 export interface FileFacts {
   readonly sizeBytes: number
@@ -12,11 +18,15 @@ export interface FileFacts {
   readonly isWrittenInPlace: boolean
   /** Since its last change. */
   readonly quietMs: number
+  /** Since the last change of any name in the folder. */
+  readonly folderQuietMs: number
   readonly content?: {
     readonly hasErrors: boolean
     readonly endsCleanly: boolean
     /** Fewer bytes, or fewer objects, than the version before. */
     readonly givesLess: boolean
+    /** An object of the version before is in no file any more. */
+    readonly dropsObjects: boolean
   }
 }
 
@@ -24,15 +34,22 @@ export interface FileFacts {
  * How long to wait yet before the file is taken as it stands: 0 is now. Linux tells Node of writes but
  * not of closes, so a file that is written in place counts as whole after a short quiet time, and after
  * a longer one when it is empty, doesn't parse, ends in the middle of a line or at the end of a page,
- * or gives less than before: what a writer looks like that was stopped halfway.
+ * or gives less than before: what a writer looks like that was stopped halfway. One that drops objects waits until
+ * nothing moves in the folder.
  */
-export function computeSettleWait({ sizeBytes, isWrittenInPlace, quietMs, content }: FileFacts): number {
+export function computeSettleWait(facts: FileFacts): number {
+  const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.folderQuietMs : 0
+  return Math.max(0, movingWaitMs, wholeWait(facts))
+}
+
+/** How long to wait until the file counts as whole. */
+function wholeWait({ sizeBytes, isWrittenInPlace, quietMs, content }: FileFacts): number {
   if (!isWrittenInPlace && sizeBytes > 0) return 0
   const isSuspicious =
     sizeBytes === 0 ||
     (content !== undefined &&
       (content.hasErrors || content.givesLess || !content.endsCleanly || sizeBytes % 4096 === 0))
-  return Math.max(0, (isSuspicious ? suspiciousMs : settleMs) - quietMs)
+  return (isSuspicious ? suspiciousMs : settleMs) - quietMs
 }
 
 /** Milliseconds since a file changed, by its own word, as far as that matters. */

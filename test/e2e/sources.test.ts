@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -58,6 +59,28 @@ describePodd('manifests', {}, (rig) => {
     await podd.untilNote(/spoilt\.yaml:\d+:\d+/u)
     expect((await podd.untilReady('spoilt')).metadata.uid).toBe(before.metadata.uid)
     expect(await podd.untilWords('spoilt', 1)).toEqual(['start'])
+  })
+
+  it.concurrent('replaces no pod whose file is swapped with another one by renames', async () => {
+    const podd = rig()
+    const names = ['swap-one', 'swap-two'] as const
+    for (const name of names) podd.dropText(`${name}.yaml`, yamlPod(name, podd.shared))
+    const uids = async () =>
+      Promise.all(names.map(async (name) => (await podd.untilReady(name)).metadata.uid))
+    const before = await uids()
+    const at = (file: string): string => join(podd.manifests, file)
+    for (let swap = 0; swap < 10; swap += 1) {
+      const moves = `mv "$1" "$3"; mv "$2" "$1"; mv "$3" "$2"`
+      execFileSync('sh', ['-c', moves, 'sh', at('swap-one.yaml'), at('swap-two.yaml'), at('.swap')])
+      const first = swap % 2 === 0 ? 'swap-two' : 'swap-one'
+      await podd.until(`${first} in swap-one.yaml`, async () => {
+        const pod = await podd.findPod(first)
+        return pod?.metadata.annotations?.['podd.dev/path'] === at('swap-one.yaml')
+      })
+    }
+    expect(await uids()).toEqual(before)
+    for (const name of names) expect(await podd.untilWords(name, 1)).toEqual(['start'])
+    expect(await podd.notes()).not.toContain('swap-')
   })
 
   it.concurrent('names both places of a pod that stands in two, keeps the first, and lets the other take over', async () => {

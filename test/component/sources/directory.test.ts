@@ -268,6 +268,48 @@ describe('changes', () => {
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length > 0)).toBe(true)
   })
 
+  it('doesn’t drop pods whose files are swapped by renames, however long each takes to decode', async () => {
+    await write('a.yaml', podYaml('one'))
+    await write('b.yaml', podYaml('two'))
+    const decode = createDecodeSource(systemClock)
+    let slowOne = ''
+    const run = start({
+      decode: async (bytes, options) => {
+        if (options.path.endsWith(slowOne)) await sleep(300)
+        return decode(bytes, options)
+      },
+    })
+    await run.until(is('one=busybox:1.36', 'two=busybox:1.36'))
+    const inPods = (name: string): string => join(pods, name)
+    const isIn = (file: string, pod: string): boolean =>
+      run.last()?.pods.find(({ place }) => place.path === inPods(file))?.pod.metadata.name === pod
+    for (const [turn, slow] of ['a.yaml', 'b.yaml', '', ''].entries()) {
+      slowOne = slow === '' ? 'none' : slow
+      await rename(inPods('a.yaml'), inPods('.x'))
+      await sleep(turn * 10)
+      await rename(inPods('b.yaml'), inPods('a.yaml'))
+      await sleep(turn * 10)
+      await rename(inPods('.x'), inPods('b.yaml'))
+      await run.until(() => isIn('a.yaml', turn % 2 === 0 ? 'two' : 'one'))
+    }
+    for (const { snapshot } of run.snapshots.filter(({ snapshot }) => snapshot.ready)) {
+      expect(snapshot.pods).toHaveLength(2)
+      expect(new Set(snapshot.pods.map(({ pod }) => pod.metadata.name)).size).toBe(2)
+    }
+  })
+
+  it('drops a pod whose file was replaced by another’s', async () => {
+    await write('a.yaml', podYaml('a'))
+    await write('b.yaml', podYaml('b'))
+    const run = start()
+    await run.until(is('a=busybox:1.36', 'b=busybox:1.36'))
+    await rename(join(pods, 'b.yaml'), join(pods, 'a.yaml'))
+    await run.until(is('b=busybox:1.36'))
+    await drop('a.yaml', podYaml('c'))
+    await run.until(is('c=busybox:1.36'))
+    expect(run.last()?.problems).toEqual([])
+  })
+
   it('doesn’t drop a pod while an editor saves by moving the old file aside', async () => {
     await write('a.yaml', podYaml('a'))
     const run = start({ clock: slowClock })

@@ -3,8 +3,9 @@ import { isManifestName } from '../../../src/sources/manifest-name.ts'
 import type { FileFacts } from '../../../src/sources/settle-file.ts'
 import { computeSettleWait } from '../../../src/sources/settle-file.ts'
 
-const fine = { hasErrors: false, endsCleanly: true, givesLess: false }
-const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0 }
+const fine = { hasErrors: false, endsCleanly: true, givesLess: false, dropsObjects: false }
+const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0, folderQuietMs: 0 }
+const moved = { ...written, isWrittenInPlace: false }
 
 describe('computeSettleWait', () => {
   it.each<[string, FileFacts, number]>([
@@ -22,6 +23,13 @@ describe('computeSettleWait', () => {
     ],
     ['so does less than before', { ...written, quietMs: 10, content: { ...fine, givesLess: true } }, 390],
     ['so does the end of a page', { ...written, sizeBytes: 8192, quietMs: 10, content: fine }, 390],
+    ['a renamed file that drops objects waits', { ...moved, content: { ...fine, dropsObjects: true } }, 250],
+    [
+      'until the folder is quiet',
+      { ...moved, folderQuietMs: 250, content: { ...fine, dropsObjects: true } },
+      0,
+    ],
+    ['as does a written one', { ...written, quietMs: 10, content: { ...fine, dropsObjects: true } }, 250],
     [
       'until the longer wait is over',
       { ...written, quietMs: 1000, content: { ...fine, hasErrors: true } },
