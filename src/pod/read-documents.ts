@@ -3,6 +3,7 @@ import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { FieldPath } from './field-path.ts'
 import { yamlMessage } from './yaml-message.ts'
+import { parseYaml } from './parse-yaml.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 import { YamlValueError, yamlToJson } from './yaml-value.ts'
 
@@ -84,12 +85,7 @@ function readOne(
   positionOf: (offset: number) => Position,
 ): RawDocument | undefined {
   try {
-    const document = yaml.parseDocument(text, {
-      schema: 'failsafe',
-      uniqueKeys: false,
-      prettyErrors: false,
-      logLevel: 'silent',
-    })
+    const document = parseYaml(yaml, text)
     const [error] = document.errors
     if (error !== undefined) {
       return { kind: 'broken', message: yamlMessage(error), position: positionOf(error.pos[0]) }

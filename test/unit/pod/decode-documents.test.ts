@@ -377,6 +377,42 @@ describe('what is refused', () => {
   })
 })
 
+describe('an apostrophe behind a backslash in double quotes', () => {
+  const command = (text: string): string => container('command:', `  - ${text}`)
+
+  it.each([
+    [
+      String.raw`"echo \"ADDRESS=\'address\'\nURL=\'x\'\" > /data/config.env"`,
+      `echo "ADDRESS='address'\nURL='x'" > /data/config.env`,
+    ],
+    [String.raw`"\'"`, `'`],
+    [String.raw`"\\'\'"`, String.raw`\''`],
+    [String.raw`'\'''`, String.raw`\'`],
+  ])('is one, as Kubernetes reads it: %s', async (text, expected) => {
+    const { documents, problems } = await decode(command(text))
+    expect(problems).toEqual([])
+    expect(documents[0]?.pod.spec.containers[0]?.command).toEqual([expected])
+  })
+
+  it.each([String.raw`\q`, String.raw`\$`, String.raw`\xq`, String.raw`\1`])(
+    'and %s is none',
+    async (escape) => {
+      const { problems } = await decode(command(String.raw`"a${escape} \'"`))
+      expect(problems).toEqual([expect.stringMatching(/^\d+:\d+: in double quotes a backslash/u)])
+    },
+  )
+
+  it('moves no place that is told of', async () => {
+    const places = async (quote: string) => {
+      const lines = [`args: ["${quote}", "${quote}", 7, {a: 1}]`, 'imag: x', `tty: "${quote}"`]
+      const { problems } = await decode(container(...lines))
+      return problems.map((problem) => problem.split(' ')[0])
+    }
+    // Two characters that are one, and two that are two.
+    expect(await places(String.raw`\'`)).toEqual(await places('ab'))
+  })
+})
+
 describe('what is no YAML', () => {
   it.each([
     ['!hunter2', 'a value that begins with `!` needs quotes'],
