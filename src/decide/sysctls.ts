@@ -1,8 +1,5 @@
-import { normalSysctl } from '../pod/sysctl-name.ts'
+import { normalSysctl, sysctlNamespace } from '../pod/sysctl-name.ts'
 import type { PodSpec } from '../pod/schema/pod-schema.ts'
-
-/** Which of the kernel's namespaces a sysctl belongs to. */
-type SysctlNamespace = 'IPC' | 'Net'
 
 /** Safe: they act inside the pod alone and harm no neighbour (`pkg/kubelet/sysctl/safe_sysctls.go`, 1.36). */
 export const safeSysctls: readonly string[] = [
@@ -19,15 +16,6 @@ export const safeSysctls: readonly string[] = [
   'net.ipv4.tcp_syncookies',
   'net.ipv4.tcp_wmem',
 ]
-
-/** `pkg/kubelet/sysctl/namespace.go` (1.36). Undefined: it acts on the whole host, and no pod may set it. */
-export function sysctlNamespace(name: string): SysctlNamespace | undefined {
-  if (name.startsWith('net.')) return 'Net'
-  const isIpc =
-    name === 'kernel.sem' ||
-    ['kernel.shm', 'kernel.msg', 'fs.mqueue.'].some((start) => name.startsWith(start))
-  return isIpc ? 'IPC' : undefined
-}
 
 /**
  * Why a pod may not set a sysctl it names; undefined where it may all of them

@@ -8,6 +8,7 @@ import { validateAnnotations } from './validation/validate-annotations.ts'
 import { validateContainer } from './validation/validate-container.ts'
 import { validateMetadata } from './validation/validate-metadata.ts'
 import { validateNetwork } from './validation/validate-network.ts'
+import { normalSysctl, sysctlNamespace } from './sysctl-name.ts'
 import { validatePodSecurityContext } from './validation/validate-security-context.ts'
 import { validateOverhead, validatePodResources } from './validation/validate-resources.ts'
 import { validateVolumeFiles } from './validation/validate-volume-files.ts'
@@ -71,6 +72,19 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
   if (securityContext !== undefined) {
     validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)
+    validateHostSysctls(spec, path, issues)
+  }
+}
+
+/** No sysctl of a namespace that is the host's. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */
+function validateHostSysctls(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const shared = { Net: spec.hostNetwork, IPC: spec.hostIPC }
+  for (const [index, { name }] of (spec.securityContext?.sysctls ?? []).entries()) {
+    const namespace = sysctlNamespace(normalSysctl(name))
+    if (namespace === undefined || !shared[namespace]) continue
+    const field = namespace === 'Net' ? 'hostNetwork' : 'hostIPC'
+    const at = [...path, 'securityContext', 'sysctls', index, 'name']
+    issues.invalid(at, name, `may not be specified when '${field}' is true`)
   }
 }
 
@@ -112,12 +126,15 @@ function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Iss
   }
 }
 
-/** No two containers that run at the same time ask for the same port of the host. */
+/**
+ * No two main containers ask for the same port of the host, nor does an init container twice. A sidecar may ask for
+ * the port of another container. Source: pkg/apis/core/validation (checkHostPortConflicts), 1.36.
+ */
 function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void {
-  const taken = new Set<string>()
   for (const list of ['containers', 'initContainers'] as const) {
+    let taken = new Set<string>()
     for (const [index, container] of spec[list].entries()) {
-      if (list === 'initContainers' && container.restartPolicy !== 'Always') continue
+      if (list === 'initContainers') taken = new Set<string>()
       for (const [at, { protocol, hostIP, hostPort }] of container.ports.entries()) {
         if (hostPort === undefined || hostPort === 0) continue
         const key = `${protocol}/${hostIP ?? ''}/${hostPort}`

@@ -61,13 +61,28 @@ export function toSandboxConfig(input: SandboxInput): PodSandboxConfigInput {
   }
 }
 
-/** The ports that the host opens for the pod: those of its main containers and of its sidecars. */
+/**
+ * The ports that the host opens for the pod: those of its main containers and of its sidecars. Where a sidecar asks
+ * for the port of a main container, it is the main container's, as in the kubelet, which opens no other
+ * (`pkg/kubelet/kuberuntime/kuberuntime_sandbox.go`, 1.36).
+ */
 function portMappings(spec: PodSpecView): readonly PortMappingInput[] {
-  const serving = [
-    ...spec.initContainers.filter((container) => isSidecar(spec, container)),
-    ...spec.containers,
-  ]
-  return serving.flatMap(({ ports }) =>
+  const main = mappingsOf(spec.containers)
+  const sidecars = mappingsOf(spec.initContainers.filter((container) => isSidecar(spec, container)))
+  const byPort = new Map<string, PortMappingInput>()
+  for (const mapping of [...main, ...sidecars]) {
+    const key = hostPortKey(mapping)
+    if (!byPort.has(key)) byPort.set(key, mapping)
+  }
+  return [...sidecars, ...main].filter((mapping) => byPort.get(hostPortKey(mapping)) === mapping)
+}
+
+function hostPortKey({ protocol, hostPort, hostIp }: PortMappingInput): string {
+  return `${protocol}/${hostIp}/${hostPort}`
+}
+
+function mappingsOf(containers: PodSpecView['containers']): readonly PortMappingInput[] {
+  return containers.flatMap(({ ports }) =>
     ports.flatMap(({ hostPort, containerPort, protocol, hostIP }) =>
       hostPort === undefined || hostPort === 0
         ? []

@@ -72,6 +72,43 @@ describePodd('pods', {}, (rig) => {
     },
   )
 
+  it.concurrent('open a port of the host that a sidecar asks for too to the main container', async () => {
+    const podd = rig()
+    const hostPort = await freePort()
+    const serve = (name: string, containerPort: number): string =>
+      `mkdir -p /www; echo ${name} >/www/index.html; say ${name}; exec httpd -f -p ${containerPort} -h /www`
+    const side = shellContainer('side', 'shared-port', serve('side', 9090), {
+      restartPolicy: 'Always',
+      ports: [{ containerPort: 9090, hostPort }],
+    })
+    const container = { ports: [{ containerPort: 8080, hostPort }] }
+    const spec = { initContainers: [side] }
+    podd.drop('shared-port', shellPod('shared-port', podd.shared, serve('main', 8080), { container, spec }))
+    const { status } = await podd.untilReady('shared-port')
+    const page = async (): Promise<string> => {
+      const url = `http://${status.hostIP}:${hostPort}/`
+      return (await fetch(url, { signal: AbortSignal.timeout(2000) })).text()
+    }
+    await podd.until('the page', async () => (await page()) === 'main\n')
+    podd.removeManifest('shared-port')
+    await podd.untilGone('shared-port')
+    await expect(page()).rejects.toThrow()
+  })
+
+  it.concurrent('run an init container with a limit beyond that of the pod', async () => {
+    const podd = rig()
+    const resources = { requests: { memory: '8Mi' }, limits: { memory: '256Mi' } }
+    const spec = {
+      resources: { limits: { memory: '128Mi' } },
+      initContainers: [shellContainer('first', 'wide-init', 'say first', { resources })],
+    }
+    podd.drop('wide-init', shellPod('wide-init', podd.shared, 'say main; stay', { spec }))
+    await podd.untilReady('wide-init')
+    expect(await podd.untilWords('wide-init', 2)).toEqual(['first', 'main'])
+    podd.removeManifest('wide-init')
+    await podd.untilGone('wide-init')
+  })
+
   it.concurrent('take the system, the priority and the overhead that go with their classes', async () => {
     const podd = rig()
     podd.drop(

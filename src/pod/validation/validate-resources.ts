@@ -10,21 +10,29 @@ import { qualifiedName } from './name-rules.ts'
 const supported = ['cpu', 'memory']
 const hugePages = 'hugepages-'
 
+/** Whether a resource may be named there. */
+type CheckName = (name: string, path: FieldPath, issues: Issues) => void
+
 /** Source: pkg/apis/core/validation (ValidateContainerResourceRequirements), 1.36. */
-export function validateResources(
+export function validateResources(requirements: ResourceRequirements, path: FieldPath, issues: Issues): void {
+  validateRequirements(requirements, { path, issues, checkName: validateResourceName })
+}
+
+/** Source: pkg/apis/core/validation (validateResourceRequirements), 1.36. */
+function validateRequirements(
   { limits, requests }: ResourceRequirements,
-  path: FieldPath,
-  issues: Issues,
+  { path, issues, checkName }: { path: FieldPath; issues: Issues; checkName: CheckName },
 ): void {
   for (const [list, amounts] of [
     ['limits', limits],
     ['requests', requests],
   ] as const) {
     // A request that was defaulted from its limit is complained of there.
-    const own = Object.entries(amounts).filter(
-      ([name, amount]) => list !== 'requests' || limits[name] !== amount,
+    const own = Object.fromEntries(
+      Object.entries(amounts).filter(([name, amount]) => list !== 'requests' || limits[name] !== amount),
     )
-    validateAmounts(Object.fromEntries(own), [...path, list], issues)
+    for (const name of Object.keys(own)) checkName(name, [...path, list, name], issues)
+    validateAmounts(own, [...path, list], issues)
   }
   for (const [name, limit] of Object.entries(limits)) {
     const request = requests[name]
@@ -46,13 +54,13 @@ export function validateResources(
 
 /** What a RuntimeClass adds to its pods. Source: pkg/apis/core/validation (validateOverhead), 1.36. */
 export function validateOverhead(overhead: ResourceList | undefined, path: FieldPath, issues: Issues): void {
+  for (const name of Object.keys(overhead ?? {})) validateResourceName(name, [...path, name], issues)
   validateAmounts(overhead ?? {}, path, issues)
 }
 
 function validateAmounts(amounts: ResourceList, path: FieldPath, issues: Issues): void {
   for (const [name, amount] of Object.entries(amounts)) {
     const at = [...path, name]
-    validateResourceName(name, at, issues)
     if (name === 'memory' || name === 'ephemeral-storage') issues.wholeBytes(at, amount)
     if (compareQuantities(amount, '0') < 0) {
       issues.invalid(at, amount, 'must be greater than or equal to 0')
@@ -64,7 +72,7 @@ function validateAmounts(amounts: ResourceList, path: FieldPath, issues: Issues)
 export function validatePodResources(spec: PodSpec, path: FieldPath, issues: Issues): void {
   const { resources } = spec
   if (resources === undefined) return
-  validateResources(resources, path, issues)
+  validateRequirements(resources, { path, issues, checkName: validatePodResourceName })
   const { resources: _own, ...withoutOwn } = spec
   const asked = podRequests(withoutOwn, 'without-overhead')
   for (const [name, request] of Object.entries(resources.requests)) {
@@ -73,9 +81,16 @@ export function validatePodResources(spec: PodSpec, path: FieldPath, issues: Iss
     const detail = `must be greater than or equal to aggregate container requests of ${sum}`
     issues.invalid([...path, 'requests', name], request, detail)
   }
-  for (const container of [...spec.initContainers, ...spec.containers]) {
+  // A limit of an init container, a sidecar's too, may be above the pod's: the pod's cgroup holds it down.
+  for (const container of spec.containers) {
     validateAgainstPod(container.resources.limits, resources.limits, path, issues)
   }
+}
+
+/** Source: pkg/apis/core/validation (validatePodResourceName), 1.36. */
+function validatePodResourceName(name: string, path: FieldPath, issues: Issues): void {
+  if (supported.includes(name) || name.startsWith(hugePages)) return
+  issues.unsupported(path, name, ['cpu', hugePages, 'memory'])
 }
 
 function validateAgainstPod(

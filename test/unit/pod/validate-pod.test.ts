@@ -45,6 +45,31 @@ describe('validatePod takes', () => {
       },
     ],
     [
+      'one host port of a sidecar and a container',
+      {
+        'spec.initContainers': [
+          { ...side, restartPolicy: 'Always', ports: [{ containerPort: 1, hostPort: 80 }] },
+        ],
+        [`${c0}.ports`]: [{ containerPort: 1, hostPort: 80 }],
+      },
+    ],
+    [
+      'an init container with a limit beyond that of its pod',
+      {
+        'spec.resources': { limits: { memory: '64Mi' } },
+        'spec.initContainers': [
+          { ...side, resources: { requests: { memory: '1Mi' }, limits: { memory: '65Mi' } } },
+        ],
+      },
+    ],
+    [
+      'sysctls of namespaces that are its own',
+      {
+        'spec.hostNetwork': true,
+        'spec.securityContext.sysctls': [{ name: 'kernel.shm_rmid_forced', value: '1' }],
+      },
+    ],
+    [
       'env names with dots and dashes',
       {
         [`${c0}.env`]: [
@@ -224,6 +249,48 @@ describe('validatePod refuses', () => {
         ],
       },
       'spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"',
+    ],
+    [
+      'one host port twice in a sidecar',
+      {
+        'spec.initContainers': [
+          {
+            ...side,
+            restartPolicy: 'Always',
+            ports: [
+              { containerPort: 1, hostPort: 80 },
+              { containerPort: 2, hostPort: 80 },
+            ],
+          },
+        ],
+      },
+      'spec.initContainers[0].ports[1].hostPort: Duplicate value: "TCP//80"',
+    ],
+    [
+      'a sysctl of the host’s network',
+      {
+        'spec.hostNetwork': true,
+        'spec.securityContext.sysctls': [{ name: 'net/ipv4/tcp_syncookies', value: '1' }],
+      },
+      /sysctls\[0\].name: Invalid value: "net\/ipv4\/tcp_syncookies": may not be specified when 'hostNetwork' is true/,
+    ],
+    [
+      'a sysctl of the host’s IPC',
+      {
+        'spec.hostIPC': true,
+        'spec.securityContext.sysctls': [{ name: 'kernel.msgmax', value: '1' }],
+      },
+      /sysctls\[0\].name: Invalid value: "kernel.msgmax": may not be specified when 'hostIPC' is true/,
+    ],
+    [
+      'a limit on the disk of a whole pod',
+      { 'spec.resources': { limits: { 'ephemeral-storage': '1Gi' } } },
+      'spec.resources.limits.ephemeral-storage: Unsupported value: "ephemeral-storage": supported values: "cpu", "hugepages-", "memory"',
+    ],
+    [
+      'a device for a whole pod',
+      { 'spec.resources': { requests: { 'nvidia.com/gpu': 1 } } },
+      /requests\[nvidia.com\/gpu\]: Unsupported value: "nvidia.com\/gpu": supported values/,
     ],
     [
       'another host port on the host’s network',
