@@ -44,6 +44,11 @@ const sections: readonly {
       ),
       entry('UNREADABLE', '`podd validate` cannot read a file.', 'Check the path.'),
       entry(
+        'NOTHING_TO_READ',
+        'The file is a pipe, and nothing comes from it.',
+        'Check the path, and what writes to it.',
+      ),
+      entry(
         'BAD_CONFIG',
         'The config file has errors; each is listed with its line.',
         'Mend them; [OPTIONS.md](OPTIONS.md) lists the fields.',

@@ -1,5 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { systemClock } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { readBounded } from '../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../config/config-flags.ts'
 import type { ConfigFile } from '../config/read-config-file.ts'
 import { readConfigFile } from '../config/read-config-file.ts'
@@ -12,6 +13,8 @@ import type { RunRequest } from './deps.ts'
 import type { HelpSection } from './verb.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
+
+const maxConfigBytes = 2 ** 20
 
 const configFlag: FlagSpec = {
   name: 'config',
@@ -77,14 +80,18 @@ function readFlags(flags: ParsedArguments['flags'], warn: (message: string) => v
 }
 
 async function readFileOf(path: string, isNamed: boolean): Promise<ConfigFile | undefined> {
-  let text: string
+  let bytes: Buffer
   try {
-    text = await readFile(path, 'utf8')
+    bytes = await readBounded(path, { maxBytes: maxConfigBytes, clock: systemClock })
   } catch (error) {
     if (!isNamed && errorCode(error) === 'ENOENT') return undefined
     throw new PoddError('CONFIG_UNREADABLE', `cannot read the config file ${path}: ${errorMessage(error)}`, {
       cause: error,
     })
   }
-  return readConfigFile(text, path)
+  if (bytes.byteLength > maxConfigBytes) {
+    const message = `the config file ${path} is larger than ${maxConfigBytes / 2 ** 20} MiB`
+    throw new PoddError('CONFIG_UNREADABLE', message)
+  }
+  return readConfigFile(bytes.toString('utf8'), path)
 }

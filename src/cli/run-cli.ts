@@ -94,11 +94,6 @@ async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: C
     clock: systemClock,
     env: call.env,
     signal,
-    readStdin: async () => {
-      const chunks: Buffer[] = []
-      for await (const chunk of call.stdin) chunks.push(Buffer.from(chunk))
-      return Buffer.concat(chunks)
-    },
     stdio: call,
     notify: call.notify,
   }

@@ -1,8 +1,9 @@
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PoddError, errorMessage } from '../base/errors.ts'
+import { readBounded, readStream } from '../base/read-bounded.ts'
 import { word } from '../config/option-type.ts'
-import { decodeDocuments, unreadable } from '../pod/decode-documents.ts'
+import { decodeDocuments, maxSourceBytes, unreadable } from '../pod/decode-documents.ts'
 import type { Problem, SourceDocument } from '../pod/document.ts'
 import { documentKey, isPodDocument } from '../pod/document.ts'
 import { formatProblem } from '../pod/format-problem.ts'
@@ -91,7 +92,7 @@ async function expand(path: string): Promise<readonly NamedFile[]> {
 }
 
 async function decodeFile(
-  { args, readStdin }: VerbContext,
+  { args, clock, stdio }: VerbContext,
   { path, isListed }: NamedFile,
 ): ReturnType<typeof decodeDocuments> {
   const wanted = fieldValidation.fromText(args.value('field-validation') ?? 'Strict')
@@ -100,8 +101,8 @@ async function decodeFile(
   if (look?.kind === 'unreadable') return unreadable({ path }, look.reason)
   const text =
     path === '-'
-      ? await readStdin()
-      : await readFile(path).catch((error: unknown) => {
+      ? await readStream(stdio.stdin, maxSourceBytes)
+      : await readBounded(path, { maxBytes: maxSourceBytes, clock }).catch((error: unknown) => {
           throw cannotRead(path, error)
         })
   return decodeDocuments(text, { path: path === '-' ? '<stdin>' : path, fieldValidation: wanted.value })

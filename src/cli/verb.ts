@@ -36,7 +36,6 @@ export interface VerbContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Aborted by Ctrl-C, and when nobody reads the output any more. */
   readonly signal: AbortSignal
-  readonly readStdin: () => Promise<Uint8Array>
   /** For verbs that are a conversation: the streams themselves. */
   readonly stdio: {
     readonly stdin: AsyncIterable<Uint8Array | string>

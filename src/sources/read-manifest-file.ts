@@ -3,6 +3,7 @@ import type { BigIntStats } from 'node:fs'
 import { constants } from 'node:fs'
 import { lstat, open, stat } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
+import { readRest } from '../base/read-bounded.ts'
 import { maxSourceBytes } from '../pod/decode-documents.ts'
 
 /** What a file in the manifest directory looks like from outside. */
@@ -76,7 +77,8 @@ export async function readUnchanged(path: string, fingerprint: string): Promise<
   try {
     const before = describe(await file.stat({ bigint: true }))
     if (before.kind !== 'file' || before.fingerprint !== fingerprint) return undefined
-    const bytes = await file.readFile()
+    // Who writes on meanwhile gets no more than that read.
+    const bytes = await readRest(file, maxSourceBytes)
     const after = await lookAtFile(path)
     if (after.kind !== 'file' || after.fingerprint !== fingerprint) return undefined
     return { bytes, hash: createHash('sha256').update(bytes).digest('hex') }

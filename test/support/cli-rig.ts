@@ -21,7 +21,7 @@ export interface CliCall extends Disposable {
 export interface CliOptions {
   readonly deps?: Partial<CliDeps>
   readonly env?: Readonly<Record<string, string>>
-  readonly stdin?: string
+  readonly stdin?: string | AsyncIterable<string>
   /** The reader goes away after so many bytes. */
   readonly closeAfterBytes?: number
 }
@@ -45,9 +45,7 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
     {
       stdout: sink('stdout', options.closeAfterBytes),
       stderr: sink('stderr'),
-      stdin: (async function* () {
-        yield options.stdin ?? ''
-      })(),
+      stdin: streamOf(options.stdin ?? ''),
       env: options.env ?? {},
       onInterrupt: () => interrupt.signal,
     },
@@ -63,4 +61,9 @@ export function startCli(argv: readonly string[], options: CliOptions = {}): Cli
 
 export function callCli(argv: readonly string[], options: CliOptions = {}): Promise<CliOutcome> {
   return startCli(argv, options).outcome
+}
+
+async function* streamOf(given: string | AsyncIterable<string>): AsyncGenerator<string> {
+  if (typeof given === 'string') yield given
+  else yield* given
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -789,6 +789,35 @@ ${odd}/pipe.yaml: is not a regular file
     const { exitCode, stdout } = await callCli(['validate', '-'], { stdin: 'kind: Pod\n' })
     expect(exitCode).toBe(1)
     expect(stdout).toContain('<stdin>:1:1')
+  })
+
+  it('reads a pipe that somebody writes to, and waits for none that nobody does', async () => {
+    const pipe = join(directory, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    expect(await callCli(['validate', pipe])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(`cannot read ${pipe}: it is a pipe, and nobody writes to it`) as string,
+    })
+    const text = await readFile(join(directory, 'good.yaml'), 'utf8')
+    const [read] = await Promise.all([callCli(['validate', pipe]), writeFile(pipe, text)])
+    expect(read).toMatchObject({ exitCode: 0, stderr: '1 valid pod, 0 errors in 1 file\n' })
+  })
+
+  it('reads no more of what does not end than a manifest may have', async () => {
+    const { exitCode, stdout } = await callCli(['validate', '/dev/zero'])
+    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '/dev/zero: larger than 10 MiB\n' })
+    let givenBytes = 0
+    const endless = async function* (): AsyncGenerator<string> {
+      for (;;) {
+        givenBytes += 2 ** 16
+        yield 'a'.repeat(2 ** 16)
+      }
+    }
+    expect(await callCli(['validate', '-'], { stdin: endless() })).toMatchObject({
+      exitCode: 1,
+      stdout: '<stdin>: larger than 10 MiB\n',
+    })
+    expect(givenBytes).toBeLessThan(11 * 2 ** 20)
   })
 
   it('turns unknown fields into warnings when asked to', async () => {

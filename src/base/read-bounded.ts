@@ -1,0 +1,109 @@
+import type { FileHandle } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { Clock } from './clock.ts'
+import { PoddError, errorCode } from './errors.ts'
+
+const chunkBytes = 64 * 1024
+/** How often a pipe is looked at that has nothing yet. */
+const pipePollMs = 10
+/** How long a pipe may take until somebody writes to it, and how long who writes may say nothing. */
+const writerWaitMs = 2000
+const silenceMs = 30_000
+
+export interface ReadBounds {
+  readonly maxBytes: number
+  readonly clock: Clock
+}
+
+/**
+ * What a file holds that a person named, up to `maxBytes` and one byte: one that is longer is told by that. Pipes and
+ * devices are read too.
+ * @throws PoddError NOTHING_TO_READ for a pipe that nothing comes from in time; what the system throws
+ */
+export async function readBounded(path: string, bounds: ReadBounds): Promise<Buffer> {
+  // To open a pipe that nobody writes to must not wait for a writer.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const stats = await file.stat()
+    const isSlow = !stats.isFile() && !stats.isDirectory()
+    return isSlow
+      ? await readSlow(file, { ...bounds, isPipe: stats.isFIFO() })
+      : await readRest(file, bounds.maxBytes)
+  } finally {
+    await file.close()
+  }
+}
+
+/** The rest of what an open regular file holds, up to `maxBytes` and one byte. Throws what the system throws. */
+export async function readRest(file: FileHandle, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let leftBytes = maxBytes + 1
+  while (leftBytes > 0) {
+    const chunk = await readChunk(file, leftBytes)
+    if (chunk.byteLength === 0) break
+    chunks.push(chunk)
+    leftBytes -= chunk.byteLength
+  }
+  return Buffer.concat(chunks)
+}
+
+/** What a stream gives, up to `maxBytes` and one byte. */
+export async function readStream(
+  stream: AsyncIterable<Uint8Array | string>,
+  maxBytes: number,
+): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  for await (const chunk of stream) {
+    const bytes = Buffer.from(chunk)
+    chunks.push(bytes)
+    sizeBytes += bytes.byteLength
+    if (sizeBytes > maxBytes) break
+  }
+  return Buffer.concat(chunks).subarray(0, maxBytes + 1)
+}
+
+/** What may have nothing yet and something later: a pipe, a terminal. */
+async function readSlow(
+  file: FileHandle,
+  { maxBytes, clock, isPipe }: ReadBounds & { readonly isPipe: boolean },
+): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let leftBytes = maxBytes + 1
+  let lastMs = clock.monotonicMs()
+  while (leftBytes > 0) {
+    const chunk = await readPipe(file, leftBytes)
+    if (chunk !== undefined && chunk.byteLength > 0) {
+      chunks.push(chunk)
+      leftBytes -= chunk.byteLength
+      lastMs = clock.monotonicMs()
+      continue
+    }
+    const hasWriter = chunk === undefined
+    if (!hasWriter && (chunks.length > 0 || !isPipe)) break
+    const quietMs = clock.monotonicMs() - lastMs
+    if (!hasWriter && quietMs >= writerWaitMs)
+      throw new PoddError('NOTHING_TO_READ', 'it is a pipe, and nobody writes to it')
+    if (quietMs >= silenceMs)
+      throw new PoddError('NOTHING_TO_READ', `nothing came from it for ${silenceMs / 1000} s`)
+    await clock.sleep(pipePollMs)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Empty where nobody writes (any more); undefined where nothing has come yet. */
+async function readPipe(file: FileHandle, maxBytes: number): Promise<Buffer | undefined> {
+  try {
+    return await readChunk(file, maxBytes)
+  } catch (error) {
+    if (errorCode(error) === 'EAGAIN') return undefined
+    throw error
+  }
+}
+
+async function readChunk(file: FileHandle, maxBytes: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(Math.min(chunkBytes, maxBytes))
+  const { bytesRead } = await file.read(buffer, 0, buffer.byteLength, null)
+  return buffer.subarray(0, bytesRead)
+}
