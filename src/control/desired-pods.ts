@@ -194,7 +194,10 @@ export class DesiredPods {
       return undefined
     }
     const { document, source } = wanted
-    if (!makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)) {
+    if (
+      !changesHands(worker.state.record, wanted) &&
+      !makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)
+    ) {
       this.#dropNext(entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
@@ -316,6 +319,11 @@ export class DesiredPods {
     entry.next = undefined
     entry.refused = undefined
   }
+}
+
+/** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
+function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
+  return record.source !== source && !sameData(record.manifest, document.manifest)
 }
 
 /** On its way out for good: its name will be free. */

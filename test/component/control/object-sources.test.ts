@@ -127,6 +127,32 @@ describe('a Secret of the directory', () => {
   })
 })
 
+describe('a pod that another source takes over', () => {
+  it('is the same pod where its manifest is', async () => {
+    const rig = await start()
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.put('http', podManifest('web'))
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.pod('web').metadata).toMatchObject({ uid, annotations: { 'podd.dev/source': 'http' } })
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
+  })
+
+  it('is another pod where anything is changed, so that it gets nothing of what the first was given', async () => {
+    const rig = await start()
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    const changed = podManifest('web', { containers: [{ name: 'main', image: 'app:2' }] })
+    await rig.put('http', changed)
+    await rig.remove('web')
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').metadata.uid).not.toBe(uid)
+    expect(rig.container('web').image).toBe('app:2')
+    expect(rig.tornDown).toContain(uid)
+  })
+})
+
 describe('a claim that two sources give', () => {
   it('is that of the source whose data it holds, when podd starts', async () => {
     const storage = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } }
