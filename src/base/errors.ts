@@ -37,3 +37,21 @@ export function errorCode(error: unknown): string | undefined {
 export function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string'
 }
+
+/** What the system says while it is short of something, or a disk or a server doesn't answer. */
+const passingCodes: readonly string[] = [
+  'EAGAIN',
+  'EBUSY',
+  'EINTR',
+  'EIO',
+  'EMFILE',
+  'ENFILE',
+  'ENOMEM',
+  'ESTALE',
+  'ETIMEDOUT',
+]
+
+/** Whether the same call may go well later although nobody changes anything. */
+export function mayPass(error: unknown): boolean {
+  return isSystemError(error) && passingCodes.includes(errorCode(error) ?? '')
+}

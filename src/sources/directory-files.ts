@@ -97,7 +97,7 @@ export class DirectoryFiles {
 
   /** Whether podd itself is reading or decoding one, or is to try again what the system can't do just now. */
   isReading(): boolean {
-    const isFailing = [...this.#pending.values()].some(({ failure }) => failure?.isDenied === false)
+    const isFailing = [...this.#pending.values()].some(({ failure }) => failure?.mayPass === true)
     return this.#reading.size > 0 || isFailing
   }
 
@@ -308,6 +308,7 @@ export class DirectoryFiles {
     const { folder, decode, fieldValidation } = this.#options
     const path = join(folder, name)
     if (look.kind === 'unreadable') {
+      if (look.error !== undefined) throw look.error
       return { hash: look.reason, result: unreadable({ path }, look.reason), endsCleanly: true }
     }
     const content = await readUnchanged(path, look.fingerprint)

@@ -1,4 +1,4 @@
-import { errorCode, errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage, mayPass } from '../base/errors.ts'
 import type { Problem } from '../pod/document.ts'
 import { DecodeUnavailable } from './decode-source.ts'
 
@@ -9,8 +9,8 @@ const longestRetryMs = 30_000
 /** The system kept a file from being read or decoded, which says nothing about what the file holds. */
 export interface ReadFailure {
   readonly reason: string
-  /** The file may not be read, and will not be by itself; anything else may pass. */
-  readonly isDenied: boolean
+  /** By itself; a file that podd may not read, say, stays so until somebody changes it. */
+  readonly mayPass: boolean
   /** Monotonic time of the next attempt. */
   readonly retryAtMs: number
   readonly delayMs: number
@@ -23,7 +23,7 @@ export function readFailure(error: unknown, before: ReadFailure | undefined, now
   return {
     reason:
       error instanceof DecodeUnavailable ? error.message : `cannot be read: ${code ?? errorMessage(error)}`,
-    isDenied: code === 'EACCES' || code === 'EPERM',
+    mayPass: error instanceof DecodeUnavailable || mayPass(error),
     retryAtMs: nowMs + delayMs,
     delayMs,
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { constants } from 'node:fs'
 import { lstat, open, stat } from 'node:fs/promises'
-import { errorCode } from '../base/errors.ts'
+import { errorCode, mayPass } from '../base/errors.ts'
 import { readRest } from '../base/read-bounded.ts'
 import { maxSourceBytes } from '../pod/decode-documents.ts'
 
@@ -16,7 +16,13 @@ export type FileLook =
       readonly modifiedAtMs: number
     }
   /** There is something, and it can't be read, for this reason. */
-  | { readonly kind: 'unreadable'; readonly fingerprint: string; readonly reason: string }
+  | {
+      readonly kind: 'unreadable'
+      readonly fingerprint: string
+      readonly reason: string
+      /** What the system said where it may say something else later. */
+      readonly error?: unknown
+    }
   | { readonly kind: 'missing' }
 
 /** Looks at the file behind a name, following symlinks. Never throws. */
@@ -26,8 +32,9 @@ export async function lookAtFile(path: string): Promise<FileLook> {
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT') return await describeMissing(path)
-    const reason = code === 'ELOOP' ? 'is a symlink that leads round in a circle' : `cannot be read: ${code}`
-    return { kind: 'unreadable', fingerprint: String(code), reason }
+    if (code === 'ELOOP')
+      return { kind: 'unreadable', fingerprint: code, reason: 'is a symlink that leads round in a circle' }
+    return unreadable(error)
   }
 }
 
@@ -50,6 +57,12 @@ function describe(stats: BigIntStats): FileLook {
   }
 }
 
+function unreadable(error: unknown): FileLook {
+  const code = errorCode(error)
+  const look = { kind: 'unreadable' as const, fingerprint: String(code), reason: `cannot be read: ${code}` }
+  return mayPass(error) ? { ...look, error } : look
+}
+
 async function describeMissing(path: string): Promise<FileLook> {
   try {
     await lstat(path)
@@ -57,7 +70,7 @@ async function describeMissing(path: string): Promise<FileLook> {
     const code = errorCode(error)
     // Only the system's word that there is none makes a file missing.
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'missing' }
-    return { kind: 'unreadable', fingerprint: String(code), reason: `cannot be read: ${code}` }
+    return unreadable(error)
   }
   return { kind: 'unreadable', fingerprint: 'dangling', reason: 'is a symlink to a file that is missing' }
 }
