@@ -188,8 +188,7 @@ function createReaders(
     },
     events: {
       listEvents: () => events.list(),
-      watchEvents: (listener) =>
-        events.subscribe((object) => listener({ type: object.count === 1 ? 'ADDED' : 'MODIFIED', object })),
+      watchEvents: (listener) => events.subscribe(listener),
     },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { EventObject } from '../api/objects.ts'
+import type { WatchEvent } from '../api/routes.ts'
 import type { Clock, Timer } from '../base/clock.ts'
 import { formatTime } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
@@ -46,7 +47,9 @@ export class RingEventRecorder implements EventRecorder {
   readonly #path: string
   /** Oldest first: a Map keeps the order of insertion. */
   readonly #events = new Map<string, Kept>()
-  readonly #subscribers = new Set<(event: EventObject) => void>()
+  /** Every listener and every list gets the same object of an event, until the event changes. */
+  readonly #objects = new WeakMap<Kept, EventObject>()
+  readonly #subscribers = new Set<(change: WatchEvent<EventObject>) => void>()
   #timer: Timer | undefined
   #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
@@ -78,13 +81,18 @@ export class RingEventRecorder implements EventRecorder {
     kept.event = event
     kept.lastAtMs = nowMs
     kept.count += 1
+    this.#objects.delete(kept)
     this.#events.delete(key)
     this.#events.set(key, kept)
     if (this.#events.size > capacity) {
       const [oldest] = this.#events.keys()
       if (oldest !== undefined) this.#events.delete(oldest)
     }
-    for (const subscriber of this.#subscribers) subscriber(this.#toObject(kept))
+    const change: WatchEvent<EventObject> = {
+      type: kept.count === 1 ? 'ADDED' : 'MODIFIED',
+      object: this.#toObject(kept),
+    }
+    for (const subscriber of this.#subscribers) subscriber(change)
     this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
   }
 
@@ -116,7 +124,7 @@ export class RingEventRecorder implements EventRecorder {
     return [...this.#events.values()].map((kept) => this.#toObject(kept))
   }
 
-  subscribe(listener: (event: EventObject) => void): () => void {
+  subscribe(listener: (change: WatchEvent<EventObject>) => void): () => void {
     this.#subscribers.add(listener)
     return () => {
       this.#subscribers.delete(listener)
@@ -142,7 +150,15 @@ export class RingEventRecorder implements EventRecorder {
     }
   }
 
-  #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+  #toObject(kept: Kept): EventObject {
+    const known = this.#objects.get(kept)
+    if (known !== undefined) return known
+    const object = this.#makeObject(kept)
+    this.#objects.set(kept, object)
+    return object
+  }
+
+  #makeObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
     const { pod, container } = event
     return {
       apiVersion: 'v1',

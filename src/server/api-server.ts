@@ -10,6 +10,7 @@ import type { ApiReaders } from './readers.ts'
 import { handleRequest } from './request-handler.ts'
 import { respondError } from './respond.ts'
 import { isUpgrade, serveUpgrade } from './upgrade.ts'
+import { WatchLines } from './watch-lines.ts'
 
 export interface ApiServerOptions {
   /** Where to listen; its directory must be there. */
@@ -31,6 +32,12 @@ export interface ApiServer {
 /** The words of a command stand in the request's path. */
 const mostHeaderBytes = 512 * 1024
 
+/** A client that leaves its answer unread for so long is cut off; logs, and what runs over an upgraded connection, may wait for ever. */
+const unreadMs = 60_000
+
+/** How much of a stream is written before the client has to make room. */
+const streamBufferBytes = 16 * 1024
+
 /** No request has a body that podd reads. */
 const mostBodyBytes = 64 * 1024
 
@@ -45,8 +52,14 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     pods: options.readers.pods,
     clock: options.clock,
   })
+  const lines = new WatchLines()
   const server = nodeHttp.createServer(
-    { maxHeaderSize: mostHeaderBytes, requestTimeout: 30_000, shouldUpgradeCallback: isUpgrade },
+    {
+      maxHeaderSize: mostHeaderBytes,
+      requestTimeout: 30_000,
+      highWaterMark: streamBufferBytes,
+      shouldUpgradeCallback: isUpgrade,
+    },
     (request, response) => {
       void answer(request, response)
     },
@@ -61,7 +74,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       await handleRequest(request, response, {
         readers: options.readers,
         logs,
-        wallMs: () => options.clock.wallMs(),
+        lines,
+        clock: options.clock,
+        unreadMs,
         signal,
       })
     } catch (error) {
@@ -73,6 +88,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
         options.logger.error({ path: request.url ?? '', err: error }, 'an API request failed')
       }
       respondError(response, error)
+    } finally {
+      cutWhereUnread(response, options.clock)
     }
   }
 
@@ -106,6 +123,13 @@ function refuseBody(request: IncomingMessage): void {
     receivedBytes += chunk.length
     if (receivedBytes > mostBodyBytes) request.destroy()
   })
+}
+
+/** An answer that is complete waits in memory until its client takes it. */
+function cutWhereUnread(response: ServerResponse, clock: Clock): void {
+  if (response.writableFinished || response.destroyed) return
+  const timer = clock.startTimer(unreadMs, () => response.destroy())
+  response.once('close', () => timer.cancel())
 }
 
 async function closeServer(

@@ -70,7 +70,8 @@ async function askWhile(taken: Promise<void>, socket: Duplex, clock: Clock): Pro
   const asking = (async () => {
     for (;;) {
       await clock.sleep(alivePeriodMs, over.signal)
-      socket.write(encodeFrame('alive'))
+      // What waits to be sent finds that out too.
+      if (socket.writableLength === 0) socket.write(encodeFrame('alive'))
     }
   })().catch(() => {})
   await taken

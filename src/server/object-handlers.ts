@@ -4,13 +4,15 @@ import { PoddError } from '../base/errors.ts'
 import { ApiError } from './api-error.ts'
 import { booleanParam } from './query.ts'
 import type { LocalObjectReader } from './readers.ts'
-import { respondJson } from './respond.ts'
+import { respondJson, respondList } from './respond.ts'
+import type { Patience } from './respond.ts'
 
-interface ObjectCall {
+interface ObjectCall extends Patience {
   readonly readers: { readonly objects: LocalObjectReader }
   readonly response: ServerResponse
   readonly query: URLSearchParams
   readonly names: readonly string[]
+  readonly signal: AbortSignal
 }
 
 interface ObjectRoute {
@@ -27,9 +29,9 @@ const configs = [
 /** Routes to the objects that pods refer to; src/api/routes.ts tells of them in words. */
 export const objectRoutes: readonly ObjectRoute[] = [
   ...configs.flatMap(([resource, kind]): readonly ObjectRoute[] => {
-    const handle = (call: ObjectCall): void => {
+    const handle = (call: ObjectCall): Promise<void> => {
       const values = booleanParam(call.query, 'values')
-      sendList(call, `${kind}List`, call.readers.objects.listConfigs(kind, { values }))
+      return sendList(call, `${kind}List`, call.readers.objects.listConfigs(kind, { values }))
     }
     return [
       { method: 'GET', pattern: `/api/v1/${resource}`, handle },
@@ -42,17 +44,17 @@ export const objectRoutes: readonly ObjectRoute[] = [
 ]
 
 async function sendClaims(call: ObjectCall): Promise<void> {
-  sendList(call, 'PersistentVolumeClaimList', await call.readers.objects.listClaims())
+  await sendList(call, 'PersistentVolumeClaimList', await call.readers.objects.listClaims())
 }
 
 function sendList(
-  { response, names }: ObjectCall,
+  call: ObjectCall,
   kind: string,
   all: readonly (ConfigObject | ClaimObject)[],
-): void {
-  const [namespace] = names
+): Promise<void> {
+  const [namespace] = call.names
   const items = all.filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
-  respondJson(response, { apiVersion: 'v1', kind, items })
+  return respondList(call.response, { apiVersion: 'v1', kind, items }, call)
 }
 
 async function purgeClaim({ readers, response, names }: ObjectCall): Promise<void> {

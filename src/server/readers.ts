@@ -14,14 +14,14 @@ export interface PodReader {
   whenShown(): Promise<void>
   /** A pod that replaces another of its name stands after it. */
   listPods(): readonly PodObject[]
-  /** Calls `listener` for each change from now on, in order. The listener never throws and never waits. */
+  /** Calls `listener` for each change from now on, in order; all listeners get the same object. The listener never throws and never waits. */
   watchPods(listener: (change: WatchEvent<PodObject>) => void): Unsubscribe
 }
 
 /** The events that are still remembered, oldest first. */
 export interface EventReader {
   listEvents(): readonly EventObject[]
-  /** Calls `listener` for each event that is recorded or counted up from now on. */
+  /** Calls `listener` for each event that is recorded or counted up from now on; all listeners get the same object. */
   watchEvents(listener: (change: WatchEvent<EventObject>) => void): Unsubscribe
 }
 

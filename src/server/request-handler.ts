@@ -9,13 +9,16 @@ import { podNotFound } from './pod-target.ts'
 import { booleanParam, countParam, timeParam } from './query.ts'
 import { readPodMetrics, restartPod } from './reach-handlers.ts'
 import type { ApiReaders } from './readers.ts'
-import { respondJson, respondStream, respondWatch } from './respond.ts'
+import { respondJson, respondList, respondStream } from './respond.ts'
+import type { Patience } from './respond.ts'
+import { respondWatch } from './respond-watch.ts'
+import type { WatchSource } from './respond-watch.ts'
+import type { WatchLines } from './watch-lines.ts'
 
-export interface RequestContext {
+export interface RequestContext extends Patience {
   readonly readers: ApiReaders
   readonly logs: PodLogs
-  /** Wall time, for `sinceSeconds`. */
-  readonly wallMs: () => number
+  readonly lines: WatchLines
   /** Ends what is being sent: the client went away, or the server closes. */
   readonly signal: AbortSignal
 }
@@ -138,10 +141,10 @@ function sendPods(call: Call, namespace: string | undefined): void | Promise<voi
       watch: (listener: Parameters<typeof pods.watchPods>[0]) => pods.watchPods(listener),
       accepts,
     }
-    return respondWatch(call.response, source, call.signal)
+    return sendWatch(call, source)
   }
   const items = pods.listPods().filter((pod) => accepts(pod))
-  respondJson(call.response, { apiVersion: 'v1', kind: 'PodList', items })
+  return respondList(call.response, { apiVersion: 'v1', kind: 'PodList', items }, call)
 }
 
 function sendEvents(call: Call, namespace: string | undefined): void | Promise<void> {
@@ -154,10 +157,17 @@ function sendEvents(call: Call, namespace: string | undefined): void | Promise<v
       watch: (listener: Parameters<typeof events.watchEvents>[0]) => events.watchEvents(listener),
       accepts,
     }
-    return respondWatch(call.response, source, call.signal)
+    return sendWatch(call, source)
   }
   const items = events.listEvents().filter((event) => accepts(event))
-  respondJson(call.response, { apiVersion: 'v1', kind: 'EventList', items })
+  return respondList(call.response, { apiVersion: 'v1', kind: 'EventList', items }, call)
+}
+
+function sendWatch<T>(
+  { response, lines, clock, unreadMs, signal }: Call,
+  source: WatchSource<T>,
+): Promise<void> {
+  return respondWatch(response, { source, lines, clock, unreadMs, signal })
 }
 
 /** Of two pods under one name, of which one replaces the other, the new one. */
@@ -187,7 +197,9 @@ async function sendLog(call: Call): Promise<void> {
     timestamps: booleanParam(call.query, 'timestamps'),
     tailLines: countParam(call.query, 'tailLines'),
     sinceMs:
-      sinceSeconds === undefined ? timeParam(call.query, 'sinceTime') : call.wallMs() - sinceSeconds * 1000,
+      sinceSeconds === undefined
+        ? timeParam(call.query, 'sinceTime')
+        : call.clock.wallMs() - sinceSeconds * 1000,
     limitBytes: countParam(call.query, 'limitBytes'),
   }
   const chunks = await call.logs.read(pod, request, call.signal)

@@ -7,6 +7,7 @@ import type { EventObject, PodObject } from '../../src/api/objects.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../../src/api/routes.ts'
 import { systemClock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
@@ -31,15 +32,19 @@ class FakeStore<T extends { readonly metadata: { readonly name: string; readonly
     const key = `${name} ${uid}`
     const type = this.#objects.has(key) ? 'MODIFIED' : 'ADDED'
     this.#objects.set(key, object)
-    for (const listener of this.#listeners) listener({ type, object })
+    this.#tell({ type, object })
   }
 
   remove(name: string): void {
     for (const [key, object] of this.#objects) {
       if (object.metadata.name !== name) continue
       this.#objects.delete(key)
-      for (const listener of this.#listeners) listener({ type: 'DELETED', object })
+      this.#tell({ type: 'DELETED', object })
     }
+  }
+
+  #tell(change: WatchEvent<T>): void {
+    for (const listener of this.#listeners) listener(change)
   }
 
   watch(listener: (change: WatchEvent<T>) => void): () => void {
@@ -85,16 +90,18 @@ export class ApiRig {
   readonly directory: string
   readonly socketPath: string
   readonly podLogsDir: string
+  readonly #clock: Clock
   #server: ApiServer | undefined
 
-  constructor(directory: string) {
+  constructor(directory: string, clock: Clock = systemClock) {
     this.directory = directory
+    this.#clock = clock
     this.socketPath = join(directory, 'podd.sock')
     this.podLogsDir = join(directory, 'logs')
   }
 
-  static async start(): Promise<ApiRig> {
-    const rig = new ApiRig(await mkdtemp(join(tmpdir(), 'podd-api-')))
+  static async start(clock?: Clock): Promise<ApiRig> {
+    const rig = new ApiRig(await mkdtemp(join(tmpdir(), 'podd-api-')), clock)
     await rig.listen()
     return rig
   }
@@ -128,7 +135,7 @@ export class ApiRig {
       socketPath: this.socketPath,
       podLogsDir: this.podLogsDir,
       readers: this.readers(),
-      clock: systemClock,
+      clock: this.#clock,
       logger: silentLogger,
     })
   }

@@ -1,0 +1,23 @@
+import type { WatchEvent } from '../api/routes.ts'
+
+/**
+ * The lines that watches send. All clients that a change is sent to share the bytes of one line, as long as any of
+ * them waits for it.
+ */
+export class WatchLines {
+  readonly #lines = new WeakMap<WatchEvent<unknown>, Uint8Array>()
+
+  /** The same change, told to another client, gives the same bytes. */
+  lineOf(change: WatchEvent<unknown>): Uint8Array {
+    const known = this.#lines.get(change)
+    if (known !== undefined) return known
+    const line = encodeLine(change)
+    this.#lines.set(change, line)
+    return line
+  }
+}
+
+/** A watch's line, in memory of its own: one that waits in a buffer of Node's pool would keep all of that. */
+export function encodeLine(change: WatchEvent<unknown>): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify(change)}\n`)
+}
