@@ -1,10 +1,10 @@
-import { watch } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { open } from 'node:fs/promises'
 import type { Clock } from '../base/clock.ts'
-import { PoddError, errorCode } from '../base/errors.ts'
+import { errorCode } from '../base/errors.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
 import { LogDecoder } from './log-decoder.ts'
+import { LogDirectoryWatch } from './log-directory-watch.ts'
 import { listLogFiles, listLogInstances } from './log-files.ts'
 import type { LogFile } from './log-files.ts'
 import type { LogPosition, ReadLogOptions } from './read-log.ts'
@@ -44,7 +44,7 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
   cleanup.defer(request.lifetime.watch(wake))
   request.signal.addEventListener('abort', wake)
   cleanup.defer(() => request.signal.removeEventListener('abort', wake))
-  const directory = cleanup.use(new DirectoryWatch(request.directory, wake))
+  const directory = cleanup.use(new LogDirectoryWatch(request.directory, wake))
   const reader = new InstanceReader(request)
   try {
     let settled = false
@@ -64,38 +64,6 @@ export async function* followLog(request: FollowLogRequest): AsyncGenerator<Buff
     yield* reader.flush()
   } finally {
     await reader.close()
-  }
-}
-
-/** Watches a directory from when it is there. */
-class DirectoryWatch {
-  readonly #path: string
-  readonly #wake: () => void
-  #watcher: ReturnType<typeof watch> | undefined
-
-  constructor(path: string, wake: () => void) {
-    this.#path = path
-    this.#wake = wake
-  }
-
-  ensure(): void {
-    if (this.#watcher !== undefined) return
-    try {
-      const watcher = watch(this.#path, this.#wake)
-      watcher.on('error', () => this.#wake())
-      this.#watcher = watcher
-    } catch (error) {
-      // The pod's status changes once its container starts, and by then the directory is there.
-      if (errorCode(error) === 'ENOENT') return
-      throw new PoddError('LOG_WATCH', `cannot watch ${this.#path} for changes`, {
-        cause: error,
-        hint: 'Raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl.',
-      })
-    }
-  }
-
-  [Symbol.dispose](): void {
-    this.#watcher?.close()
   }
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { LogLifetime } from '../logs/follow-log.ts'
 import { followLog } from '../logs/follow-log.ts'
+import { checkLogWatch } from '../logs/log-directory-watch.ts'
 import { listLogInstances } from '../logs/log-files.ts'
 import { readLog } from '../logs/read-log.ts'
 import type { ContainerStatus } from '../pod/status.ts'
@@ -37,7 +38,7 @@ export class PodLogs {
     this.#options = options
   }
 
-  /** Throws ApiError; errors of the file system come while the chunks are taken. */
+  /** Throws ApiError, or PoddError LOG_WATCH; errors of the file system come while the chunks are taken. */
   async read(pod: PodObject, request: LogRequest, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
     const container = chooseContainer(pod, request.container)
     const directory = `${podLogDirectory(this.#options.podLogsDir, pod.metadata)}/${container}`
@@ -47,17 +48,18 @@ export class PodLogs {
       sinceMs: request.sinceMs,
       timestamps: request.timestamps,
     }
-    const chunks =
-      request.follow && !request.previous
-        ? followLog({
-            directory,
-            restartCount,
-            options,
-            lifetime: this.#lifetime(pod, container),
-            clock: this.#options.clock,
-            signal,
-          })
-        : readLog(directory, restartCount, options)
+    const follows = request.follow && !request.previous
+    if (follows) checkLogWatch(directory)
+    const chunks = follows
+      ? followLog({
+          directory,
+          restartCount,
+          options,
+          lifetime: this.#lifetime(pod, container),
+          clock: this.#options.clock,
+          signal,
+        })
+      : readLog(directory, restartCount, options)
     return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
   }
 
