@@ -5,8 +5,10 @@ const reasons = {
   400: 'BadRequest',
   404: 'NotFound',
   405: 'MethodNotAllowed',
+  408: 'Timeout',
   409: 'Conflict',
   413: 'RequestEntityTooLarge',
+  431: 'RequestHeaderFieldsTooLarge',
   500: 'InternalError',
   503: 'ServiceUnavailable',
 } as const

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Clock } from '../base/clock.ts'
-import { PoddError } from '../base/errors.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { nodeHttp } from '../base/node-http.ts'
 import { ApiError } from './api-error.ts'
@@ -9,7 +9,7 @@ import { PodLogs } from './pod-logs.ts'
 import type { ApiReaders } from './readers.ts'
 import { handleRequest } from './request-handler.ts'
 import { respondError } from './respond.ts'
-import { isUpgrade, serveUpgrade } from './upgrade.ts'
+import { isUpgrade, refuse, serveUpgrade } from './upgrade.ts'
 import { WatchLines } from './watch-lines.ts'
 
 export interface ApiServerOptions {
@@ -29,7 +29,7 @@ export interface ApiServer {
   close(graceMs?: number): Promise<void>
 }
 
-/** The words of a command stand in the request's path. */
+/** A command's words may stand in the request's path; those of a long one follow the head. */
 const mostHeaderBytes = 512 * 1024
 
 /** A client that leaves its answer unread for so long is cut off; logs, and what runs over an upgraded connection, may wait for ever. */
@@ -84,7 +84,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
         response.destroy()
         return
       }
-      if (!(error instanceof PoddError)) {
+      // Once the answer has begun the log is the only place where the cause can be told.
+      if (!(error instanceof PoddError) || response.headersSent) {
         options.logger.error({ path: request.url ?? '', err: error }, 'an API request failed')
       }
       respondError(response, error)
@@ -102,6 +103,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     upgrades.add(served)
   })
 
+  server.on('clientError', (error, socket) => {
+    if (socket.writable) refuse(socket, toRequestError(error))
+  })
+
   const removeSocket = await listenOnSocket(server, options.socketPath)
   let closed: Promise<void> | undefined
   return {
@@ -110,6 +115,18 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       closed ??= closeServer(server, options.clock, { graceMs, upgrades }).then(removeSocket)
       return closed
     },
+  }
+}
+
+/** What is said of a request that is none, by Node's code. */
+function toRequestError(error: unknown): ApiError {
+  switch (errorCode(error)) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError(431, `the head of the request is larger than ${mostHeaderBytes} bytes`)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError(408, 'the request did not come in time')
+    default:
+      return new ApiError(400, `the request is not well-formed: ${errorMessage(error)}`)
   }
 }
 

@@ -12,6 +12,7 @@ import type { PodReach } from './pod-reach.ts'
 import { chooseContainer } from './pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from './pod-target.ts'
 import { booleanParam, countParam } from './query.ts'
+import { readCommand } from './read-command.ts'
 import type { PodReader } from './readers.ts'
 
 export interface UpgradeContext {
@@ -23,6 +24,8 @@ export interface UpgradeContext {
 }
 
 interface Upgrade extends UpgradeContext {
+  readonly request: IncomingMessage
+  readonly socket: Duplex
   readonly namespace: string
   readonly name: string
   readonly query: URLSearchParams
@@ -59,20 +62,26 @@ export async function serveUpgrade(
   if (context.signal.aborted) cut()
   const { upgrade = '' } = request.headers
   try {
-    const serve = await prepare(request, upgrade, context)
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`)
     if (head.length > 0) socket.unshift(head)
+    const serve = await prepare({ request, socket, protocol: upgrade, context })
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`)
     await serve(socket)
   } catch (error) {
     refuse(socket, error)
   }
 }
 
-async function prepare(
-  request: IncomingMessage,
-  protocol: string,
-  context: UpgradeContext,
-): Promise<(socket: Duplex) => Promise<void>> {
+async function prepare({
+  request,
+  socket,
+  protocol,
+  context,
+}: {
+  readonly request: IncomingMessage
+  readonly socket: Duplex
+  readonly protocol: string
+  readonly context: UpgradeContext
+}): Promise<(socket: Duplex) => Promise<void>> {
   await context.pods.whenShown()
   const found = Object.hasOwn(protocols, protocol) ? protocols[protocol] : undefined
   if (found === undefined) throw new ApiError(400, `podd has no protocol ${JSON.stringify(protocol)}`)
@@ -85,6 +94,8 @@ async function prepare(
     throw new ApiError(405, `${request.method ?? ''} is not allowed at ${url.pathname}`)
   return found.prepare({
     ...context,
+    request,
+    socket,
     namespace: decodeSegment(namespace),
     name: decodeSegment(name),
     query: url.searchParams,
@@ -101,10 +112,10 @@ function decodeSegment(segment: string): string {
 
 async function prepareExec(upgrade: Upgrade): Promise<(socket: Duplex) => Promise<void>> {
   const { query, reach, clock } = upgrade
+  // First of all: a client that still sends doesn't read why it is refused.
+  const command = await readCommand(upgrade.request, upgrade.socket, query, clock)
   const pod = findRunningPod(upgrade.pods, upgrade.namespace, upgrade.name)
   const container = chooseContainer(pod, query.get('container') ?? undefined)
-  const command = query.getAll('command')
-  if (command.length === 0) throw new ApiError(400, 'you must specify at least one command for the container')
   const columns = countParam(query, 'columns') ?? 0
   const rows = countParam(query, 'rows') ?? 0
   const request = {
@@ -136,10 +147,13 @@ async function prepareForward(upgrade: Upgrade): Promise<(socket: Duplex) => Pro
   return (socket) => joinStreams(socket, target)
 }
 
-function refuse(socket: Duplex, error: unknown): void {
+/** Answers with an error over a connection that no HTTP response stands for, and ends it. */
+export function refuse(socket: Duplex, error: unknown): void {
   const status = toStatusObject(error)
   const body = `${JSON.stringify(status)}\n`
   const line = `HTTP/1.1 ${status.code} ${nodeHttp.STATUS_CODES[status.code] ?? 'Error'}`
   const headers = ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]
   socket.end(`${[line, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${body}`)
+  // A client that can't send on might never read.
+  socket.resume()
 }

@@ -1,10 +1,14 @@
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { execProtocol } from '../../../src/api/exec-frames.ts'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/status.ts'
 import { holdInstanceLock } from '../../../src/server/instance-lock.ts'
@@ -221,6 +225,26 @@ describe('logs over the API', () => {
     expect(await rig.call(`${podsPath}/web/log${query}`)).toMatchObject(expected)
   })
 
+  it.for<[which: string, args: readonly string[]]>([
+    ['whose directory is there', ['--directory']],
+    ['that has not begun', []],
+  ])('says that inotify is used up to who follows a log %s', async ([, args], context) => {
+    const asRoot = ['--user', '--map-root-user']
+    if (spawnSync('unshare', [...asRoot, 'true']).status !== 0) return context.skip('no user namespaces')
+    const script = new URL('../../support/follow-once.ts', import.meta.url).pathname
+    // A user namespace has limits of its own.
+    const inNamespace = 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"'
+    const words = [...asRoot, 'sh', '-c', inNamespace, 'sh', process.execPath, script]
+    const { stdout } = await promisify(execFile)('unshare', [...words, ...args])
+    expect(stdout).toMatch(/^500 /u)
+    expect(JSON.parse(stdout.slice(4))).toMatchObject({
+      message: expect.stringMatching(
+        /^cannot watch .* no more inotify instances \(fs\.inotify\.max_user_instances\)$/u,
+      ),
+      details: { causes: [{ reason: 'LOG_WATCH', message: expect.stringContaining('sysctl') }] },
+    })
+  })
+
   it('finds the instance before the last restart', async () => {
     await writeFile(join(logs, '1.log'), record('before'))
     await writeFile(join(logs, '2.log'), record('now'))
@@ -400,5 +424,107 @@ describe('holdInstanceLock', () => {
 
   it('tells when the directory is not there', () => {
     expect(() => holdInstanceLock(join(rig.directory, 'missing'))).toThrow('cannot open')
+  })
+})
+
+describe('a request of unusual size', () => {
+  it('whose head is too large is told so', async () => {
+    const answer = await rig.call(`/api/v1/pods?x=${'x'.repeat(600 * 1024)}`)
+    expect(answer.code).toBe(431)
+    expect(JSON.parse(answer.text)).toMatchObject({
+      kind: 'Status',
+      message: 'the head of the request is larger than 524288 bytes',
+      code: 431,
+    })
+  })
+
+  it('that is none is told so', async () => {
+    const socket = connect(rig.socketPath)
+    socket.write('nonsense\r\n\r\n')
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 .*"message":"the request is not well-formed/su)
+  })
+})
+
+describe('the words of a command', () => {
+  const request = async (path: string, head: string, body: string): Promise<string> => {
+    const socket = connect({ path: rig.socketPath, allowHalfOpen: true })
+    const upgrade = `Connection: Upgrade\r\nUpgrade: ${execProtocol}\r\n`
+    socket.write(`POST ${podsPath}/${path} HTTP/1.1\r\nHost: podd\r\n${upgrade}${head}\r\n`)
+    socket.write(body)
+    let answer = ''
+    for await (const chunk of socket) {
+      answer += String(chunk)
+      if (answer.includes('\r\n\r\n')) break
+    }
+    return answer
+  }
+  const bytes = (count: number): string => `podd-command-bytes: ${count}\r\n`
+  let started: (readonly string[])[]
+  beforeEach(() => {
+    started = []
+    rig.pods.put(
+      podObject({ status: { containerStatuses: [containerStatus('main', { containerID: 'c://1' })] } }),
+    )
+    rig.reach = {
+      ...rig.reach,
+      startCommand: async ({ command }) => {
+        started.push(command)
+        return {
+          stdout: Readable.from([]),
+          stderr: undefined,
+          ended: Promise.resolve(0),
+          write: async () => {},
+          closeStdin: async () => {},
+          resize: async () => {},
+          hangUp: async () => {},
+        }
+      },
+    }
+  })
+
+  it('are taken from the query', async () => {
+    expect(await request('web/exec?command=echo&command=a%20b', '', '')).toMatch(/^HTTP\/1\.1 101 /u)
+    expect(started).toEqual([['echo', 'a b']])
+  })
+
+  it('are taken from behind the head, up to what Linux takes', async () => {
+    const words = ['echo', '', 'ü\n', ...Array.from({ length: 15 }, () => 'x'.repeat(128 * 1024 - 1))]
+    const body = words.map((word) => `${word}\0`).join('')
+    expect(await request('web/exec', bytes(Buffer.byteLength(body)), body)).toMatch(/^HTTP\/1\.1 101 /u)
+    expect(started).toEqual([words])
+  })
+
+  it.each<[what: string, head: string, body: string, answer: RegExp]>([
+    ['none', '', '', /^HTTP\/1\.1 400 .*you must specify at least one command/su],
+    ['no number', 'podd-command-bytes: many\r\n', '', /^HTTP\/1\.1 400 .*must be a whole number/su],
+    [
+      'a word that is too long',
+      bytes(131_078),
+      `echo\0${'x'.repeat(131_072)}\0`,
+      /^HTTP\/1\.1 413 .*word 2 of the command has 131072 bytes, of which Linux takes 131071 at most/su,
+    ],
+    [
+      'too many bytes',
+      bytes(3_000_000),
+      'x'.repeat(3_000_000),
+      /^HTTP\/1\.1 413 .*the command has 3000000 bytes, of which Linux takes 2097152 at most/su,
+    ],
+    [
+      'too many words',
+      bytes(600_000),
+      'x\0'.repeat(300_000),
+      /^HTTP\/1\.1 413 .*the command has 3000000 bytes, of which Linux takes 2097152 at most/su,
+    ],
+  ])('are refused: %s', async (_, head, body, answer) => {
+    expect(await request('web/exec', head, body)).toMatch(answer)
+    expect(started).toEqual([])
+  })
+
+  it('that break off are waited for no longer than their connection lasts', async () => {
+    const socket = connect(rig.socketPath)
+    socket.end(
+      `POST ${podsPath}/web/exec HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: ${execProtocol}\r\n${bytes(10)}\r\necho`,
+    )
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 .*fewer than 10 bytes/su)
   })
 })
