@@ -26,6 +26,11 @@ const sections: readonly {
         'Try again; the daemon was stopped or restarted.',
       ),
       entry(
+        'DAEMON_SILENT',
+        'A daemon takes connections and answers nobody: it is stopped (`kill -STOP`), hangs, or the host is overloaded.',
+        'Look what it does; `systemctl restart podd` restarts it, and the pods run on.',
+      ),
+      entry(
         'DAEMON_STUCK',
         'The daemon does not end although it was told to.',
         'Look at its log; end it by hand.',

@@ -1,9 +1,12 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { commandBytesHeader, encodeCommand } from '../api/exec-command.ts'
+import type { Clock } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import { nodeHttp } from '../base/node-http.ts'
+import { awaitAnswer, daemonSilent } from './await-answer.ts'
 
 /** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
 export class ServerError extends PoddError {
@@ -15,26 +18,38 @@ export class ServerError extends PoddError {
   }
 }
 
+/** What a connection is to be used for. */
+export interface UpgradeRequest {
+  readonly protocol: string
+  /** The words of the command that is to be run, sent after the request's head. */
+  readonly command?: readonly string[]
+}
+
 /** Talks to the daemon over its socket; src/api/routes.ts says what there is to ask. */
 export class ApiClient {
   readonly socketPath: string
+  readonly #clock: Clock
 
-  constructor(socketPath: string) {
+  constructor(socketPath: string, clock: Clock) {
     this.socketPath = socketPath
+    this.#clock = clock
   }
 
   /** The JSON of one answer. The types are the daemon's word: both ends come from one package. */
-  async get<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#json(await this.#send('GET', path, signal))
+  get<T>(path: string, signal: AbortSignal): Promise<T> {
+    return this.#await(signal, async (until) => this.#json(await this.#send('GET', path, until)))
   }
 
-  async post<T>(path: string, signal: AbortSignal): Promise<T> {
-    return this.#json(await this.#send('POST', path, signal))
+  post<T>(path: string, signal: AbortSignal): Promise<T> {
+    return this.#await(signal, async (until) => this.#json(await this.#send('POST', path, until)))
   }
 
-  /** The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. */
+  /**
+   * The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. Once the answer has begun
+   * it may take any time.
+   */
   async *stream(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    const response = await this.#send('GET', path, signal)
+    const response = await this.#await(signal, (until) => this.#send('GET', path, until))
     try {
       for await (const chunk of response) if (Buffer.isBuffer(chunk)) yield chunk
     } catch (error) {
@@ -65,25 +80,47 @@ export class ApiClient {
    * A connection that speaks another protocol from its first byte on; its two directions end apart from each other.
    * Throws ServerError where the daemon refuses.
    */
-  async upgrade(path: string, protocol: string, signal: AbortSignal): Promise<Duplex> {
-    const result = await new Promise<Duplex | { readonly answer: IncomingMessage }>((resolve, reject) => {
+  async upgrade(path: string, { protocol, command }: UpgradeRequest, signal: AbortSignal): Promise<Duplex> {
+    const bytes = command === undefined ? undefined : encodeCommand(command)
+    const headers = {
+      host: 'podd',
+      connection: 'Upgrade',
+      upgrade: protocol,
+      ...(bytes === undefined ? {} : { [commandBytesHeader]: bytes.length }),
+    }
+    const result = await this.#await(signal, (until) => this.#upgrade(path, { headers, bytes }, until))
+    if (!('answer' in result)) return result
+    throw toServerError(result.answer.statusCode ?? 0, await readText(result.answer))
+  }
+
+  #upgrade(
+    path: string,
+    { headers, bytes }: { readonly headers: OutgoingHttpHeaders; readonly bytes: Buffer | undefined },
+    signal: AbortSignal,
+  ): Promise<Duplex | { readonly answer: IncomingMessage }> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ path: this.socketPath, allowHalfOpen: true })
       const request = nodeHttp.request({
-        createConnection: () => connect({ path: this.socketPath, allowHalfOpen: true }),
+        createConnection: () => socket,
         method: 'POST',
         path,
         signal,
-        headers: { host: 'podd', connection: 'Upgrade', upgrade: protocol },
+        headers,
       })
-      request.once('upgrade', (_response, socket, head) => {
-        if (head.length > 0) socket.unshift(head)
-        resolve(socket)
+      // After the head; not as a body, which would have to be over before the connection is another's.
+      if (bytes !== undefined) request.once('finish', () => socket.write(bytes))
+      request.once('upgrade', (_response, upgraded, head) => {
+        if (head.length > 0) upgraded.unshift(head)
+        resolve(upgraded)
       })
       request.once('response', (answer) => resolve({ answer }))
       request.on('error', (error) => reject(this.#failure(error)))
       request.end()
     })
-    if (!('answer' in result)) return result
-    throw toServerError(result.answer.statusCode ?? 0, await readText(result.answer))
+  }
+
+  #await<T>(signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return awaitAnswer({ socketPath: this.socketPath, clock: this.#clock, signal }, ask)
   }
 
   async #json<T>(response: IncomingMessage): Promise<T> {
@@ -120,6 +157,8 @@ export class ApiClient {
         hint: 'Only root may; try again with sudo.',
       })
     }
+    // More wait for it to take their connections than the kernel keeps.
+    if (code === 'EAGAIN') return daemonSilent(this.socketPath, error)
     return this.#gone(`broke: ${errorMessage(error)}`, error)
   }
 

@@ -42,7 +42,6 @@ breaks, ends the command too.`,
     const container = args.value('container') ?? defaultContainer(pod, notify)
     const streams = chooseStreams(context, notify)
     const query = new URLSearchParams({ container })
-    for (const word of command) query.append('command', word)
     if (streams.stdin !== undefined) query.set('stdin', 'true')
     if (streams.terminal !== undefined) {
       query.set('tty', 'true')
@@ -50,7 +49,11 @@ breaks, ends the command too.`,
       query.set('columns', String(columns))
       query.set('rows', String(rows))
     }
-    const socket = await client.upgrade(`${path}/exec?${query.toString()}`, execProtocol, signal)
+    const socket = await client.upgrade(
+      `${path}/exec?${query.toString()}`,
+      { protocol: execProtocol, command },
+      signal,
+    )
     const outcome = await runExec(socket, streams, signal)
     if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
     if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)

@@ -115,7 +115,7 @@ async function openPort(
     try {
       const listener = await listenAt(
         { host, port },
-        () => client.upgrade(`${path}/portforward?port=${remote}`, forwardProtocol, signal),
+        () => client.upgrade(`${path}/portforward?port=${remote}`, { protocol: forwardProtocol }, signal),
         (problem) => {
           if (problem === undefined) say(`Handling connection for ${opened[0]?.port ?? local}`)
           else notify(`error forwarding port ${remote}: ${errorMessage(problem)}`)

@@ -1,6 +1,7 @@
 import type { DaemonStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { errorCode } from '../base/errors.ts'
+import { formatError } from './format-error.ts'
 import { formatReport, readReportFormat, reportFlag } from './report-format.ts'
 import { UsageError } from './usage-error.ts'
 import type { Verb, VerbContext } from './verb.ts'
@@ -17,10 +18,14 @@ export const versionVerb: Verb = {
     const [extra] = context.args.positionals
     if (extra !== undefined) throw new UsageError(`version takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(context.args)
-    const daemon = context.args.has('client') ? undefined : await askDaemon(context)
+    const answer = context.args.has('client') ? undefined : await askDaemon(context)
     const client = { version: poddVersion, node: process.versions.node }
-    if (format === undefined) return { kind: 'text', text: formatLines(client, daemon) }
-    return { kind: 'text', text: await formatReport(format, 'VersionReport', { client, ...daemon }) }
+    const text =
+      format === undefined
+        ? formatLines(client, answer?.daemon)
+        : await formatReport(format, 'VersionReport', { client, ...answer?.daemon })
+    if (answer?.error === undefined) return { kind: 'text', text }
+    return { kind: 'text', text, notes: [formatError(answer.error)], exitCode: 1 }
   },
 }
 
@@ -35,15 +40,19 @@ interface RuntimeVersion {
   readonly endpoint: string
 }
 
-async function askDaemon({ client, signal }: VerbContext): Promise<DaemonAnswer> {
+/** That none runs is an answer; one that runs and doesn't answer is an error. */
+async function askDaemon({
+  client,
+  signal,
+}: VerbContext): Promise<{ readonly daemon: DaemonAnswer; readonly error?: unknown }> {
   try {
     const { version, pid, runtime } = await client.get<DaemonStatus>('/podd/v1/status', signal)
     const { name, version: runtimeVersion, endpoint } = runtime
-    return { daemon: { version, pid }, runtime: { name, version: runtimeVersion, endpoint } }
+    return { daemon: { daemon: { version, pid }, runtime: { name, version: runtimeVersion, endpoint } } }
   } catch (error) {
     if (signal.aborted) throw error
-    const isAway = errorCode(error) === 'DAEMON_NOT_RUNNING'
-    return { problem: isAway ? 'no daemon is running' : 'the daemon did not answer' }
+    if (errorCode(error) === 'DAEMON_NOT_RUNNING') return { daemon: { problem: 'no daemon is running' } }
+    return { daemon: { problem: 'the daemon did not answer' }, error }
   }
 }
 

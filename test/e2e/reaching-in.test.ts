@@ -103,6 +103,37 @@ describePodd('reaching into pods', {}, (rig) => {
     })
   })
 
+  it.concurrent('takes as many words for a command as Linux does, and says where it does not', async () => {
+    const podd = rig()
+    const words = (count: number): string[] =>
+      Array.from({ length: count }, (_, at) => `${at}${'x'.repeat(99_990)}`)
+    const script = 'n=0; for word; do n=$((n + ${#word})); done; echo $# $n'
+    const call = (count: number): Promise<CliResult> =>
+      run(podd, ['exec', 'shell', '-q', '--', 'sh', '-c', script, 'sh', ...words(count)])
+    expect(await call(6)).toEqual({ code: 0, stdout: '6 599946\n', stderr: '' })
+    expect(await call(20)).toEqual({ code: 0, stdout: '20 1999830\n', stderr: '' })
+    // Whoever calls may have a larger stack than a container has, and so more room for words.
+    const large = (bytes: number): Promise<CliResult> => {
+      const more =
+        'ulimit -s 65536; bytes=$1; shift; ' +
+        'word=$(head -c 131000 /dev/zero | tr "\\0" x); ' +
+        'while [ $bytes -gt 131000 ]; do set -- "$@" "$word"; bytes=$((bytes - 131000)); done; ' +
+        'exec "$@" "$(head -c $bytes /dev/zero | tr "\\0" x)"'
+      const args = withSocket(podd, ['exec', 'shell', '--', 'echo'])
+      return collect(
+        spawn('sh', ['-c', more, 'sh', String(bytes), poddProgram(), ...args], { env: podd.env }),
+      )
+    }
+    expect(await large(2_096_900)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/argument list too long/u),
+    })
+    expect(await large(2_500_000)).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/the command has 2\d{6} bytes, of which Linux takes 2097152 at most/u),
+    })
+  })
+
   it('gives a large output whole to a slow reader', async () => {
     const podd = rig()
     const args = withSocket(podd, ['exec', 'shell', '-q', '--', 'sh', '-c', 'head -c 5000000 /dev/zero'])

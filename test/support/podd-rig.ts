@@ -246,10 +246,8 @@ export class PoddRig {
   /** Runs the command line; never fails by itself. */
   async cli(...args: readonly string[]): Promise<CliResult> {
     const takesSocket = args[0] !== 'down' && args[0] !== 'run'
-    const socket = takesSocket ? ['--socket', this.socketPath] : []
-    const end = args.indexOf('--')
     const [program = '', ...words] = this.#command(
-      ...args.toSpliced(end < 0 ? args.length : end, 0, ...socket),
+      ...(takesSocket ? ['--socket', this.socketPath, ...args] : args),
     )
     const child = spawn(program, words, {
       env: this.env,
@@ -267,9 +265,9 @@ export class PoddRig {
 
   /** Starts a call that goes on (`-f`, `-w`); the caller kills it. */
   spawnCli(...args: readonly string[]): { readonly child: ChildProcess; output(): string } {
-    const child = spawn(this.#program, [...args, '--socket', this.socketPath], {
+    const child = spawn(this.#program, ['--socket', this.socketPath, ...args], {
       env: this.env,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     })
     const chunks: Buffer[] = []
     child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
