@@ -480,7 +480,7 @@ uninstall_podd() {
     ! daemon_runs || ran=yes
     stop_daemon
     stopped_daemon=$ran
-    podd down ||
+    PODD_SOCKET='' podd down ||
       fail 'the pods could not be ended; podd is still here' 'See what podd said, and start again.'
   elif [ -e /run/podd/containerd ]; then
     fail "the program is gone, but podd's containerd was not ended" 'Run install.sh without an option, and then this again.'

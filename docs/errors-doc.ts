@@ -40,6 +40,16 @@ const sections: readonly {
         'A podd holds the directories, or something its socket, and which process it is cannot be told.',
         'End it where it runs (in another container, say), then run `podd down` again.',
       ),
+      entry(
+        'PLACES_DIFFER',
+        '`podd down` was given a socket, and flags or a config file that name other places than its daemon has.',
+        'Name one of both.',
+      ),
+      entry(
+        'PLACES_UNKNOWN',
+        '`podd down` was given the socket of a daemon that is too old to say which places are its own.',
+        'Leave the socket out and name them: `--root-dir` and `--run-dir`, or `--config`.',
+      ),
       entry('ROOT_NEEDED', '`podd down` was called by another user than root.', 'Use sudo.'),
       entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
       entry(

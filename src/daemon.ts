@@ -1,3 +1,4 @@
+import type { DaemonPlaces } from './api/routes.ts'
 import { poddVersion } from './api/version.ts'
 import { formatTime, systemClock } from './base/clock.ts'
 import type { Clock } from './base/clock.ts'
@@ -175,6 +176,20 @@ function createSources(
   return found
 }
 
+function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): DaemonPlaces {
+  const { rootDir, runDir, podLogsDir, containerLogsDir, containerRuntimeEndpoint, cgroupDriver } = config
+  return {
+    rootDir,
+    runDir,
+    podLogsDir,
+    containerLogsDir,
+    containerRuntimeEndpoint,
+    cgroupDriver,
+    ...(imageServiceEndpoint === undefined ? {} : { imageServiceEndpoint }),
+    ...(cgroupRoot === undefined ? {} : { cgroupRoot }),
+  }
+}
+
 function createReaders(
   config: PoddConfig,
   { runtime, pods, events }: PodAssembly,
@@ -199,6 +214,7 @@ function createReaders(
           version: poddVersion,
           pid: process.pid,
           startedAt: formatTime(facts.startedAtMs),
+          places: placesOf(config),
           runtime: {
             endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,
             healthy: problem === undefined,

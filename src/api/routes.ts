@@ -57,11 +57,25 @@ export interface SourceStatus {
   readonly pods: number
 }
 
+/** What `podd down` has to know to find all that a podd has on its host: options of `podd run`, under their keys. */
+export interface DaemonPlaces {
+  readonly rootDir: string
+  readonly runDir: string
+  readonly podLogsDir: string
+  readonly containerLogsDir: string
+  readonly containerRuntimeEndpoint: string
+  readonly imageServiceEndpoint?: string
+  readonly cgroupRoot?: string
+  readonly cgroupDriver: 'auto' | 'cgroupfs' | 'systemd'
+}
+
 /** GET /podd/v1/status. */
 export interface DaemonStatus {
   readonly version: string
   readonly pid: number
   readonly startedAt: string
+  /** A podd of an older version doesn't say. */
+  readonly places?: DaemonPlaces
   readonly runtime: {
     readonly endpoint: string
     readonly healthy: boolean

@@ -13,6 +13,8 @@ export interface RunRequest {
 
 export interface DownRequest {
   readonly config: PoddConfig
+  /** A socket that was named: the daemon there must be the one that works in those places. */
+  readonly socketPath?: string
   /** Instead of each pod's own grace. */
   readonly graceSeconds: number | undefined
   readonly signal: AbortSignal

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { systemClock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { apiSocketPath } from '../config/places.ts'
 import { gatherEmbeddedFacts } from '../containerd/gather-embedded-facts.ts'
 import type { DaemonAnswer } from '../containerd/gather-embedded-facts.ts'
 import { checkHost } from '../decide/doctor-checks.ts'
@@ -71,7 +72,7 @@ async function gatherRuntimeFacts(
 
 async function askDaemon({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): Promise<DaemonAnswer> {
   try {
-    const { runtime } = await askStatus(runDir, signal, clock)
+    const { runtime } = await askStatus(apiSocketPath(runDir), signal, clock)
     return { kind: 'runs', message: runtime.message ?? '' }
   } catch (error) {
     signal.throwIfAborted()

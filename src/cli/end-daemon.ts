@@ -19,10 +19,11 @@ const daemonEndMs = 15_000
  * @throws PoddError DAEMON_STUCK, DAEMON_UNKNOWN
  */
 export async function endDaemon(
-  { config, signal, report }: Pick<DownRequest, 'config' | 'signal' | 'report'>,
+  { config, socketPath, signal, report }: Omit<DownRequest, 'graceSeconds'>,
   clock: Clock,
 ): Promise<void> {
   const daemon = await findDaemon(config, signal, clock)
+  if (socketPath !== undefined) await refuseOther(socketPath, daemon, { config, signal, clock })
   if (daemon === undefined) return
   const { pid } = daemon
   report(`ending the daemon (pid ${pid})`)
@@ -44,7 +45,7 @@ async function findDaemon(
   clock: Clock,
 ): Promise<HostProcess | undefined> {
   try {
-    return readProcess((await askStatus(runDir, signal, clock)).pid)
+    return readProcess((await askStatus(apiSocketPath(runDir), signal, clock)).pid)
   } catch (error) {
     signal.throwIfAborted()
     const holder = findLockHolder(rootDir) ?? findLockHolder(runDir)
@@ -56,6 +57,30 @@ async function findDaemon(
       { cause: error, hint: `\`fuser ${socketPath}\` names it. End it and run \`podd down\` again.` },
     )
   }
+}
+
+/** Whoever answers at the socket may be in a container, with places of the same names that are others. */
+async function refuseOther(
+  socketPath: string,
+  found: HostProcess | undefined,
+  {
+    config,
+    signal,
+    clock,
+  }: { readonly config: PoddConfig; readonly signal: AbortSignal; readonly clock: Clock },
+): Promise<void> {
+  try {
+    if ((await askStatus(socketPath, signal, clock)).pid === found?.pid) return
+  } catch (error) {
+    signal.throwIfAborted()
+    if (isNobody(error)) return
+    throw error
+  }
+  throw new PoddError(
+    'DAEMON_UNKNOWN',
+    `the podd that answers at ${socketPath} is not the one that works in ${config.runDir}`,
+    { hint: 'Run `podd down` where that podd runs, maybe in a container.' },
+  )
 }
 
 /** Whether a failed call says that there is no daemon, or none any more. */

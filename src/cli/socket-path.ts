@@ -10,8 +10,8 @@ export async function findSocket(
   named: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<string> {
-  const said = named ?? env['PODD_SOCKET']
-  if (said !== undefined && said !== '') return said.replace(/^unix:\/\//u, '')
+  const said = namedSocket(named, env)
+  if (said !== undefined) return said.replace(/^unix:\/\//u, '')
   const usual = apiSocketPath(defaultRunDir)
   if (existsSync(usual) || !existsSync(defaultConfigPath)) return usual
   const text = await readFile(defaultConfigPath, 'utf8').catch(() => '')
@@ -19,4 +19,13 @@ export async function findSocket(
   const { readConfigFile } = await import('../config/read-config-file.ts')
   const { runDir } = (await readConfigFile(text, defaultConfigPath)).values
   return typeof runDir === 'string' ? apiSocketPath(runDir) : usual
+}
+
+/** The socket that the command line or the environment names, if one does. */
+export function namedSocket(
+  named: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const said = named ?? env['PODD_SOCKET']
+  return said === '' ? undefined : said
 }

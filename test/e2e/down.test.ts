@@ -93,6 +93,29 @@ describePodd('podd down', {}, (rig) => {
     await podd.untilGone('kept')
   })
 
+  it('ends the podd whose socket it is given, and needs no more', async () => {
+    const podd = rig()
+    await podd.ensureDaemon()
+    podd.drop('named', shellPod('named', podd.shared, 'say start; stay'))
+    await podd.untilReady('named')
+    const { daemonPid, containerdPid } = podd
+    expect(await podd.cli('down', '--grace-period', '0', '--socket', podd.socketPath)).toMatchObject({
+      code: 0,
+      stdout: '1 pod ended\n',
+    })
+    const ended = (): boolean => [daemonPid, containerdPid].every((pid) => !existsSync(`/proc/${pid}`))
+    await podd.until('the end of the daemon and of containerd', ended)
+    const cgroups = ['', '/pids', '/unified'].map((tree) => `/sys/fs/cgroup${tree}${podd.cgroupRoot}`)
+    expect(cgroups.filter((path) => existsSync(path))).toEqual([])
+    // Nobody is there any more, and the usual places aren't meant.
+    const again = await podd.cli('down', '--socket', podd.socketPath)
+    expect(again).toMatchObject({ code: 1, stdout: '' })
+    expect(again.stderr).toContain(`nobody answers at ${podd.socketPath}`)
+    podd.removeManifest('named')
+    await podd.startDaemon()
+    await podd.untilGone('named')
+  })
+
   it('minds nothing that goes while it cleans up', async () => {
     const podd = rig()
     await podd.ensureDaemon()

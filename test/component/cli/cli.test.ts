@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
+import type { DaemonStatus } from '../../../src/api/routes.ts'
 import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
@@ -885,12 +886,94 @@ docs/OPTIONS.md lists the fields.
         return { podsStopped: 1, leftovers: ['bridge podd0'] }
       },
     }
-    expect(await podd('down --grace-period=2', { deps })).toEqual({
+    expect(await callCli(['down', '--grace-period=2'], { deps })).toEqual({
       exitCode: 1,
       stdout: '1 pod ended\n',
       stderr: 'ending default/web\nleft over: bridge podd0\n',
     })
     expect(graces).toEqual([2])
+  })
+
+  describe('down, where a socket is named,', () => {
+    const places = {
+      rootDir: '/data/podd',
+      runDir: '/run/other',
+      podLogsDir: '/data/logs',
+      containerLogsDir: '/data/links',
+      containerRuntimeEndpoint: 'embedded',
+      cgroupRoot: '/other',
+      cgroupDriver: 'cgroupfs',
+    } as const
+    const requests: DownRequest[] = []
+    const deps = {
+      down: async (request: DownRequest) => {
+        requests.push(request)
+        return { podsStopped: 2, leftovers: [] }
+      },
+    }
+    const down = (line: string, socket = rig.socketPath): Promise<CliOutcome> =>
+      callCli(`down --socket ${socket} ${line}`.trim().split(/ +/u), { deps })
+    const noSocket = (): string => join(rig.directory, 'none.sock')
+    let older: DaemonStatus
+    beforeEach(() => {
+      requests.length = 0
+      older = rig.status
+      rig.status = { ...older, places }
+    })
+
+    it.each(['--socket', 'PODD_SOCKET'])('ends what the daemon there says is its own: %s', async (way) => {
+      const outcome = way === '--socket' ? await down('') : await podd('down', { deps })
+      expect(outcome).toEqual({ exitCode: 0, stdout: '2 pods ended\n', stderr: '' })
+      expect(requests).toMatchObject([
+        { config: { ...defaultConfig(), ...places }, socketPath: rig.socketPath, graceSeconds: undefined },
+      ])
+    })
+
+    it('takes places that are the same, too', async () => {
+      expect((await down('--root-dir /data/podd --run-dir=/run/other --grace-period 1')).exitCode).toBe(0)
+      expect(requests).toMatchObject([{ config: places, graceSeconds: 1 }])
+    })
+
+    it.each([
+      ['--root-dir /data/third', 'rootDir "/data/podd", not "/data/third"'],
+      ['--run-dir /run/podd', 'runDir "/run/other", not "/run/podd"'],
+      ['--cgroup-root /third', 'cgroupRoot "/other", not "/third"'],
+      ['--config /dev/null', 'rootDir "/data/podd", not "/var/lib/podd"'],
+    ])('does nothing where flags name other places: %s', async (flags, words) => {
+      const outcome = await down(flags)
+      expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
+      expect(outcome.stderr).toMatch(`podd: podd at ${rig.socketPath} has ${words}\n`)
+      expect(requests).toEqual([])
+    })
+
+    it.each(['', '--grace-period 0', '--root-dir /data/podd', '--run-dir /run/other'])(
+      'does nothing where nobody answers and the places are not named: %s',
+      async (flags) => {
+        const outcome = await down(flags, noSocket())
+        expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
+        expect(outcome.stderr).toContain(`nobody answers at ${noSocket()}`)
+        expect(outcome.stderr).toContain('podd down --root-dir DIR --run-dir DIR')
+        expect(requests).toEqual([])
+      },
+    )
+
+    it.each([
+      ['--root-dir /data/podd --run-dir /run/other', { rootDir: '/data/podd', runDir: '/run/other' }],
+      ['--config /dev/null', {}],
+    ])('goes by the flags where nobody answers: %s', async (flags, named) => {
+      expect((await down(flags, noSocket())).exitCode).toBe(0)
+      expect(requests).toMatchObject([{ config: { ...defaultConfig(), ...named } }])
+      expect(requests[0]?.socketPath).toBeUndefined()
+    })
+
+    it('does nothing where the daemon is too old to say', async () => {
+      rig.status = older
+      expect(await down('')).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining('does not say which places are its own'),
+      })
+      expect(requests).toEqual([])
+    })
   })
 
   describe('down, with a config file that has errors,', () => {
@@ -904,7 +987,11 @@ docs/OPTIONS.md lists the fields.
           return { podsStopped: 2, leftovers: [] }
         },
       }
-      return { file, requests, outcome: await podd(`down --config ${file}${flags}`, { deps }) }
+      return {
+        file,
+        requests,
+        outcome: await callCli(`down --config ${file}${flags}`.split(' '), { deps }),
+      }
     }
 
     it('ends the pods where the file says that they are', async () => {

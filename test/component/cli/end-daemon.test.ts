@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import type { Server, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -62,6 +63,15 @@ async function listenSilently(): Promise<void> {
   await once(server, 'listening')
 }
 
+/** A daemon's socket elsewhere, as a container's is seen from the host. */
+async function answerWith(pid: number): Promise<string> {
+  const socketPath = join(folder, 'named.sock')
+  server = createHttpServer((_request, response) => void response.end(JSON.stringify({ pid })))
+  server.listen(socketPath)
+  await once(server, 'listening')
+  return socketPath
+}
+
 /** The outcome, with as much time as it takes. */
 async function endWithTime(): Promise<unknown> {
   const clock = new ManualClock()
@@ -84,6 +94,30 @@ describe('endDaemon', () => {
     await endDaemon(request(), systemClock)
     expect(reports).toEqual([`ending the daemon (pid ${pid})`])
     await expect.poll(() => child?.signalCode).toBe('SIGTERM')
+  })
+
+  it('ends the one whose socket was named', async () => {
+    const pid = await holdLock(join(folder, 'root'))
+    const socketPath = await answerWith(pid)
+    await endDaemon({ ...request(), socketPath }, systemClock)
+    expect(reports).toEqual([`ending the daemon (pid ${pid})`])
+    await expect.poll(() => child?.signalCode).toBe('SIGTERM')
+  })
+
+  it('ends none where another one answers at the socket that was named', async () => {
+    const pid = await holdLock(join(folder, 'root'))
+    const socketPath = await answerWith(pid + 1)
+    await expect(endDaemon({ ...request(), socketPath }, systemClock)).rejects.toMatchObject({
+      code: 'DAEMON_UNKNOWN',
+      message: `the podd that answers at ${socketPath} is not the one that works in ${runDir()}`,
+    })
+    expect(reports).toEqual([])
+    expect(child?.signalCode).toBeNull()
+  })
+
+  it('does not mind that the one at the socket that was named has ended meanwhile', async () => {
+    await endDaemon({ ...request(), socketPath: join(folder, 'none.sock') }, systemClock)
+    expect(reports).toEqual([])
   })
 
   it('tells of one that is stopped, neither answers nor ends', async () => {
