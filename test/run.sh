@@ -26,6 +26,11 @@ esac
 export DEBIAN_FRONTEND=noninteractive
 
 results=$(mktemp -d)
+# What the tests make bears marks, by which test/lib/leftovers.sh knows it.
+export PODD_TEST_MARKS=$results/marks
+scratch=$(mktemp -d /tmp/podd-run-XXXXXX)
+chmod 1777 "$scratch"
+echo "tmp $scratch" >"$PODD_TEST_MARKS"
 cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
 suites_pid=
@@ -49,6 +54,8 @@ clean_up() {
   [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
   ! is_root || let_services_start
   rm -rf "$results"
+  # What is still mounted there is not the tests' to empty.
+  rm -rf --one-file-system "$scratch"
 }
 trap clean_up EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 141' PIPE; trap 'exit 143' TERM
@@ -145,6 +152,8 @@ fi
 
 # ------------------------------------------------------------------ without a runtime
 
+export TMPDIR=$scratch
+
 say 'check'
 PODD_TEST_RESULTS=$results test/check.sh
 
@@ -197,8 +206,6 @@ if ! is_root; then
 fi
 [ -n "$host_ready" ] || finish
 
-test/lib/leftovers.sh >"$results/before"
-
 wait "$fetch_pid"
 fetch_status=$?
 fetch_pid=
@@ -221,8 +228,7 @@ second_try
 
 say 'leftovers'
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-  test/lib/leftovers.sh >"$results/after"
-  comm -13 "$results/before" "$results/after" >"$results/left"
+  env -u PODD_TEST_MARKS test/lib/leftovers.sh "$PODD_TEST_MARKS" >"$results/left"
   [ -s "$results/left" ] || break
   sleep 1
 done

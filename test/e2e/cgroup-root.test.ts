@@ -4,10 +4,12 @@ import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { writeTestMarks } from '../support/test-marks.ts'
 
 /** Starts podd again with another cgroup root. */
 async function restartIn(podd: PoddRig, root: string): Promise<void> {
   await podd.stopDaemon()
+  writeTestMarks({ cgroup: root })
   const flags = podd
     .flags()
     .filter((_, index, all) => all[index] !== '--cgroup-root' && all[index - 1] !== '--cgroup-root')

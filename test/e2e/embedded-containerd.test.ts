@@ -35,6 +35,7 @@ import type { PoddPlaces } from '../support/podd-leftovers.ts'
 import { freePort } from '../support/free-port.ts'
 import { shellImage, shellImageName } from '../support/oci-image.ts'
 import { slowness } from '../support/slowness.ts'
+import { writeTestMarks } from '../support/test-marks.ts'
 
 // As podd does when it starts.
 setPoddUmask()
@@ -248,6 +249,8 @@ class TestInstance {
   constructor(install: ContainerdInstall, dir: string, more: Partial<EmbeddedContainerdOptions> = {}) {
     this.#dir = dir
     this.#cgroupName = basename(dir)
+    const { networkName, bridgeName } = containerdPlaces(join(dir, 'root'), join(dir, 'run'))
+    writeTestMarks({ folder: dir, cgroup: `/${this.#cgroupName}`, names: [networkName, bridgeName] })
     this.options = {
       rootDir: join(dir, 'root'),
       runDir: join(dir, 'run'),

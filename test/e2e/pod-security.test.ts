@@ -6,6 +6,7 @@ import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
 import { freePort } from '../support/free-port.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { writeTestMarks } from '../support/test-marks.ts'
 
 const port = await freePort()
 let served: object = {}
@@ -29,6 +30,7 @@ const list = (...items: object[]): object => ({ apiVersion: 'v1', kind: 'PodList
 
 /** A folder of the host's that pods of the URL may have. */
 const given = `/tmp/podd-e2e-given-${process.pid}`
+writeTestMarks({ folder: given })
 
 const config = {
   staticPodURL: `http://127.0.0.1:${port}/pods`,

@@ -1,40 +1,62 @@
 #!/usr/bin/env bash
-# Lists, sorted, what a podd or a containerd leaves on a host when it isn't cleaned up: processes, mounts,
-# network namespaces, links, firewall chains, cgroups, folders. test/run.sh takes the list before and
-# after: what is only in the second one was left behind by a test.
+# test/lib/leftovers.sh MARKS: lists, sorted, what is on this host and bears a mark of the tests: processes, mounts,
+# links, firewall rules, cgroups, folders. What others have or start here meanwhile is none of it.
+#
+# MARKS is the file that PODD_TEST_MARKS named for the tests. Each line is a mark that a rig gave away
+# (test/support/test-marks.ts):
+#   folder /tmp/podd-e2e-…   processes with it in their arguments, mounts below it, the folder itself
+#   tmp /tmp/podd-run-…      the same, but of the folder what is in it and is called podd-…
+#   cgroup /podd-e2e-…       cgroups of that path, and the processes in them
+#   name podd-01234567       bridges, CNI networks, and the firewall rules that speak of them
+# All that the tests start has PODD_TEST_MARKS=MARKS in its environment, too: this script must not.
 set -uo pipefail
 export LC_ALL=C
+marks=${1:?}
+
+lists=$(mktemp -d)
+trap 'rm -rf "$lists"' EXIT
+marks_of() { sed -n "s/^$1 \(..*\)$/\1/p" "$marks" 2>/dev/null | sort -u; } # KIND
+marks_of folder >"$lists/folders"
+marks_of tmp >"$lists/tmp"
+sed 's|$|/|' "$lists/folders" "$lists/tmp" >"$lists/inside"
+marks_of cgroup >"$lists/cgroups"
+# A path ends where a line or the next name begins.
+sed 's|^|:|; s|$|/|' "$lists/cgroups" >"$lists/in-cgroups"
+marks_of name >"$lists/names"
+
+is_ours() { # /proc/PID
+  grep -qszxF "PODD_TEST_MARKS=$marks" "$1/environ" ||
+    tr '\0' ' ' 2>/dev/null <"$1/cmdline" | grep -qF -f "$lists/inside" ||
+    sed 's|$|/|' "$1/cgroup" 2>/dev/null | grep -qF -f "$lists/in-cgroups"
+}
 
 {
   for dir in /proc/[0-9]*; do
-    name=$(cat "$dir/comm" 2>/dev/null) || continue
+    [ "$dir" != "/proc/$$" ] || continue
     line=$({ tr '\0' ' ' <"$dir/cmdline" | cut -c 1-160; } 2>/dev/null) || continue
     [ -n "$line" ] || continue # a kernel thread, or one that has ended
-    case "$name $line" in
-      containerd* | runc* | docker-registry* | podd* | *'/main.js run'* | *'/main.ts run'*)
-        printf 'process %s %s\n' "${dir#/proc/}" "$line"
-        ;;
-    esac
+    ! is_ours "$dir" || printf 'process %s %s\n' "${dir#/proc/}" "$line"
   done
-  awk '$5 ~ /podd|containerd|kubelet|\/pods\/|\/netns\// { print "mount", $5 }' /proc/self/mountinfo
-  for file in /run/netns/*; do
-    [ -e "$file" ] && printf 'network namespace %s\n' "$file"
-  done
-  for link in /sys/class/net/*; do
-    printf 'link %s\n' "${link##*/}"
-  done
-  # CNI-HOSTPORT-… are the portmap plugin's own, one set for all networks of a host. A chain that holds nothing
-  # and that nothing leads to is what the bridge plugin makes and drops within one call, killed in between.
+  awk '{ print "mount " $5 }' /proc/self/mountinfo | grep -F -f "$lists/inside"
+  ip -o link show 2>/dev/null | awk -F': ' '{ sub(/@.*/, "", $2); print $2 }' |
+    grep -xF -f "$lists/names" | sed 's/^/link /'
   for save in iptables-save ip6tables-save; do
-    command -v $save >/dev/null && $save 2>/dev/null | awk -v save=$save '
-      /CNI-HOSTPORT-/ { next }
-      /^:(CNI-|[^ ]*podd)/ { chains[substr($1, 2)] = 1 }
-      /^-A/ { for (field = 2; field <= NF; field++) used[$field] = 1 }
-      END { for (chain in chains) if (chain in used) print save, "chain", chain }'
+    command -v $save >/dev/null && $save 2>/dev/null | grep '^-A' | grep -F -f "$lists/names" |
+      sed "s/^/$save rule /"
   done
-  find /sys/fs/cgroup -type d \( -name '*podd*' -o -name 'kubepods*' -o -name 'cri-containerd*' \) \
-    -prune -printf 'cgroup %p\n' 2>/dev/null
-  for path in /tmp/podd-* /run/podd* /var/lib/podd* /var/log/pods/* /var/lib/cni/networks/*; do
-    [ -e "$path" ] && printf 'path %s\n' "$path"
-  done
+  while read -r cgroup; do
+    for path in "/sys/fs/cgroup$cgroup" /sys/fs/cgroup/*"$cgroup"; do
+      [ -d "$path" ] && printf 'cgroup %s\n' "$path"
+    done
+  done <"$lists/cgroups"
+  while read -r name; do
+    for path in "/var/lib/cni/networks/$name" /var/lib/cni/results/"$name"-*; do
+      [ -e "$path" ] && printf 'path %s\n' "$path"
+    done
+  done <"$lists/names"
+  {
+    cat "$lists/folders"
+    while read -r folder; do printf '%s\n' "$folder"/podd-*; done <"$lists/tmp"
+  } | while read -r path; do [ -e "$path" ] && printf 'path %s\n' "$path"; done
+  :
 } | sort -u

@@ -23,6 +23,7 @@ import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { pauseImage, pauseImageName, shellImage } from './oci-image.ts'
 import { slowness } from './slowness.ts'
+import { writeTestMarks } from './test-marks.ts'
 
 /** What CNI does with the next sandboxes. */
 export type CniBehaviour = 'works' | 'fails' | 'hangs'
@@ -66,6 +67,7 @@ export class ContainerdRig {
     this.cgroupParent = `/podd-test-${id}`
     this.podCidr = freeSubnet()
     this.#bridge = `podt${id}`
+    writeTestMarks({ folder: this.dir, cgroup: this.cgroupParent, names: [this.#bridge] })
     writeFileSync(join(this.dir, 'leftovers'), `${this.#bridge} ${this.cgroupParent}`)
   }
 

@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { EventObject, PodListObject, PodObject } from '../../src/api/objects.ts'
 import type { DaemonStatus } from '../../src/api/routes.ts'
+import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import type { ContainerStatus } from '../../src/pod/status.ts'
 import { chooseContainerds } from './containerd-versions.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
@@ -28,6 +29,7 @@ import { freeSubnet } from './free-subnet.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
+import { writeTestMarks } from './test-marks.ts'
 
 export interface PoddRigOptions {
   /** Fields of the config file, beside what the rig itself sets by flags. */
@@ -79,6 +81,8 @@ export class PoddRig {
     this.shared = join(this.folder, 'shared')
     this.socketPath = join(this.runDir, 'podd.sock')
     this.cgroupRoot = `/podd-e2e-${randomBytes(4).toString('hex')}`
+    const { networkName, bridgeName } = containerdPlaces(this.rootDir, this.runDir)
+    writeTestMarks({ folder: this.folder, cgroup: this.cgroupRoot, names: [networkName, bridgeName] })
   }
 
   get rootDir(): string {

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { CgroupfsPodCgroups } from '../../../src/host/cgroups-cgroupfs.ts'
 import { detectCgroups } from '../../../src/host/cgroups-layout.ts'
 import { readMounts } from '../../../src/host/mounts.ts'
+import { writeTestMarks } from '../../support/test-marks.ts'
 
 const system = detectCgroups(readMounts())
 // Needs root, and a tree that nobody else rules: under systemd's version 2 only its own driver may write.
@@ -13,6 +14,7 @@ const root = `/podd-test-${process.pid}`
 const uid = 'aaaa-bbbb-1111'
 
 describe.skipIf(unfit)('the kernel’s cgroups', () => {
+  writeTestMarks({ cgroup: root })
   const cgroups = new CgroupfsPodCgroups({
     system: system ?? { version: 2, hierarchies: [] },
     root,

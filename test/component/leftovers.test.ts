@@ -1,0 +1,122 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { writeTestMarks } from '../support/test-marks.ts'
+
+const script = new URL('../lib/leftovers.sh', import.meta.url).pathname
+
+let folder: string
+let marks: string
+/** A rig's folder, and one that looks like it and is somebody else's. */
+let ours: string
+let theirs: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'podd-left-'))
+  marks = join(folder, 'marks')
+  ours = join(folder, 'podd-e2e-1-ours')
+  theirs = join(folder, 'podd-e2e-1-theirs')
+  mkdirSync(theirs)
+  writeFileSync(marks, '')
+  vi.stubEnv('PODD_TEST_MARKS', marks)
+  writeTestMarks({ folder: ours, cgroup: '/podd-e2e-ours', names: ['podd-0000ours'] })
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** What is found after `plant`, a shell script, was run on a host of its own: other links, rules, mounts and cgroups. */
+function findAfter(plant: string): readonly string[] {
+  const apart = [
+    '--user',
+    '--map-root-user',
+    '--net',
+    '--mount',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--mount-proc',
+  ]
+  const words = `
+    set -eu
+    unset PODD_TEST_MARKS
+    mount -t tmpfs cgroups /sys/fs/cgroup
+    marks=$1 ours=$2 theirs=$3
+    # A process under the name of a program, with arguments.
+    start() { ( exec -a "$1" sleep 1000 ) >/dev/null 2>&1 & }
+    ${plant}
+    exec bash "$0" "$marks"`
+  const { stdout, stderr, status } = spawnSync(
+    'unshare',
+    [...apart, 'bash', '-c', words, script, marks, ours, theirs],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(stderr)
+  return stdout.split('\n').filter((line) => line !== '')
+}
+
+const hasNamespaces = spawnSync('unshare', ['--user', '--map-root-user', '--net', 'ip', 'link']).status === 0
+const hasFirewall = spawnSync('iptables', ['--version']).status === 0
+
+describe.skipIf(!hasNamespaces)('test/lib/leftovers.sh', () => {
+  it.for<[what: string, plant: string]>([
+    ['a process', 'start "containerd --config $theirs/config.toml"'],
+    [
+      'a container',
+      'start "containerd-shim-runc-v2 -namespace k8s.io -address /run/containerd/containerd.sock"',
+    ],
+    ['a podd', 'start "/opt/podd/main.js run --root-dir /var/lib/podd"'],
+    ['a bridge', 'ip link add podd-1111else type bridge; ip link add podd0 type bridge'],
+    [
+      'firewall rules',
+      'iptables -N CNI-abc; iptables -A CNI-abc -m comment --comment "name: podd-1111else" -j ACCEPT',
+    ],
+    ['a cgroup', 'mkdir -p /sys/fs/cgroup/podd-e2e-else/kubepods /sys/fs/cgroup/kubepods'],
+    ['a mount', 'mount -t tmpfs podd-e2e "$theirs"'],
+  ])('passes over %s of somebody else', ([, plant], context) => {
+    if (plant.includes('iptables') && !hasFirewall) return context.skip('no iptables')
+    expect(findAfter(plant)).toEqual([])
+  })
+
+  it.for<[what: string, plant: string, found: readonly RegExp[]]>([
+    [
+      'by its arguments',
+      'start "containerd --config $ours/config.toml"',
+      [/^process \d+ containerd --config .*ours/u],
+    ],
+    ['by its environment', 'PODD_TEST_MARKS=$marks start docker-registry', [/^process \d+ docker-registry/u]],
+    ['a bridge', 'ip link add podd-0000ours type bridge', [/^link podd-0000ours$/u]],
+    [
+      'firewall rules',
+      'iptables -N CNI-abc; iptables -A CNI-abc -m comment --comment "name: podd-0000ours" -j ACCEPT',
+      [/^iptables-save rule -A CNI-abc .*podd-0000ours/u],
+    ],
+    [
+      'a cgroup, in every hierarchy',
+      'mkdir -p /sys/fs/cgroup/podd-e2e-ours/kubepods /sys/fs/cgroup/pids/podd-e2e-ours',
+      [/^cgroup \/sys\/fs\/cgroup\/pids\/podd-e2e-ours$/u, /^cgroup \/sys\/fs\/cgroup\/podd-e2e-ours$/u],
+    ],
+    [
+      'a mount, and the folder that it is in',
+      'mkdir -p "$ours/root"; mount -t tmpfs podd-e2e "$ours/root"',
+      [/^mount .*ours\/root$/u, /^path .*ours$/u],
+    ],
+    [
+      'what lies in the folder for temporary files',
+      'mkdir -p "$theirs/podd-api-x" "$theirs/v8-cache"; echo "tmp $theirs" >>"$marks"',
+      [/^path .*theirs\/podd-api-x$/u],
+    ],
+  ])('finds what a rig left: %s', ([, plant, found], context) => {
+    if (plant.includes('iptables') && !hasFirewall) return context.skip('no iptables')
+    expect(findAfter(plant)).toEqual(found.map((line) => expect.stringMatching(line)))
+  })
+})
+
+it('has rigs write down what they are known by, each mark in a line', () => {
+  expect(readFileSync(marks, 'utf8')).toBe(`folder ${ours}\ncgroup /podd-e2e-ours\nname podd-0000ours\n`)
+  vi.stubEnv('PODD_TEST_MARKS', undefined)
+  writeTestMarks({ folder: theirs })
+  expect(readFileSync(marks, 'utf8')).not.toContain('theirs')
+})
