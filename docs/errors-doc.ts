@@ -50,6 +50,11 @@ const sections: readonly {
         '`podd down` was given the socket of a daemon that is too old to say which places are its own.',
         'Leave the socket out and name them: `--root-dir` and `--run-dir`, or `--config`.',
       ),
+      entry(
+        'CONTAINER_NOT_FOUND',
+        'The annotation `kubectl.kubernetes.io/default-container` of a pod names a container that it does not have.',
+        'Name the container with `-c`.',
+      ),
       entry('ROOT_NEEDED', '`podd down` was called by another user than root.', 'Use sudo.'),
       entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
       entry(

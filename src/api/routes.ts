@@ -5,7 +5,7 @@
  * GET  /api/v1/pods                                       PodList; ?watch=true: one WatchEvent a line
  * GET  /api/v1/namespaces/{ns}/pods                       the same, of one namespace
  * GET  /api/v1/namespaces/{ns}/pods/{name}                Pod
- * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes
+ * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes ?stream (Stdout, Stderr, All)
  * POST /api/v1/namespaces/{ns}/pods/{name}/exec           upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
  * POST /api/v1/namespaces/{ns}/pods/{name}/portforward    upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
  * GET  /api/v1/events                                     EventList; ?watch=true as above

@@ -5,7 +5,7 @@ import type { PodObject } from '../api/objects.ts'
 import { PoddError } from '../base/errors.ts'
 import { runExec } from './exec-stream.ts'
 import type { ExecStreams } from './exec-stream.ts'
-import { defaultContainer } from './logs.ts'
+import { annotatedContainer, containerNames, firstContainer, namesOfAll } from './default-container.ts'
 import { namespaceFlag, podPath, readNamespace } from './namespace.ts'
 import type { ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
@@ -39,7 +39,7 @@ breaks, ends the command too.`,
     const notify = args.has('quiet') ? (): void => {} : context.notify
     const path = podPath(readNamespace(args), name)
     const pod = await client.get<PodObject>(path, signal)
-    const container = args.value('container') ?? defaultContainer(pod, notify)
+    const container = args.value('container') ?? chooseContainer(pod, notify)
     const streams = chooseStreams(context, notify)
     const query = new URLSearchParams({ container })
     if (streams.stdin !== undefined) query.set('stdin', 'true')
@@ -69,6 +69,19 @@ function readCommand(args: ParsedArguments): { readonly name: string; readonly c
   // Without the dashes a flag of the command could be taken for one of podd's.
   if (args.dashesAt !== 1) throw new UsageError('the command must stand after --', hint)
   return { name: first.replace(/^pods?\//u, ''), command }
+}
+
+/** The annotation's, else the first, as kubectl chooses. Throws PoddError for an annotation that names none. */
+function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated === undefined) return firstContainer(pod, notify)
+  const lists = ['containers', 'initContainers', 'ephemeralContainers'] as const
+  if (lists.some((list) => containerNames(pod, list).includes(annotated))) return annotated
+  throw new PoddError(
+    'CONTAINER_NOT_FOUND',
+    `container ${annotated} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
+    { hint: "The pod's annotation kubectl.kubernetes.io/default-container names it; -c names another." },
+  )
 }
 
 /** A terminal takes input and shows output: where this isn't one, the command gets none, as with kubectl. */

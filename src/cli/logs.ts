@@ -1,6 +1,6 @@
 import type { PodObject } from '../api/objects.ts'
-import { isJsonObject } from '../base/json.ts'
 import { parseDuration } from '../config/duration.ts'
+import { annotatedContainer, containerNames, firstContainer } from './default-container.ts'
 import { mergeLines } from './merge-lines.ts'
 import { namespaceFlag, podPath, readNamespace } from './namespace.ts'
 import type { ParsedArguments } from './parse-arguments.ts'
@@ -48,7 +48,7 @@ container, until the container has ended for good or Ctrl-C.`,
       throw new UsageError("--all-containers and a container's name exclude each other")
     const containers = args.has('all-containers')
       ? allContainers(pod)
-      : [named ?? defaultContainer(pod, notify)]
+      : [named ?? chooseContainer(pod, notify)]
     const streams = containers.map((container) => ({
       prefix: args.has('prefix') ? `[pod/${name}/${container}] ` : '',
       chunks: client.stream(`${path}/log?container=${encodeURIComponent(container)}${query}`, signal),
@@ -87,17 +87,6 @@ function sinceSeconds(text: string): number {
   return Math.ceil(durationMs / 1000)
 }
 
-function containerNames(
-  pod: PodObject,
-  list: 'initContainers' | 'containers' | 'ephemeralContainers',
-): readonly string[] {
-  const containers = pod.spec[list]
-  if (!Array.isArray(containers)) return []
-  return containers.flatMap((container: unknown) =>
-    isJsonObject(container) && typeof container['name'] === 'string' ? [container['name']] : [],
-  )
-}
-
 function allContainers(pod: PodObject): readonly string[] {
   return [
     ...containerNames(pod, 'initContainers'),
@@ -106,12 +95,12 @@ function allContainers(pod: PodObject): readonly string[] {
   ]
 }
 
-/** As kubectl chooses: the annotation's, else the first, with a word about it where there are others. */
-export function defaultContainer(pod: PodObject, notify: (line: string) => void): string {
-  const all = [...containerNames(pod, 'containers'), ...containerNames(pod, 'initContainers')]
-  const annotated = pod.metadata.annotations?.['kubectl.kubernetes.io/default-container']
-  if (annotated !== undefined && all.includes(annotated)) return annotated
-  const [first = ''] = all
-  if (all.length > 1) notify(`Defaulted container ${JSON.stringify(first)} out of: ${all.join(', ')}`)
-  return first
+/** The annotation's where the pod has it, else the first, as kubectl chooses (kubectl `polymorphichelpers/logsforobject.go`, 1.36). */
+function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated !== undefined) {
+    if (allContainers(pod).includes(annotated)) return annotated
+    notify(`Default container name ${JSON.stringify(annotated)} not found in pod ${pod.metadata.name}`)
+  }
+  return firstContainer(pod, notify)
 }

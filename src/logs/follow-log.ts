@@ -100,7 +100,8 @@ class InstanceReader {
       yield* this.flush()
       this.#restartCount = restartCount ?? this.#restartCount
       this.#position = undefined
-      this.#decoder = new LogDecoder({ timestamps: this.#request.options.timestamps })
+      const { timestamps, stream } = this.#request.options
+      this.#decoder = new LogDecoder({ timestamps, stream })
     }
   }
 

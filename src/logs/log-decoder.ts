@@ -5,6 +5,8 @@ export interface DecoderOptions {
   readonly timestamps: boolean
   /** Leave out lines written before this wall time. */
   readonly sinceMs?: number | undefined
+  /** Only what was written to this one; what is no CRI record is left out then. */
+  readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
 /** A line longer than this is given out in pieces instead of being held until it is whole. */
@@ -59,7 +61,7 @@ export class LogDecoder {
     }
     const rest = text.subarray(start)
     if (rest.length > longestHeldBytes * 4) {
-      this.#out.push(rest)
+      if (this.#options.stream === undefined) this.#out.push(rest)
       this.#rest = Buffer.alloc(0)
     } else {
       this.#rest = Buffer.from(rest)
@@ -89,6 +91,8 @@ export class LogDecoder {
   #line(text: Buffer, start: number, end: number): void {
     const textEnd = text[end - 1] === newline ? end - 1 : end
     const record = parseLogRecord(text, start, textEnd)
+    const wanted = this.#options.stream
+    if (wanted !== undefined && record?.stream !== wanted) return
     if (record === undefined) {
       this.#complete([text.subarray(start, textEnd), Buffer.from('\n')])
       return

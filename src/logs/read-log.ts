@@ -22,6 +22,8 @@ export interface ReadLogOptions {
   readonly sinceMs?: number | undefined
   /** Put each line's time before it. */
   readonly timestamps: boolean
+  /** Only what was written to this one; not together with `tailLines`, which count the lines of both. */
+  readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
 /** Which file of a log has been read how far; a follower goes on from there. */
@@ -50,8 +52,7 @@ export async function* readLog(
     options.tailLines === undefined
       ? { parts: files.map((file) => ({ file, offset: 0 })), surplusLines: 0 }
       : await planTail(files, options.tailLines, options.searchBytes)
-  const decoder =
-    follower?.decoder ?? new LogDecoder({ timestamps: options.timestamps, sinceMs: options.sinceMs })
+  const decoder = follower?.decoder ?? new LogDecoder(options)
   decoder.skip(plan.surplusLines)
   for (const { file, offset } of plan.parts) {
     let offsetBytes = offset

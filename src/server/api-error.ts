@@ -8,6 +8,7 @@ const reasons = {
   408: 'Timeout',
   409: 'Conflict',
   413: 'RequestEntityTooLarge',
+  422: 'Invalid',
   431: 'RequestHeaderFieldsTooLarge',
   500: 'InternalError',
   503: 'ServiceUnavailable',

@@ -18,6 +18,8 @@ export interface LogRequest {
   readonly follow: boolean
   readonly previous: boolean
   readonly timestamps: boolean
+  /** Only what was written to this one. */
+  readonly stream: 'stdout' | 'stderr' | undefined
   readonly tailLines: number | undefined
   /** Wall time. */
   readonly sinceMs: number | undefined
@@ -47,6 +49,7 @@ export class PodLogs {
       tailLines: request.tailLines,
       sinceMs: request.sinceMs,
       timestamps: request.timestamps,
+      stream: request.stream,
     }
     const follows = request.follow && !request.previous
     if (follows) checkLogWatch(directory)
@@ -90,24 +93,27 @@ function containerNames(pod: PodObject, list: ContainerList): readonly string[] 
   )
 }
 
-/** The container that was asked for, or the only one. Throws ApiError. */
+/**
+ * The container that was asked for, or the only one beside init and ephemeral containers
+ * (`pkg/registry/core/pod/strategy.go` validateContainer, 1.36). Throws ApiError.
+ */
 export function chooseContainer(pod: PodObject, wanted: string | undefined): string {
   const main = containerNames(pod, 'containers')
-  const init = containerNames(pod, 'initContainers')
-  const ephemeral = containerNames(pod, 'ephemeralContainers')
-  const all = [...main, ...init, ...ephemeral]
+  const all = [
+    ...containerNames(pod, 'initContainers'),
+    ...main,
+    ...containerNames(pod, 'ephemeralContainers'),
+  ]
   const { name } = pod.metadata
   if (wanted !== undefined) {
     if (all.includes(wanted)) return wanted
     throw new ApiError(400, `container ${wanted} is not valid for pod ${name}`, `It has: ${all.join(', ')}.`)
   }
   const [only] = main
-  if (only !== undefined && all.length === 1) return only
-  const orOne = (of: string, names: readonly string[]): string =>
-    names.length === 0 ? '' : ` or one of the ${of} containers: [${names.join(' ')}]`
+  if (only !== undefined && main.length === 1) return only
   throw new ApiError(
     400,
-    `a container name must be specified for pod ${name}, choose one of: [${main.join(' ')}]${orOne('init', init)}${orOne('ephemeral', ephemeral)}`,
+    `a container name must be specified for pod ${name}, choose one of: [${all.join(' ')}]`,
   )
 }
 

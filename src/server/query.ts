@@ -17,6 +17,14 @@ export function countParam(query: URLSearchParams, name: string): number | undef
   return count
 }
 
+/** A whole number, below 0 too. */
+export function integerParam(query: URLSearchParams, name: string): number | undefined {
+  const value = query.get(name)
+  if (value === null) return undefined
+  if (!/^[+-]?\d{1,15}$/u.test(value)) throw new ApiError(400, `${name} must be a whole number`)
+  return Number(value)
+}
+
 /** Wall milliseconds of an RFC 3339 time. */
 export function timeParam(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name)

@@ -4,9 +4,10 @@ import type { EventObject, PodObject } from '../api/objects.ts'
 import { forwardProtocol } from '../api/routes.ts'
 import { ApiError } from './api-error.ts'
 import { objectRoutes } from './object-handlers.ts'
-import type { LogRequest, PodLogs } from './pod-logs.ts'
+import { readLogQuery } from './log-query.ts'
+import type { PodLogs } from './pod-logs.ts'
 import { podNotFound } from './pod-target.ts'
-import { booleanParam, countParam, timeParam } from './query.ts'
+import { booleanParam } from './query.ts'
 import { readPodMetrics, restartPod } from './reach-handlers.ts'
 import type { ApiReaders } from './readers.ts'
 import { respondJson, respondList, respondStream } from './respond.ts'
@@ -189,19 +190,7 @@ function namesakes({ readers, names }: Call): readonly PodObject[] {
 async function sendLog(call: Call): Promise<void> {
   // While its successor is still being made ready, it is the old pod that has something to tell.
   const pod = namesakes(call).findLast(({ status }) => status.phase !== 'Pending') ?? findPod(call)
-  const sinceSeconds = countParam(call.query, 'sinceSeconds')
-  const request: LogRequest = {
-    container: call.query.get('container') ?? undefined,
-    follow: booleanParam(call.query, 'follow'),
-    previous: booleanParam(call.query, 'previous'),
-    timestamps: booleanParam(call.query, 'timestamps'),
-    tailLines: countParam(call.query, 'tailLines'),
-    sinceMs:
-      sinceSeconds === undefined
-        ? timeParam(call.query, 'sinceTime')
-        : call.clock.wallMs() - sinceSeconds * 1000,
-    limitBytes: countParam(call.query, 'limitBytes'),
-  }
+  const request = readLogQuery(call.query, pod.metadata.name, call.clock.wallMs())
   const chunks = await call.logs.read(pod, request, call.signal)
   if (request.follow) {
     // The client knows from this on that there is nothing to complain about, however quiet the container is.

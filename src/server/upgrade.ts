@@ -115,7 +115,7 @@ async function prepareExec(upgrade: Upgrade): Promise<(socket: Duplex) => Promis
   // First of all: a client that still sends doesn't read why it is refused.
   const command = await readCommand(upgrade.request, upgrade.socket, query, clock)
   const pod = findRunningPod(upgrade.pods, upgrade.namespace, upgrade.name)
-  const container = chooseContainer(pod, query.get('container') ?? undefined)
+  const container = chooseContainer(pod, query.get('container') || undefined)
   const columns = countParam(query, 'columns') ?? 0
   const rows = countParam(query, 'rows') ?? 0
   const request = {

@@ -358,6 +358,36 @@ describe('podd logs', () => {
     )
   })
 
+  it.each<[annotation: string, stdout: string, stderr: string]>([
+    ['init', 'init\n', ''],
+    [
+      'nobody',
+      'main\n',
+      'Default container name "nobody" not found in pod web\nDefaulted container "main" out of: main, debug (ephem), init (init)\n',
+    ],
+    ['', 'main\n', 'Defaulted container "main" out of: main, debug (ephem), init (init)\n'],
+  ])('chooses a container by the annotation %j', async (annotation, stdout, stderr) => {
+    const spec = {
+      containers: [{ name: 'main' }],
+      initContainers: [{ name: 'init' }],
+      ephemeralContainers: [{ name: 'debug' }],
+    }
+    const annotations = { 'kubectl.kubernetes.io/default-container': annotation }
+    rig.pods.put(podObject({ spec, metadata: { annotations } }))
+    await write('main', record('main'))
+    await write('init', record('init'))
+    expect(await podd('logs web')).toEqual({ exitCode: 0, stdout, stderr })
+  })
+
+  it('runs no command in a container that only an annotation knows', async () => {
+    const annotations = { 'kubectl.kubernetes.io/default-container': 'nobody' }
+    rig.pods.put(podObject({ metadata: { annotations } }))
+    expect(await podd('exec web -- true')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('container nobody is not valid for pod web out of: main\n'),
+    })
+  })
+
   it('chooses the first container, and says so', async () => {
     rig.pods.put(podObject({ spec: { containers: [{ name: 'main' }, { name: 'side' }] } }))
     await write('main', record('main'))

@@ -278,18 +278,14 @@ describe('logs over the API', () => {
     [
       'no choice among many',
       '',
-      'a container name must be specified for pod web, choose one of: [main side] or one of the init containers: [init]',
+      'a container name must be specified for pod web, choose one of: [init main side]',
     ],
     [
       'a container that has not started',
       '?container=side',
       'container "side" in pod "web" is waiting to start: trying and failing to pull image',
     ],
-    [
-      'a tail that is no number',
-      '?container=main&tailLines=x',
-      'tailLines must be a whole number, 0 or more',
-    ],
+    ['a tail that is no number', '?container=main&tailLines=x', 'tailLines must be a whole number'],
   ])('refuses %s', async (_, query, message) => {
     await writeFile(join(logs, '0.log'), record('one'))
     rig.pods.put(
@@ -306,6 +302,74 @@ describe('logs over the API', () => {
     const answer = await rig.call(`${podsPath}/web/log${query}`)
     expect(answer.code).toBe(400)
     expect(JSON.parse(answer.text)).toMatchObject({ reason: 'BadRequest', message })
+  })
+
+  it('takes the only main container beside others where none is named', async () => {
+    await writeFile(join(logs, '0.log'), record('one'))
+    const annotations = { 'kubectl.kubernetes.io/default-container': 'init' }
+    const spec = {
+      containers: [{ name: 'main' }],
+      initContainers: [{ name: 'init' }],
+      ephemeralContainers: [{ name: 'debug' }],
+    }
+    rig.pods.put(podObject({ spec, metadata: { annotations } }))
+    expect(await rig.call(`${podsPath}/web/log`)).toMatchObject({ code: 200, text: 'one\n' })
+    expect((await rig.call(`${podsPath}/web/log?container=`)).text).toBe('one\n')
+  })
+
+  it('gives one stream alone', async () => {
+    rig.pods.put(podObject())
+    const line = (stream: string, tag: string, text: string): string =>
+      `2026-01-01T00:00:00.000000001Z ${stream} ${tag} ${text}\n`
+    const lines = [
+      line('stdout', 'F', 'out 1'),
+      line('stderr', 'P', 'err '),
+      line('stdout', 'F', 'out 2'),
+      line('stderr', 'F', '1'),
+      'no record\n',
+    ]
+    await writeFile(join(logs, '0.log'), lines.join(''))
+    const read = async (query: string): Promise<string> =>
+      (await rig.call(`${podsPath}/web/log?${query}`)).text
+    expect(await read('stream=Stdout')).toBe('out 1\nout 2\n')
+    expect(await read('stream=Stderr')).toBe('err 1\n')
+    expect(await read('stream=Stderr&limitBytes=4')).toBe('err ')
+    expect(await read('stream=All')).toBe('out 1\nout 2\nerr 1\nno record\n')
+    expect(await read('stream=All&tailLines=1')).toBe('no record\n')
+    const following = await rig.open(`${podsPath}/web/log?follow=true&stream=Stderr`)
+    await appendFile(join(logs, '0.log'), line('stdout', 'F', 'out 3') + line('stderr', 'F', 'err 2'))
+    let followed = ''
+    for await (const chunk of following) {
+      followed += String(chunk)
+      if (followed.length >= 12) break
+    }
+    expect(followed).toBe('err 1\nerr 2\n')
+  })
+
+  it.each([
+    ['stream=stdout', 'stream: Unsupported value: "stdout": supported values: "All", "Stderr", "Stdout"'],
+    ['stream=', 'stream: Unsupported value: "": supported values: "All", "Stderr", "Stdout"'],
+    [
+      'stream=Stdout&tailLines=2',
+      'Forbidden: `tailLines` and specific `stream` are mutually exclusive for now',
+    ],
+    ['tailLines=-1', 'tailLines: Invalid value: -1: must be greater than or equal to 0'],
+    ['limitBytes=0', 'limitBytes: Invalid value: 0: must be greater than 0'],
+    ['sinceSeconds=0', 'sinceSeconds: Invalid value: 0: must be greater than 0'],
+    [
+      'sinceSeconds=5&sinceTime=2026-01-01T00:00:00Z',
+      'Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified',
+    ],
+    [
+      'limitBytes=0&sinceSeconds=-1',
+      '[limitBytes: Invalid value: 0: must be greater than 0, sinceSeconds: Invalid value: -1: must be greater than 0]',
+    ],
+  ])('refuses options as the API server does: %s', async (query, problem) => {
+    rig.pods.put(podObject())
+    const answer = await rig.call(`${podsPath}/web/log?${query}`)
+    expect(answer.code).toBe(422)
+    const message = `PodLogOptions "web" is invalid: ${problem}`
+    expect(JSON.parse(answer.text)).toMatchObject({ reason: 'Invalid', message, code: 422 })
   })
 
   it('tells of the pod that runs while its successor is made ready', async () => {
@@ -480,6 +544,14 @@ describe('the words of a command', () => {
         }
       },
     }
+  })
+
+  it('go to the only main container beside others', async () => {
+    const main = containerStatus('main', { containerID: 'c://1' })
+    const spec = { containers: [{ name: 'main' }], initContainers: [{ name: 'init' }] }
+    rig.pods.put(podObject({ spec, status: { containerStatuses: [main] } }))
+    expect(await request('web/exec?command=true', '', '')).toMatch(/^HTTP\/1\.1 101 /u)
+    expect(started).toEqual([['true']])
   })
 
   it('are taken from the query', async () => {
