@@ -179,10 +179,10 @@ export const supportTests: Readonly<Record<string, readonly string[]>> = {
   'security-context: gives a container what it asks for: %s': [
     'PodSecurityContext: runAsNonRoot seccompProfile seLinuxOptions',
     'SecurityContext: privileged allowPrivilegeEscalation capabilities readOnlyRootFilesystem procMount seLinuxOptions seccompProfile',
-    'Capabilities: add drop',
     'SeccompProfile: type',
     'SELinuxOptions: user role type level',
   ],
+  'security-context: knows a capability by each of its spellings': ['Capabilities: add drop'],
   'security-context: filters calls by a seccomp profile of the host’s': ['SeccompProfile: localhostProfile'],
   'security-context: sets safe sysctls and refuses others': [
     'PodSecurityContext: sysctls',

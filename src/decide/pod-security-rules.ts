@@ -1,3 +1,4 @@
+import { normalCapability } from '../pod/capability-name.ts'
 import { normalSysctl } from '../pod/sysctl-name.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { PodSpec } from '../pod/schema/pod-schema.ts'
@@ -65,20 +66,12 @@ export function podSecurityRules(spec: PodSpec, exceptions: Exceptions): readonl
   ]
 }
 
-/** `CAP_NET_ADMIN` and `NET_ADMIN` are the same to the runtime. */
-export function capabilityName(name: string): string {
-  return name.toUpperCase().replace(/^CAP_/u, '')
-}
-
 function capabilities(spec: PodSpec, { allowedCapabilities }: Exceptions): readonly Violation[] {
-  const allowed = new Set(allowedCapabilities.map((name) => capabilityName(name)))
+  const allowed = new Set(allowedCapabilities.map((name) => normalCapability(name)))
   return podContainers(spec).flatMap(({ name, securityContext }) => {
-    const beyond = (securityContext?.capabilities?.add ?? [])
-      .map((capability) => capabilityName(capability))
-      .filter(
-        (capability) =>
-          !harmlessCapabilities.has(capability) && !allowed.has(capability) && !allowed.has('*'),
-      )
+    const beyond = (securityContext?.capabilities?.add ?? []).filter(
+      (capability) => !harmlessCapabilities.has(capability) && !allowed.has(capability) && !allowed.has('*'),
+    )
     if (beyond.length === 0) return []
     const detail = `container "${name}" must not include "${beyond.join('", "')}" in securityContext.capabilities.add`
     const exception = { field: 'allowedCapabilities' as const, value: beyond.join(', ') }

@@ -1,6 +1,12 @@
+import { normalCapability } from './capability-name.ts'
 import { parseImageName } from './image-name.ts'
 import { podRequests } from './pod-resources.ts'
-import type { ContainerSpec, Probe, ResourceRequirements } from './schema/container-schema.ts'
+import type {
+  ContainerSpec,
+  Probe,
+  ResourceRequirements,
+  SecurityContext,
+} from './schema/container-schema.ts'
 import type { Pod, PodSpec } from './schema/pod-schema.ts'
 import type { VolumeSpec } from './schema/volume-schema.ts'
 
@@ -49,10 +55,19 @@ function defaultContainer<C extends ContainerSpec>(container: C, spec: PodSpec):
       mountPath: absolutePath(mount.mountPath),
     })),
     resources: defaultRequests(container.resources),
+    ...(container.securityContext && { securityContext: normalCapabilities(container.securityContext) }),
     ...(container.livenessProbe && { livenessProbe: defaultProbe(container.livenessProbe) }),
     ...(container.readinessProbe && { readinessProbe: defaultProbe(container.readinessProbe) }),
     ...(container.startupProbe && { startupProbe: defaultProbe(container.startupProbe) }),
   }
+}
+
+/** Each capability gets its one name here, by which it is validated, admitted, compared and given to the runtime. */
+function normalCapabilities(context: SecurityContext): SecurityContext {
+  const { capabilities } = context
+  if (capabilities === undefined) return context
+  const normal = (names: readonly string[]): readonly string[] => names.map((name) => normalCapability(name))
+  return { ...context, capabilities: { add: normal(capabilities.add), drop: normal(capabilities.drop) } }
 }
 
 /** Always for `:latest`, said or meant; IfNotPresent for any other tag, and (other than in Kubernetes) for any digest. */

@@ -173,7 +173,7 @@ function toRunAs(effective: SecurityContext, image: ImageUser): cri.LinuxContain
     : { ...group, runAsUsername: image.username }
 }
 
-/** Capability names as they are written: the runtime takes them with and without `CAP_`. */
+/** The runtime takes names without `CAP_`, which they have in a defaulted pod. */
 function toCapability({ add, drop }: Capabilities): cri.CapabilityInput {
   return { addCapabilities: add, dropCapabilities: drop }
 }

@@ -53,6 +53,7 @@ async function introspect(podd: PoddRig, name: string, pod: Fields, container: F
 const netRaw = 1n << 13n
 const netAdmin = 1n << 12n
 const chown = 1n
+const sysTime = 1n << 25n
 const bits = (hex: string | undefined): bigint => BigInt(`0x${hex ?? '0'}`)
 
 describePodd('security context', {}, (rig) => {
@@ -199,6 +200,36 @@ describePodd('security context', {}, (rig) => {
     const facts = await introspect(rig(), name, pod, container)
     expect(facts).toHaveProperty('uid')
     check(facts)
+  })
+
+  it.concurrent('knows a capability by each of its spellings', async () => {
+    const podd = rig()
+    const spellings = ['NET_ADMIN', 'net_admin', 'CAP_NET_ADMIN', 'cap_net_admin']
+    const drops = ['CHOWN', 'chown', 'CAP_CHOWN', 'cap_chown']
+    const wholes = ['ALL', 'all', 'CAP_ALL', 'cap_all']
+    const cases = spellings.flatMap((add, at) => {
+      const [drop = '', all = ''] = [drops[at], wholes[at]]
+      return [
+        { name: `one-${at}`, capabilities: { add: [add], drop: [drop] } },
+        { name: `only-${at}`, capabilities: { add: [add], drop: [all] } },
+        { name: `every-${at}`, capabilities: { add: [all], drop: [drop] } },
+      ]
+    })
+    const containers = cases.map(({ name, capabilities }) =>
+      shellContainer(name, 'spellings', script(`spellings-${name}`), { securityContext: { capabilities } }),
+    )
+    podd.drop('spellings', podOf('spellings', podd.shared, containers))
+    for (const at of spellings.keys()) {
+      const effective = async (kind: string): Promise<bigint> =>
+        bits((await factsOf(podd, `spellings-${kind}-${at}`))['CapEff'])
+      const one = await effective('one')
+      expect(one & (netAdmin | netRaw | chown)).toBe(netAdmin | netRaw)
+      expect(await effective('only')).toBe(netAdmin)
+      const every = await effective('every')
+      expect(every & (netAdmin | sysTime | chown)).toBe(netAdmin | sysTime)
+    }
+    podd.removeManifest('spellings')
+    await podd.untilGone('spellings')
   })
 
   it.concurrent('filters calls by a seccomp profile of the host’s', async () => {

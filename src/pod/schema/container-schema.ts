@@ -161,9 +161,14 @@ export const appArmorProfileSchema = object('AppArmorProfile', {
   localhostProfile: optional(string),
 })
 
+const capabilityNote = 'with and without `CAP_`, in capital or small letters; unknown names get a warning'
+
 export const securityContextSchema = object('SecurityContext', {
   capabilities: optional(
-    object('Capabilities', { add: defaulted(list(string), []), drop: defaulted(list(string), []) }),
+    object('Capabilities', {
+      add: defaulted(list(string), [], { kind: 'supported', note: capabilityNote }),
+      drop: defaulted(list(string), [], { kind: 'supported', note: capabilityNote }),
+    }),
   ),
   privileged: optional(bool),
   seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),

@@ -1,3 +1,4 @@
+import { isKnownCapability } from '../capability-name.ts'
 import type { FieldPath } from '../field-path.ts'
 import type {
   appArmorProfileSchema,
@@ -32,12 +33,19 @@ export function validateSecurityContext(
     if (privileged === true) {
       issues.invalid(at, false, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')
     }
-    if (capabilities?.add.some((name) => ['SYS_ADMIN', 'CAP_SYS_ADMIN'].includes(name)) === true) {
+    if (capabilities?.add.includes('SYS_ADMIN') === true) {
       issues.invalid(
         at,
         false,
         'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN',
       )
+    }
+  }
+  for (const list of ['add', 'drop'] as const) {
+    for (const [index, name] of (capabilities?.[list] ?? []).entries()) {
+      if (isKnownCapability(name)) continue
+      const message = `unknown capability ${JSON.stringify(name)}: the runtime ignores it`
+      issues.warn([...path, 'capabilities', list, index], message)
     }
   }
   validateProfiles(context, path, issues)

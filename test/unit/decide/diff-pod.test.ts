@@ -71,6 +71,13 @@ describe('diffPod', () => {
     },
   )
 
+  it('takes another spelling of a capability for no change', () => {
+    const dropping = (...drop: string[]) =>
+      makePod({ containers: [{ name: 'a', securityContext: { capabilities: { drop } } }] })
+    expect(diffPod(dropping('CAP_CHOWN', 'all'), dropping('CHOWN', 'ALL'))).toBe('same')
+    expect(diffPod(dropping('CAP_CHOWN'), dropping('CHOWN', 'ALL'))).toBe('replace')
+  })
+
   it('takes a default that is written out for no change', () => {
     const spec = { activeDeadlineSeconds: 60, terminationGracePeriodSeconds: 30, dnsPolicy: 'ClusterFirst' }
     expect(diffPod(makePod(base), makePod({ ...base, spec }))).toBe('same')

@@ -19,6 +19,15 @@ const tame = {
   seccompProfile: { type: 'RuntimeDefault' },
 }
 
+function manifestOf({ spec, container }: { spec?: JsonObject; container?: JsonObject }): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { containers: [{ name: 'app', image: 'example.org/team/app:1', ...container }], ...spec },
+  }
+}
+
 function problemOf(
   level: SecurityPolicy['level'],
   {
@@ -27,12 +36,7 @@ function problemOf(
     policy = {},
   }: { spec?: JsonObject; container?: JsonObject; policy?: Partial<SecurityPolicy> },
 ): string | undefined {
-  const { spec: decoded } = podFromManifest({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: 'web' },
-    spec: { containers: [{ name: 'app', image: 'example.org/team/app:1', ...container }], ...spec },
-  })
+  const { spec: decoded } = podFromManifest(manifestOf({ spec, container }))
   return podSecurityProblem(decoded, { ...open, level, ...policy }, 'podSecurity.url')
 }
 
@@ -59,6 +63,11 @@ const breaksBaseline: readonly (readonly [string, string, Parameters<typeof prob
     'a capability',
     'non-default capabilities (container "app" must not include "SYS_ADMIN" in securityContext.capabilities.add)',
     { container: security({ capabilities: { add: ['CHOWN', 'CAP_SYS_ADMIN'] } }) },
+  ],
+  [
+    'all capabilities',
+    'non-default capabilities (container "app" must not include "ALL" in securityContext.capabilities.add)',
+    { container: security({ capabilities: { add: ['cap_all'] } }) },
   ],
   ['a hostPath', 'hostPath volumes (volume "v" mounts /etc)', { spec: hostPath('/etc') }],
   ['a hostPort', 'hostPort (container "app" uses hostPort 80)', { container: ports(80) }],
@@ -157,6 +166,16 @@ describe('podSecurityProblem', () => {
       capabilities: { drop: ['ALL'], add: ['NET_BIND_SERVICE'] },
     }
     expect(problemOf('restricted', { spec: security(pod), container: security(own) })).toBeUndefined()
+  })
+
+  it.each(['ALL', 'all', 'CAP_ALL', 'cap_all'])('takes %s dropped for what the runtime then drops', (all) => {
+    const container = security({
+      ...tame,
+      capabilities: { drop: [all], add: ['CAP_NET_BIND_SERVICE', 'net_bind_service'] },
+    })
+    expect(problemOf('restricted', { container })).toBeUndefined()
+    const { spec } = podFromManifest(manifestOf({ container }))
+    expect(spec.containers[0]?.securityContext?.capabilities?.drop).toEqual(['ALL'])
   })
 
   it.each<[string, Parameters<typeof problemOf>[1], boolean]>([

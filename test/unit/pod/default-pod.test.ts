@@ -28,6 +28,27 @@ describe('defaults', () => {
     expect(podFromManifest(withFields({ 'spec.hostUsers': given })).spec.hostUsers).toBe(expected)
   })
 
+  it.each([
+    ['CHOWN', 'CHOWN'],
+    ['CAP_CHOWN', 'CHOWN'],
+    ['cap_net_raw', 'NET_RAW'],
+    ['Net_Raw', 'NET_RAW'],
+    ['all', 'ALL'],
+    ['CAP_ALL', 'ALL'],
+  ])('give capability %s the name that the runtime knows: %s', (written, name) => {
+    const pod = podFromManifest(
+      withFields({
+        [`${c0}.securityContext`]: { capabilities: { add: [written], drop: [written] } },
+        'spec.initContainers': [
+          { name: 'init', image: 'busybox', securityContext: { capabilities: { drop: [written] } } },
+        ],
+      }),
+    )
+    expect(pod.spec.containers[0]?.securityContext?.capabilities).toEqual({ add: [name], drop: [name] })
+    expect(pod.spec.initContainers[0]?.securityContext?.capabilities).toEqual({ add: [], drop: [name] })
+    expect(defaultPod(pod)).toEqual(pod)
+  })
+
   it('request what is limited, and leave what is requested', () => {
     const resources = { limits: { cpu: 1, memory: '1Gi' }, requests: { cpu: '0.25' } }
     expect(containerOf({ [`${c0}.resources`]: resources })?.resources).toEqual({

@@ -31,6 +31,15 @@ function ofPod(value: Json): readonly string[] {
 }
 
 describe('a container’s security context', () => {
+  it('warns of capabilities that the kernel doesn’t have', () => {
+    expect(ofContainer({ capabilities: { add: ['NET_ADMNI'], drop: ['ALL', 'CHOWN', 'NET_RAW '] } })).toEqual(
+      [
+        'sc.capabilities.add[0]: unknown capability "NET_ADMNI": the runtime ignores it',
+        'sc.capabilities.drop[2]: unknown capability "NET_RAW ": the runtime ignores it',
+      ],
+    )
+  })
+
   it.each<[Json, string]>([
     [{ runAsUser: -1 }, 'sc.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive'],
     [{ runAsGroup: 2 ** 31 }, 'sc.runAsGroup: Invalid value: 2147483648'],
