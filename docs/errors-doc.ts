@@ -175,6 +175,11 @@ const sections: readonly {
         'Add its document to a source; the pod starts by itself then.',
       ),
       entry(
+        'ARGUMENTS_TOO_LARGE',
+        "A container's environment, or its command and arguments, are larger than the kernel gives any process: 128 KiB for one of them (32 pages), 6 MiB for all.",
+        'Shorten them, or mount large values as files.',
+      ),
+      entry(
         'SUB_PATH',
         'The path of a subPathExpr cannot be made from the environment, or leads out of its volume.',
         'See the event.',

@@ -22,6 +22,7 @@ import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import type { ResolvConf } from '../translate/dns.ts'
+import { execLimits } from '../translate/exec-limits.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
 import { admissionRules, objectRules } from './admission-rules.ts'
 import { RingEventRecorder } from './event-recorder.ts'
@@ -149,6 +150,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       selinux: hostInfo.selinux,
       resources,
       capacity,
+      execLimits: execLimits(hostInfo.pageBytes),
       objects,
       security: {
         seccompRoot: `${config.rootDir}/seccomp`,

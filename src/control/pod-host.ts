@@ -7,6 +7,7 @@ import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { HostVolume, NestedMount } from '../translate/mounts.ts'
 import type { ResolvConf } from '../translate/dns.ts'
+import type { ExecLimits } from '../translate/exec-limits.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
 import type { SecurityFacts } from '../translate/security-context.ts'
 import type { ResourceList } from '../translate/spec-view.ts'
@@ -155,6 +156,7 @@ export interface PodHost {
   readonly resources: ResourceFacts
   /** What the host gives pods, for references to limits that aren't set. */
   readonly capacity: ResourceList
+  readonly execLimits: ExecLimits
   /** What pods refer to. */
   readonly objects: ObjectViews
   readonly security: SecurityFacts

@@ -3,10 +3,12 @@ import type { SourceName } from '../pod/document.ts'
 import type { PodUid } from '../pod/ids.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
-import { readEnvFile } from '../translate/env-file.ts'
+import type { EnvFile } from '../translate/env-file.ts'
+import { envFileValue, parseEnvFile } from '../translate/env-file.ts'
 import type { Environment } from '../translate/environment.ts'
 import { MissingReference, missingObject } from '../translate/missing-reference.ts'
 import type { HostVolume } from '../translate/mounts.ts'
+import { ArgumentsTooLarge, expandCommand } from '../translate/exec-limits.ts'
 import { resolveEnvironment } from '../translate/resolve-environment.ts'
 import { computeSubPath } from '../translate/sub-paths.ts'
 import { computeVolumeFiles } from '../translate/volume-files.ts'
@@ -14,7 +16,7 @@ import type { SourcedPod } from './object-store.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** What resolving a pod needs of the host. */
-export type ResolveHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'hostIps'> & {
+export type ResolveHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'hostIps' | 'execLimits'> & {
   readonly volumes: Pick<PodHost['volumes'], 'readFile'>
 }
 
@@ -32,6 +34,7 @@ export interface ResolvedFor {
 /**
  * Gathers what a container's environment refers to: objects, fields, files in volumes.
  * @throws MissingReference where something is missing that isn't optional
+ * @throws ArgumentsTooLarge where no process could have it
  */
 export async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): Promise<Environment> {
   const { pod, source, uid, container, podIps } = input
@@ -41,11 +44,12 @@ export async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): 
     fields: { pod, uid, nodeName: host.hostName, hostIps: host.hostIps(), podIps },
     capacity: host.capacity,
     objects: host.objects.seenBy(source),
+    limits: host.execLimits,
     fileValue: ({ volumeName, path, key }) => {
-      const text = files.get(fileKey(volumeName, path))
-      if (text === undefined) return undefined
+      const file = files.get(fileKey(volumeName, path))
+      if (file === undefined) return undefined
       try {
-        return readEnvFile(text, key)
+        return envFileValue(file, key)
       } catch (error) {
         throw new MissingReference(`couldn't parse env file ${path}: ${errorMessage(error)}`)
       }
@@ -56,14 +60,18 @@ export async function gatherEnvironment(host: ResolveHost, input: ResolvedFor): 
 async function readFiles(
   host: ResolveHost,
   { container, volumes }: ResolvedFor,
-): Promise<ReadonlyMap<string, string | undefined>> {
+): Promise<ReadonlyMap<string, EnvFile | undefined>> {
   const references = container.env.flatMap(({ valueFrom }) => valueFrom?.fileKeyRef ?? [])
-  const texts = references.map(async ({ volumeName, path }) => {
+  const files = new Map<string, EnvFile | undefined>()
+  // Each file once, and one after the other: many keys may stand in it, and it may be large.
+  for (const { volumeName, path } of references) {
+    const key = fileKey(volumeName, path)
+    if (files.has(key)) continue
     const volume = volumes.get(volumeName)
     const text = volume === undefined ? undefined : await host.volumes.readFile(volume.hostPath, path)
-    return [fileKey(volumeName, path), text] as const
-  })
-  return new Map(await Promise.all(texts))
+    files.set(key, text === undefined ? undefined : parseEnvFile(text))
+  }
+  return files
 }
 
 function fileKey(volumeName: string, path: string): string {
@@ -98,14 +106,14 @@ export async function bindSubPaths(
 }
 
 /** What tells whether a pod's references are there. */
-export type ReferenceHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName'>
+export type ReferenceHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'execLimits'>
 
 /**
- * Why a pod could not start, or one container of it could not: the first thing it refers to that is missing;
- * undefined where all is there. Files that it makes itself are taken to be there.
+ * Why a pod could not start, or one container of it could not: the first thing it refers to that is missing, or
+ * what is too large for a process; undefined where all is there. Files that it makes itself are taken to be there.
  */
 export function findMissingReference(
-  { objects: views, capacity, hostName }: ReferenceHost,
+  { objects: views, capacity, hostName, execLimits }: ReferenceHost,
   { pod, source }: SourcedPod,
   only?: ContainerSpec,
 ): string | undefined {
@@ -123,11 +131,13 @@ export function findMissingReference(
       if (objects.get(wanted.kind, wanted.namespace, wanted.name) === undefined)
         throw missingObject(objects, wanted)
     }
-    for (const container of only === undefined ? [...spec.initContainers, ...spec.containers] : [only])
-      resolveEnvironment({ container, fields, capacity, objects, fileValue: () => '' })
+    for (const container of only === undefined ? [...spec.initContainers, ...spec.containers] : [only]) {
+      const known = { fields, capacity, objects, limits: execLimits, fileValue: () => '' }
+      expandCommand(container, resolveEnvironment({ container, ...known }), execLimits)
+    }
     return undefined
   } catch (error) {
-    if (error instanceof MissingReference) return error.message
+    if (error instanceof MissingReference || error instanceof ArgumentsTooLarge) return error.message
     throw error
   }
 }

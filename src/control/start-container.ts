@@ -4,6 +4,7 @@ import type { PodAction } from '../decide/pod-action.ts'
 import type { ContainerId } from '../pod/ids.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import { toContainerConfig } from '../translate/container-config.ts'
+import { expandCommand } from '../translate/exec-limits.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../translate/etc-hosts.ts'
 import { podResolvConf } from './pod-resolver.ts'
 import { podHostname } from '../translate/hostname.ts'
@@ -190,6 +191,7 @@ async function buildContainerConfig(
     imageRef: image.ref,
     imageUser,
     environment,
+    command: expandCommand(spec, environment, host.execLimits),
     mounts,
     resources: host.resources,
     security: host.security,

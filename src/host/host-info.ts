@@ -14,6 +14,8 @@ export interface HostInfo {
   readonly cpus: number
   readonly memoryBytes: number
   readonly swapBytes: number
+  /** Of a page of memory. */
+  readonly pageBytes: number
   /** Another one after each boot. */
   readonly bootId: string
   readonly kernel: string
@@ -42,6 +44,7 @@ export function readHostInfo(root = ''): HostInfo {
     cpus: cpus().length,
     memoryBytes: memory.totalBytes,
     swapBytes: memory.swapBytes,
+    pageBytes: readPageBytes(root),
     bootId: readText(`${root}/proc/sys/kernel/random/boot_id`).trim(),
     kernel: readText(`${root}/proc/sys/kernel/osrelease`).trim(),
     systemd: existsSync(`${root}/run/systemd/system`),
@@ -53,6 +56,20 @@ export function readHostInfo(root = ''): HostInfo {
     selinux: existsSync(`${root}/sys/fs/selinux/enforce`),
     appArmor: readText(`${root}/sys/module/apparmor/parameters/enabled`).trim() === 'Y',
   }
+}
+
+/** AT_PAGESZ of the auxiliary vector, pairs of numbers as wide as a pointer (getauxval(3)); 4096 where it isn't told. */
+function readPageBytes(root: string): number {
+  const pageSizeKey = 6n
+  try {
+    const vector = readFileSync(`${root}/proc/self/auxv`)
+    for (let at = 0; at + 16 <= vector.length; at += 16) {
+      if (vector.readBigUInt64LE(at) === pageSizeKey) return Number(vector.readBigUInt64LE(at + 8))
+    }
+  } catch {
+    // A /proc without it.
+  }
+  return 4096
 }
 
 /** Reads /proc/meminfo, which counts in kB (of 1024 bytes). */

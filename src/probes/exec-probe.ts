@@ -1,7 +1,7 @@
 import { errorMessage } from '../base/errors.ts'
 import type { ContainerId } from '../pod/ids.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
-import { expandReferences } from '../translate/environment.ts'
+import { expandWords } from '../translate/exec-limits.ts'
 import { boundAttempt } from './bound-attempt.ts'
 import { formatDuration } from './go-words.ts'
 import { failure, maxOutputBytes, timedOut, unknown } from './probe-outcome.ts'
@@ -47,7 +47,8 @@ export function runExecProbe(
 ): Promise<ProbeOutcome> {
   const { clock, timeoutMs } = bounds
   const environment = new Map(target.env?.map(({ name, value }) => [name, value]))
-  const cmd = action.command.map((word) => expandReferences(word, environment))
+  const cmd = expandWords(action.command, environment)
+  if (cmd === undefined) return Promise.resolve(unknown('the command is larger than a process may have'))
   const giveUp = new AbortController()
   const beganMs = clock.monotonicMs()
   let sentMs = Infinity

@@ -1,7 +1,7 @@
 import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodUid } from '../pod/ids.ts'
-import { expandReferences } from './environment.ts'
 import type { Environment } from './environment.ts'
+import type { ContainerCommand } from './exec-limits.ts'
 import { containerAnnotations, containerLabels } from './labels.ts'
 import { containerLogPath } from './log-path.ts'
 import { containerResources } from './resources.ts'
@@ -26,6 +26,8 @@ export interface ContainerInput {
   readonly imageUser: ImageUser
   /** Expanded already; see environment.ts. */
   readonly environment: Environment
+  /** Expanded with it; see exec-limits.ts. */
+  readonly command: ContainerCommand
   /** From containerMounts. */
   readonly mounts: readonly cri.MountInput[]
   readonly resources: ResourceFacts
@@ -41,12 +43,11 @@ export interface ContainerInput {
 /** `kuberuntime_container.go`, generateContainerConfig (1.36). */
 export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInput {
   const { pod, uid, container, restartCount, instance, environment } = input
-  const expand = (word: string): string => expandReferences(word, environment)
   return {
     metadata: { name: container.name, attempt: restartCount },
     image: { image: input.imageRef, userSpecifiedImage: container.image },
-    command: container.command.map(expand),
-    args: container.args.map(expand),
+    command: input.command.command,
+    args: input.command.args,
     workingDir: container.workingDir ?? '',
     envs: [...environment].map(([key, value]) => ({ key, value: Buffer.from(value) })),
     mounts: input.mounts,

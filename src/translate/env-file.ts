@@ -1,46 +1,95 @@
+/** What a file of `NAME='value'` lines says. */
+export interface EnvFile {
+  /** The first value of each name, of the lines before the problem where there is one. */
+  readonly values: ReadonlyMap<string, string>
+  /** Why the file can't be read from some line on; the message says no more than which line. */
+  readonly problem: Error | undefined
+}
+
 /**
- * The value of one key in a file of `NAME='value'` lines; undefined where the file doesn't name it. Values
- * stand in single quotes, literally, and may span lines; a comment may follow them. A blank right after `=`
- * makes the value empty (`pkg/kubelet/util/env/env_util.go`, 1.36).
- * @throws Error where a line before the key is of another form; the message says no more than which line
+ * Reads a file of `NAME='value'` lines. Values stand in single quotes, literally, and may span lines; a comment may
+ * follow them. A blank right after `=` makes the value empty (`pkg/kubelet/util/env/env_util.go`, 1.36).
  */
-export function readEnvFile(text: string, key: string): string | undefined {
-  const lines = text.split(/\r?\n/u)
-  for (let at = 0; at < lines.length; at += 1) {
-    const line = (lines[at] ?? '').replace(/^[ \t]+/u, '')
-    if (line === '' || line.startsWith('#')) continue
-    const [name, rest] = splitLine(line, at)
-    if (/^[ \t]/u.test(rest)) {
-      if (name !== key) continue
-      return ''
+export function parseEnvFile(text: string): EnvFile {
+  const values = new Map<string, string>()
+  let at = 0
+  while (at < text.length) {
+    const start = skipBlanks(text, at)
+    if (text[start] === '#' || isLineEnd(text, start)) {
+      at = nextLine(text, start)
+      continue
     }
-    if (!rest.startsWith("'")) throw badLine(at, 'value must be enclosed in single quotes')
-    const start = at
-    let value = rest.slice(1)
-    while (!value.includes("'")) {
-      at += 1
-      const more = lines[at]
-      if (more === undefined) throw badLine(start, 'unclosed single quote')
-      value += `\n${more}`
+    const entry = readEntry(text, start)
+    if ('problem' in entry) {
+      const line = countLines(text, entry.at)
+      const problem = new Error(`invalid environment variable format at line ${line}: ${entry.problem}`)
+      return { values, problem }
     }
-    const end = value.indexOf("'")
-    if (!/^[ \t]*(?:#|$)/u.test(value.slice(end + 1))) {
-      throw badLine(at, 'unexpected content after closing quote')
-    }
-    if (name === key) return value.slice(0, end)
+    if (!values.has(entry.name)) values.set(entry.name, entry.value)
+    at = entry.next
   }
-  return undefined
+  return { values, problem: undefined }
 }
 
-function splitLine(line: string, at: number): readonly [name: string, rest: string] {
-  const equals = line.indexOf('=')
-  if (equals < 0) throw badLine(at, "missing '='")
-  const name = line.slice(0, equals)
-  if (name.trim() === '') throw badLine(at, 'empty variable name')
-  if (/[ \t]$/u.test(name)) throw badLine(at, "whitespace before '=' is not allowed")
-  return [name, line.slice(equals + 1)]
+/**
+ * The value of one key; undefined where the file doesn't name it.
+ * @throws Error where a line before the key is of another form
+ */
+export function envFileValue({ values, problem }: EnvFile, key: string): string | undefined {
+  const value = values.get(key)
+  if (value === undefined && problem !== undefined) throw problem
+  return value
 }
 
-function badLine(at: number, what: string): Error {
-  return new Error(`invalid environment variable format at line ${at + 1}: ${what}`)
+type Entry =
+  | { readonly name: string; readonly value: string; readonly next: number }
+  | { readonly problem: string; readonly at: number }
+
+/** Each character is looked at a fixed number of times, for containers write such files. */
+function readEntry(text: string, start: number): Entry {
+  const equals = text.indexOf('=', start)
+  const lineFeed = text.indexOf('\n', start)
+  if (equals < 0 || (lineFeed >= 0 && lineFeed < equals)) return { problem: "missing '='", at: start }
+  const name = text.slice(start, equals)
+  if (name.trim() === '') return { problem: 'empty variable name', at: start }
+  if (isBlank(text[equals - 1])) return { problem: "whitespace before '=' is not allowed", at: start }
+  const open = equals + 1
+  if (isBlank(text[open])) return { name, value: '', next: nextLine(text, open) }
+  if (text[open] !== "'") return { problem: 'value must be enclosed in single quotes', at: start }
+  const close = text.indexOf("'", open + 1)
+  if (close < 0) return { problem: 'unclosed single quote', at: start }
+  const after = skipBlanks(text, close + 1)
+  if (text[after] !== '#' && !isLineEnd(text, after)) {
+    return { problem: 'unexpected content after closing quote', at: after }
+  }
+  const value = text.slice(open + 1, close).replaceAll('\r\n', '\n')
+  return { name, value, next: nextLine(text, after) }
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t'
+}
+
+function skipBlanks(text: string, from: number): number {
+  let at = from
+  while (isBlank(text[at])) at += 1
+  return at
+}
+
+function isLineEnd(text: string, at: number): boolean {
+  if (at >= text.length || text[at] === '\n') return true
+  return text[at] === '\r' && (at + 1 >= text.length || text[at + 1] === '\n')
+}
+
+/** The offset of the line after the one that `from` stands in. */
+function nextLine(text: string, from: number): number {
+  const lineFeed = text.indexOf('\n', from)
+  return lineFeed < 0 ? text.length : lineFeed + 1
+}
+
+/** The line in which an offset stands, counted from 1. */
+function countLines(text: string, offset: number): number {
+  let line = 1
+  for (let at = text.indexOf('\n'); at >= 0 && at < offset; at = text.indexOf('\n', at + 1)) line += 1
+  return line
 }

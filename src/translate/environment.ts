@@ -1,25 +1,53 @@
 /** What `$(NAME)` refers to. */
 export type Environment = ReadonlyMap<string, string>
 
+type Part =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'reference'; readonly name: string; readonly written: string }
+
 /**
- * Expands `$(NAME)` references as the kubelet does (`third_party/forked/golang/expansion`, 1.36): `$$` gives
- * one `$`, an unknown or unclosed reference stays as it is written, and what a reference gave is not
- * expanded again.
+ * A text's `$(NAME)` references and what stands between them, as the kubelet tells them apart
+ * (`third_party/forked/golang/expansion`, 1.36): `$$` is one `$`, an unclosed reference is text.
  */
-export function expandReferences(text: string, environment: Environment): string {
-  return text.replaceAll(/\$\$|\$\(([^)]*)\)/g, (reference: string, name: string | undefined) =>
-    name === undefined ? '$' : (environment.get(name) ?? reference),
-  )
+export function* splitReferences(text: string): Generator<Part, void> {
+  let at = 0
+  // Looked for once more at each `$(`, a bracket that isn't there would cost the square of the length.
+  let lastClose: number | undefined
+  while (at < text.length) {
+    const dollar = text.indexOf('$', at)
+    if (dollar !== at) yield { kind: 'text', text: text.slice(at, dollar < 0 ? undefined : dollar) }
+    if (dollar < 0) return
+    const next = text[dollar + 1]
+    if (next === '(') lastClose ??= text.lastIndexOf(')')
+    if (next === '(' && lastClose !== undefined && lastClose > dollar) {
+      const close = text.indexOf(')', dollar)
+      const written = text.slice(dollar, close + 1)
+      yield { kind: 'reference', name: written.slice(2, -1), written }
+      at = close + 1
+    } else {
+      yield { kind: 'text', text: '$' }
+      at = dollar + (next === '$' ? 2 : 1)
+    }
+  }
 }
 
 /**
- * The variables in the order the manifest gives them, each expanded with those before it; of several with
- * one name the last value holds, at the place of the first.
+ * Expands `$(NAME)` references: an unknown one stays as it is written, and what a reference gave is not expanded
+ * again.
+ * @param maxBytes what neither the text nor what it gives may take in UTF-8
+ * @returns undefined where it would be more
  */
-export function expandEnvironment(
-  variables: readonly { readonly name: string; readonly value: string }[],
-): Environment {
-  const environment = new Map<string, string>()
-  for (const { name, value } of variables) environment.set(name, expandReferences(value, environment))
-  return environment
+export function expandReferences(
+  text: string,
+  environment: Environment,
+  maxBytes: number,
+): string | undefined {
+  // A character takes one byte or more.
+  if (text.length > maxBytes) return undefined
+  let expanded = ''
+  for (const part of splitReferences(text)) {
+    expanded += part.kind === 'text' ? part.text : (environment.get(part.name) ?? part.written)
+    if (expanded.length > maxBytes) return undefined
+  }
+  return Buffer.byteLength(expanded) > maxBytes ? undefined : expanded
 }

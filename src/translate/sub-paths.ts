@@ -1,7 +1,10 @@
 import { PoddError } from '../base/errors.ts'
-import { expandReferences } from './environment.ts'
+import { expandReferences, splitReferences } from './environment.ts'
 import type { Environment } from './environment.ts'
 import type { VolumeMountView } from './spec-view.ts'
+
+/** PATH_MAX, without its NUL. */
+const longestPath = 4095
 
 /**
  * The path inside its volume that a mount shows; undefined: all of the volume. A subPathExpr is expanded with
@@ -14,10 +17,14 @@ export function computeSubPath(
   environment: Environment,
 ): string | undefined {
   if (subPathExpr === undefined || subPathExpr === '') return subPath === '' ? undefined : subPath
-  for (const [, name = ''] of subPathExpr.replaceAll('$$', '').matchAll(/\$\(([^)]*)\)/gu)) {
-    if (!environment.has(name)) throw new PoddError('SUB_PATH', `missing value for "${name}"`)
+  for (const part of splitReferences(subPathExpr)) {
+    if (part.kind === 'text' || environment.has(part.name)) continue
+    throw new PoddError('SUB_PATH', `missing value for "${part.name}"`)
   }
-  const path = expandReferences(subPathExpr, environment)
+  const path = expandReferences(subPathExpr, environment, longestPath)
+  if (path === undefined) {
+    throw new PoddError('SUB_PATH', `subPathExpr gives a path of more than ${longestPath} bytes`)
+  }
   if (path.startsWith('/')) {
     throw new PoddError('SUB_PATH', `error SubPath "${path}" must not be an absolute path`)
   }

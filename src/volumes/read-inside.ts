@@ -1,4 +1,5 @@
 import { constants } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { open } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import { handlePath, openInside } from './open-inside.ts'
@@ -6,7 +7,10 @@ import { VolumeError } from './volume-error.ts'
 
 const maxBytes = 1024 * 1024
 
-/** The text of a file inside a volume that containers may write to; undefined where there is none. */
+/**
+ * The text of a file inside a volume that containers may write to; undefined where there is none.
+ * @throws VolumeError where it is no file, or larger than a mebibyte
+ */
 export async function readInside(folder: string, path: string): Promise<string | undefined> {
   try {
     const handle = await openInside(folder, path)
@@ -14,11 +18,12 @@ export async function readInside(folder: string, path: string): Promise<string |
       // A pipe or a device would keep podd waiting.
       const stats = await handle.stat()
       if (!stats.isFile()) throw new VolumeError('VOLUME_SETUP', `${path} is no file`)
-      if (stats.size > maxBytes)
-        throw new VolumeError('VOLUME_SETUP', `${path} is larger than ${maxBytes} bytes`)
       const file = await open(handlePath(handle), constants.O_RDONLY | constants.O_NONBLOCK)
       try {
-        return await file.readFile('utf8')
+        const text = await readBounded(file)
+        if (text === undefined)
+          throw new VolumeError('VOLUME_SETUP', `${path} is larger than ${maxBytes} bytes`)
+        return text
       } finally {
         await file.close()
       }
@@ -28,5 +33,19 @@ export async function readInside(folder: string, path: string): Promise<string |
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
+  }
+}
+
+/** What a file holds, however it grows meanwhile; undefined where that is more than `maxBytes`. */
+async function readBounded(file: FileHandle): Promise<string | undefined> {
+  const { size } = await file.stat()
+  if (size > maxBytes) return undefined
+  const bytes = Buffer.alloc(maxBytes + 1)
+  let length = 0
+  for (;;) {
+    const { bytesRead } = await file.read(bytes, length, bytes.length - length)
+    if (bytesRead === 0) return bytes.toString('utf8', 0, length)
+    length += bytesRead
+    if (length > maxBytes) return undefined
   }
 }

@@ -1,3 +1,4 @@
+import { noObjects } from '../support/object-rules.ts'
 import { existsSync, readdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -14,13 +15,14 @@ import { podFromManifest } from '../../src/pod/pod-from-manifest.ts'
 import { computeQosClass } from '../../src/pod/qos.ts'
 import { toContainerConfig } from '../../src/translate/container-config.ts'
 import { podDns } from '../../src/translate/dns.ts'
-import { expandEnvironment } from '../../src/translate/environment.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../../src/translate/etc-hosts.ts'
+import { execLimits, expandCommand } from '../../src/translate/exec-limits.ts'
 import { podHostname } from '../../src/translate/hostname.ts'
 import { containerMounts } from '../../src/translate/mounts.ts'
 import { observePods } from '../../src/translate/observe.ts'
 import { podCgroupResources } from '../../src/translate/resources.ts'
 import type { ResourceFacts } from '../../src/translate/resources.ts'
+import { resolveEnvironment } from '../../src/translate/resolve-environment.ts'
 import { toSandboxConfig } from '../../src/translate/sandbox-config.ts'
 import type { PodSpecView, PodView } from '../../src/translate/spec-view.ts'
 import { writeEtcHosts } from '../../src/volumes/etc-hosts-file.ts'
@@ -107,6 +109,15 @@ class PodRun {
     const hosts = pod.spec.hostNetwork
       ? hostNetworkHostsFile({ hostFile: '127.0.0.1 box\n', aliases: [] })
       : podHostsFile({ ips: [status?.network?.ip ?? ''], hostname: podHostname(pod, ''), aliases: [] })
+    const limits = execLimits(host.pageBytes)
+    const environment = resolveEnvironment({
+      container,
+      fields: { pod, uid, nodeName: 'box', hostIps: [], podIps: [] },
+      capacity: {},
+      objects: noObjects,
+      limits,
+      fileValue: () => undefined,
+    })
     const config = toContainerConfig({
       pod,
       uid,
@@ -116,7 +127,8 @@ class PodRun {
       specHash: 'v1-spec',
       imageRef: shellImageName,
       imageUser: { uid: 0 },
-      environment: expandEnvironment(container.env),
+      environment,
+      command: expandCommand(container, environment, limits),
       mounts: containerMounts({
         container,
         volumes,

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { describePodd } from '../support/podd-rig.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
@@ -21,6 +21,9 @@ const secret = (name: string, stringData: object): object => ({
   metadata: { name },
   stringData,
 })
+
+/** MAX_ARG_STRLEN of the kernel, in bytes. */
+const longestString = 32 * Number(spawnSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }).stdout)
 
 /** Prints the variables and goes on. */
 const printEnv = 'env | sort >/shared/$LOG; say up; stay'
@@ -234,6 +237,51 @@ describePodd('environment', {}, (rig) => {
     await rig().untilEvent('escaping', 'Failed', /path "escape" leads out of its volume/u)
     rig().removeManifest('from-file')
     rig().removeManifest('escaping')
+  })
+
+  it('that doubles itself keeps its container waiting, and podd small', async () => {
+    const peakMiB = (): number => {
+      const status = readFileSync(`/proc/${rig().daemonPid}/status`, 'utf8')
+      return Number(/^VmHWM:\s+(\d+) kB$/mu.exec(status)?.[1]) / 1024
+    }
+    const before = peakMiB()
+    const env = Array.from({ length: 27 }, (_, at) => ({
+      name: `A${at}`,
+      value: at === 0 ? 'x'.repeat(16) : `$(A${at - 1})$(A${at - 1})`,
+    }))
+    rig().drop('doubling', envPod(rig(), 'doubling', { env }))
+    const pod = await rig().untilPod(
+      'doubling',
+      'its refusal',
+      ({ status }) => status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerConfigError',
+    )
+    expect(containerOf(pod, 'main').state.waiting?.message).toBe(
+      `environment variable A${Math.log2(longestString / 16)} of container main takes more than ${longestString} bytes`,
+    )
+    expect(peakMiB() - before).toBeLessThan(64)
+    rig().removeManifest('doubling')
+    await rig().untilGone('doubling')
+  })
+
+  it('takes what the kernel takes at the most, and no more', async () => {
+    const most = longestString - 'BIG='.length - 1
+    const pod = (length: number): object =>
+      shellPod('large', rig().shared, 'say ${#BIG}; stay', {
+        container: { env: [{ name: 'BIG', value: 'x'.repeat(length) }] },
+      })
+    rig().drop('large', pod(most))
+    await rig().untilLine('large', new RegExp(` ${most}$`, 'u'))
+    rig().drop('large', pod(most + 1))
+    await rig().until('the refusal', async () =>
+      (await rig().cliOk('describe', 'pod', 'large')).includes(`takes more than ${longestString} bytes`),
+    )
+    expect(
+      rig()
+        .lines('large')
+        .filter((line) => line.endsWith(' end')),
+    ).toEqual([])
+    rig().removeManifest('large')
+    await rig().untilGone('large')
   })
 
   it('keeps secrets out of podd’s log, its events and its answers', async () => {

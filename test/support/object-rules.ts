@@ -1,3 +1,4 @@
+import type { ObjectReader } from '../../src/pod/local-object.ts'
 import type { ObjectRules } from '../../src/decide/merge-objects.ts'
 import { defaultObjectPolicies } from '../../src/pod/object-policy.ts'
 
@@ -5,4 +6,12 @@ import { defaultObjectPolicies } from '../../src/pod/object-policy.ts'
 export const plainObjectRules: ObjectRules = {
   policies: defaultObjectPolicies,
   runtimeClasses: new Map(),
+}
+
+/** What a pod sees where no source gives any object. */
+export const noObjects: ObjectReader = {
+  get: () => undefined,
+  list: () => [],
+  sourceOf: () => undefined,
+  explainMissing: () => undefined,
 }

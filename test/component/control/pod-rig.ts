@@ -19,6 +19,7 @@ import type { ContainerStatus } from '../../../src/pod/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import type { ObjectKey } from '../../../src/pod/local-object.ts'
 import type { ObjectRules } from '../../../src/decide/merge-objects.ts'
+import { execLimits } from '../../../src/translate/exec-limits.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { plainResources } from '../../support/pod-builders.ts'
@@ -359,6 +360,7 @@ export class PodRig {
         this.hint = onHint
       },
       capacity: { cpu: '2', memory: '1Gi' },
+      execLimits: execLimits(4096),
       objects: this.objects,
       bootId: 'boot-1',
       selinux: false,

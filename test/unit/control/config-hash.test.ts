@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/local-object.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
+import { execLimits } from '../../../src/translate/exec-limits.ts'
 
 function store(...manifests: readonly JsonObject[]): ObjectStore {
   const objects = new ObjectStore(plainObjectRules)
@@ -47,7 +48,7 @@ function hash(
   const [container] = pod.spec.containers
   if (container === undefined) throw new Error('no container')
   return computeSpecHash({
-    host: { objects, capacity: {}, hostName: 'box' },
+    host: { objects, capacity: {}, hostName: 'box', execLimits: execLimits(4096) },
     pod,
     source: 'file',
     container,

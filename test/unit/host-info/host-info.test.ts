@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import type { NetworkInterfaceInfo } from 'node:os'
 import { tmpdir } from 'node:os'
@@ -77,6 +78,7 @@ describe('readHostInfo', () => {
 
   it('knows this machine', () => {
     const info = readHostInfo()
+    expect(info.pageBytes).toBe(Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' })))
     expect(info.cpus).toBeGreaterThan(0)
     expect(info.memoryBytes).toBeGreaterThan(1 << 26)
     expect(info.bootId).toMatch(/^[0-9a-f-]{36}$/)

@@ -1,5 +1,10 @@
+import { noObjects } from '../../support/object-rules.ts'
 import { describe, expect, it } from 'vitest'
-import { expandEnvironment, expandReferences } from '../../../src/translate/environment.ts'
+import { execLimits, expandCommand, expandWords } from '../../../src/translate/exec-limits.ts'
+import type { ExecLimits } from '../../../src/translate/exec-limits.ts'
+import { expandReferences } from '../../../src/translate/environment.ts'
+import { resolveEnvironment } from '../../../src/translate/resolve-environment.ts'
+import { makePod } from '../../support/pod-builders.ts'
 
 const environment = new Map([
   ['VAR', 'value'],
@@ -26,13 +31,42 @@ describe('expandReferences', () => {
     ['$(DOLLARS)', '$(VAR)'],
     ['foo$(VAR)$$$', 'foovalue$$'],
   ])('%s gives %s', (text, expected) => {
-    expect(expandReferences(text, environment)).toBe(expected)
+    expect(expandReferences(text, environment, 1000)).toBe(expected)
   })
 })
 
-describe('expandEnvironment', () => {
+describe('expandReferences', () => {
+  it.each([
+    ['what it is given', 'x'.repeat(101), undefined],
+    ['what it makes', '$(VAR)'.repeat(21), undefined],
+    ['no more than that', '$(VAR)'.repeat(16), 'value'.repeat(16)],
+    ['bytes, not characters', 'é'.repeat(51), undefined],
+  ])('bounds %s', (_, text, expanded) => {
+    expect(expandReferences(text, environment, 100)).toBe(expanded)
+  })
+})
+
+type Variables = readonly { readonly name: string; readonly value: string }[]
+
+const limits = execLimits(4096)
+
+function resolve(env: Variables, within: ExecLimits = limits): ReadonlyMap<string, string> {
+  const pod = makePod({ containers: [{ name: 'app', env: [...env] }] })
+  const [container] = pod.spec.containers
+  if (container === undefined) throw new Error('no container')
+  return resolveEnvironment({
+    container,
+    fields: { pod, uid: 'u', nodeName: 'n', hostIps: [], podIps: [] },
+    capacity: {},
+    objects: noObjects,
+    limits: within,
+    fileValue: () => undefined,
+  })
+}
+
+describe('an environment', () => {
   it('expands with what came before, and lets the last of one name hold', () => {
-    const expanded = expandEnvironment([
+    const expanded = resolve([
       { name: 'LATE', value: '$(BASE)' },
       { name: 'BASE', value: '/srv' },
       { name: 'DATA', value: '$(BASE)/data' },
@@ -43,5 +77,69 @@ describe('expandEnvironment', () => {
       ['BASE', '/srv/more'],
       ['DATA', '/srv/data'],
     ])
+  })
+
+  it('that doubles itself ends where the kernel takes no more of one variable', () => {
+    const doubling = Array.from({ length: 27 }, (_, index) => ({
+      name: `A${index}`,
+      value: index === 0 ? 'x'.repeat(16) : `$(A${index - 1})$(A${index - 1})`,
+    }))
+    expect(() => resolve(doubling)).toThrow(
+      'environment variable A13 of container app takes more than 131072 bytes',
+    )
+    expect(resolve(doubling.slice(0, 13)).get('A12')).toHaveLength(16 << 12)
+  })
+
+  it.each([
+    ['as much as the kernel takes', 131_072 - 'BIG='.length - 1, undefined],
+    ['one byte more', 131_072 - 'BIG='.length, 'takes more than 131072 bytes'],
+  ])('has one variable of %s', (_, length, message) => {
+    const make = () => resolve([{ name: 'BIG', value: 'x'.repeat(length) }])
+    if (message === undefined) expect(make().get('BIG')).toHaveLength(length)
+    else expect(make).toThrow(message)
+  })
+
+  it('is bounded as a whole, and a value that another replaces takes no room', () => {
+    const large = (name: string) => ({ name, value: 'x'.repeat(100_000) })
+    expect(() => resolve(Array.from({ length: 64 }, (_, at) => large(`B${at}`)))).toThrow(
+      'environment and command of container app take more than 6291456 bytes',
+    )
+    expect(resolve(Array.from({ length: 64 }, () => large('B'))).size).toBe(1)
+  })
+
+  it('shows the start of a name that is too large itself', () => {
+    const make = () => resolve([{ name: 'N'.repeat(200_000), value: '' }])
+    expect(make).toThrow(`environment variable ${'N'.repeat(79)}… of container app takes more`)
+  })
+})
+
+describe('a command', () => {
+  const container = { name: 'app', command: ['$(A)', 'b'], args: ['$(A)$(A)', '$$(A)'] }
+
+  it('is expanded with the environment', () => {
+    expect(expandCommand(container, new Map([['A', 'x']]), limits)).toEqual({
+      command: ['x', 'b'],
+      args: ['xx', '$(A)'],
+    })
+  })
+
+  it.each([
+    ['a word', 'x'.repeat(70_000), ['$(A)$(A)'], 'args[0] of container app takes more than 131072 bytes'],
+    ['all words', 'x'.repeat(60_000), Array.from({ length: 200 }, () => '$(A)'), 'take more than 6291456'],
+  ])('is bounded: %s', (_, value, args, message) => {
+    expect(() => expandCommand({ name: 'app', command: [], args }, new Map([['A', value]]), limits)).toThrow(
+      message,
+    )
+  })
+
+  it('of a probe is bounded too', () => {
+    const value = 'x'.repeat(100_000)
+    expect(expandWords(['$(A)', 'b'], new Map([['A', value]]))).toEqual([value, 'b'])
+    expect(
+      expandWords(
+        Array.from({ length: 70 }, () => '$(A)'),
+        new Map([['A', value]]),
+      ),
+    ).toBeUndefined()
   })
 })

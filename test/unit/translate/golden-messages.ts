@@ -9,8 +9,9 @@ import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
 import { toContainerConfig } from '../../../src/translate/container-config.ts'
 import { formatResolvConf, podDns } from '../../../src/translate/dns.ts'
-import { readEnvFile } from '../../../src/translate/env-file.ts'
+import { envFileValue, parseEnvFile } from '../../../src/translate/env-file.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../../../src/translate/etc-hosts.ts'
+import { execLimits, expandCommand } from '../../../src/translate/exec-limits.ts'
 import type { FieldFacts } from '../../../src/translate/field-ref.ts'
 import { podHostname } from '../../../src/translate/hostname.ts'
 import type { HostVolume } from '../../../src/translate/mounts.ts'
@@ -139,7 +140,8 @@ function containerMessage(
     fields,
     capacity,
     objects,
-    fileValue: ({ key }) => readEnvFile(writtenFile, key),
+    limits: execLimits(4096),
+    fileValue: ({ key }) => envFileValue(parseEnvFile(writtenFile), key),
   })
   const subPaths = container.volumeMounts.flatMap((mount, index): [number, string][] => {
     const path = computeSubPath(mount, environment)
@@ -155,6 +157,7 @@ function containerMessage(
     imageRef: 'sha256:image',
     imageUser: { uid: 0 },
     environment,
+    command: expandCommand(container, environment, execLimits(4096)),
     mounts: containerMounts({
       container,
       volumes: new Map(pod.spec.volumes.map((volume) => [volume.name, hostVolume(volume)])),
