@@ -16,7 +16,7 @@ const unitMs: Readonly<Record<string, number>> = {
  * Throws PoddError BAD_DURATION.
  */
 export function parseDuration(text: string): number {
-  const match = /^([+-]?)((?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/u.exec(text)
+  const match = /^([+-]?)((?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/u.exec(text)
   if (text === '0') return 0
   if (match === null) {
     throw new PoddError('BAD_DURATION', `${JSON.stringify(text)} is not a duration`, {
@@ -24,7 +24,7 @@ export function parseDuration(text: string): number {
     })
   }
   let totalMs = 0
-  for (const part of text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gu)) {
+  for (const part of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gu)) {
     totalMs += Number(part[1]) * (unitMs[part[2] ?? ''] ?? Number.NaN)
   }
   return match[1] === '-' ? -totalMs : totalMs

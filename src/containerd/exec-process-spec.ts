@@ -53,8 +53,8 @@ function terminalEnv(own: JsonObject): readonly string[] {
 const mark = '\\u0000'
 
 function quoteLargeNumbers(json: string): string {
-  return json.replaceAll(/"(?:[^"\\]|\\.)*"|-?\d{16,}(?![\d.eE])/gu, (token) =>
-    token.startsWith('"') ? token : `"${mark}${token}"`,
+  return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/gu, (token) =>
+    /^-?\d{16,}$/u.test(token) ? `"${mark}${token}"` : token,
   )
 }
 

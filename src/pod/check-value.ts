@@ -9,6 +9,9 @@ import type { AnyType, Field, Fields, ScalarType } from './schema/types.ts'
 /** `Warn` takes unknown fields with a warning, except in a securityContext. */
 export type FieldValidation = 'Strict' | 'Warn'
 
+/** Names are guessed for so many complaints; guessing takes longer than all else. */
+const maxGuesses = 100
+
 /** What checking a value against its schema found. */
 export interface CheckResult {
   /** The value without ignored fields, nulls and what asks for nothing; undefined when there are errors. */
@@ -103,7 +106,7 @@ class Check {
 
   /** Gives the name that was probably meant, where the complaint makes one about that field needless. */
   #unknown(key: string, known: readonly string[], path: FieldPath): string | undefined {
-    const nearest = nearestName(key, known)
+    const nearest = this.problems.length < maxGuesses ? nearestName(key, known) : undefined
     const parent = path.length === 0 ? 'the document' : formatFieldPath(path)
     const guess = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`
     const warn = this.#fieldValidation === 'Warn' && !path.includes('securityContext')

@@ -22,6 +22,8 @@ export const maxSourceBytes = 10 * 1024 * 1024
 
 /** More of them from one text help nobody. */
 const maxProblems = 100
+/** Of one problem; the values that it quotes may be as large as the text. */
+const maxMessageCharacters = 2000
 
 export interface DecodeOptions {
   /** What to call the file or URL in problems. */
@@ -113,7 +115,9 @@ class Decoder {
     const more = this.#problems.length - maxProblems
     if (more <= 0) return this.#problems
     const shown = this.#problems.slice(0, maxProblems)
-    return [...shown, { severity: 'error', place: { path: this.#options.path }, message: `and ${more} more` }]
+    const isBad = this.#problems.some(({ severity }, index) => index >= maxProblems && severity === 'error')
+    const severity = isBad ? 'error' : 'warning'
+    return [...shown, { severity, place: { path: this.#options.path }, message: `and ${more} more` }]
   }
 
   take(document: RawDocument): void {
@@ -218,15 +222,25 @@ class Decoder {
 
   #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
+    // Those beyond are only counted.
+    if (this.#problems.length >= maxProblems) {
+      const { severity } = problem
+      this.#problems.push({ severity, place: { path: this.#options.path }, message: '' })
+      return
+    }
     this.#problems.push({
       severity: problem.severity,
       place: { path: this.#options.path, ...written.locate(path) },
-      ...(path.length > 0 && { field: formatFieldPath(path) }),
-      message: problem.message,
+      ...(path.length > 0 && { field: shorten(formatFieldPath(path)) }),
+      message: shorten(problem.message),
       ...(problem.hint !== undefined && { hint: withQuoted(problem, written.textOf(path)) }),
       ...(object !== undefined && { object }),
     })
   }
+}
+
+function shorten(text: string): string {
+  return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
 }
 
 /** The words of an error may quote what a Secret holds. */
@@ -237,7 +251,7 @@ function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'm
 
 /** What stands there is not what it was read as: `1.20` is the number 1.2. */
 function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
-  return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(text)}` : hint
+  return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
 }
 
 interface Named {

@@ -46,12 +46,15 @@ function hasValue(value: Json | undefined): boolean {
 }
 
 function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[]): JsonObject {
+  let tokenMounts: ReadonlySet<Json | undefined> | undefined
   const isToken = (volume: Json): boolean => {
     const name = isJsonObject(volume) ? volume['name'] : undefined
     if (!isJsonObject(volume) || typeof name !== 'string') return false
     const isInjected = name.startsWith('kube-api-access-') && 'projected' in volume
     const isOldStyle = /-token-[a-z0-9]{5}$/.test(name) && 'secret' in volume
-    return isInjected || (isOldStyle && isMountedAsToken(spec, name))
+    if (isInjected || !isOldStyle) return isInjected
+    tokenMounts ??= namesMountedAsToken(spec)
+    return tokenMounts.has(name)
   }
   const volumes = spec['volumes']
   const tokens = Array.isArray(volumes) ? volumes.filter((volume) => isToken(volume)) : []
@@ -77,14 +80,15 @@ function dropTokenVolume(spec: JsonObject, lists: ListCutter, dropped: string[])
   return without
 }
 
-function isMountedAsToken(spec: JsonObject, volumeName: string): boolean {
+/** Volumes that are mounted where the token is, and nowhere else. */
+function namesMountedAsToken(spec: JsonObject): ReadonlySet<Json | undefined> {
   const mounts = containerLists
     .flatMap((listName) => listOf(spec[listName]))
     .flatMap((container) => (isJsonObject(container) ? listOf(container['volumeMounts']) : []))
-    .filter((mount) => isJsonObject(mount) && mount['name'] === volumeName)
-  return (
-    mounts.length > 0 && mounts.every((mount) => isJsonObject(mount) && mount['mountPath'] === tokenMountPath)
-  )
+    .filter((mount) => isJsonObject(mount))
+  const names = new Set(mounts.map(({ name }) => name))
+  for (const { name, mountPath } of mounts) if (mountPath !== tokenMountPath) names.delete(name)
+  return names
 }
 
 function listOf(value: Json | undefined): readonly Json[] {

@@ -10,11 +10,10 @@ export function selectVolumeImages(
   volumes: readonly VolumeSpec[],
   container?: Pick<ContainerSpec, 'name' | 'volumeMounts'>,
 ): readonly VolumeImage[] {
-  const isMounted = (name: string): boolean =>
-    container?.volumeMounts.some((mount) => mount.name === name) ?? true
+  const mounted = container && new Set(container.volumeMounts.map((mount) => mount.name))
   return volumes.flatMap(({ name, image }) => {
     const reference = image?.reference
-    if (reference === undefined || !isMounted(name)) return []
+    if (reference === undefined || mounted?.has(name) === false) return []
     const imagePullPolicy = image?.pullPolicy ?? imagePullPolicyOf(reference)
     return [{ name: container?.name ?? name, image: reference, imagePullPolicy }]
   })

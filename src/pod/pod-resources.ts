@@ -69,41 +69,45 @@ export function podLimits(spec: ResourcedSpec, overhead: 'with-overhead' | 'with
 }
 
 function aggregate(spec: ResourcedSpec, of: (container: ResourcedContainer) => ResourceList): ResourceList {
-  let running = spec.containers.map((container) => of(container)).reduce(add, {})
-  let sidecars: ResourceList = {}
-  let initializing: ResourceList = {}
+  const running = new Map<string, string>()
+  for (const container of spec.containers) addTo(running, of(container))
+  const sidecars = new Map<string, string>()
+  const initializing = new Map<string, string>()
   for (const container of spec.initContainers) {
     const own = of(container)
-    if (isSidecar(spec, container)) {
-      running = add(running, own)
-      sidecars = add(sidecars, own)
-      initializing = max(initializing, sidecars)
-    } else initializing = max(initializing, add(own, sidecars))
+    if (container.restartPolicy === 'Always') {
+      addTo(running, own)
+      addTo(sidecars, own)
+    }
+    // Of resources that the container doesn't name, what the sidecars take has been counted with them.
+    for (const [name, amount] of Object.entries(own)) {
+      const beside = sidecars.get(name)
+      const isCounted = container.restartPolicy === 'Always' || beside === undefined
+      const total = isCounted ? (beside ?? amount) : addQuantities(amount, beside)
+      initializing.set(name, larger(initializing.get(name), total))
+    }
   }
-  return max(running, initializing)
+  for (const [name, amount] of initializing) running.set(name, larger(running.get(name), amount))
+  return Object.fromEntries(running)
+}
+
+function addTo(sum: Map<string, string>, list: ResourceList): void {
+  for (const [name, amount] of Object.entries(list)) {
+    const before = sum.get(name)
+    sum.set(name, before === undefined ? amount : addQuantities(before, amount))
+  }
+}
+
+function larger(a: string | undefined, b: string): string {
+  return a === undefined || compareQuantities(a, b) < 0 ? b : a
 }
 
 export function isPositive(quantity: string | undefined): quantity is string {
   return quantity !== undefined && compareQuantities(quantity, '0') > 0
 }
 
-function combine(
-  a: ResourceList,
-  b: ResourceList,
-  both: (left: string, right: string) => string,
-): ResourceList {
-  const sum: Record<string, string> = { ...a }
-  for (const [name, right] of Object.entries(b)) {
-    const left = a[name]
-    sum[name] = left === undefined ? right : both(left, right)
-  }
-  return sum
-}
-
 function add(a: ResourceList, b: ResourceList): ResourceList {
-  return combine(a, b, (left, right) => addQuantities(left, right))
-}
-
-function max(a: ResourceList, b: ResourceList): ResourceList {
-  return combine(a, b, (left, right) => (compareQuantities(left, right) < 0 ? right : left))
+  const sum = new Map(Object.entries(a))
+  addTo(sum, b)
+  return Object.fromEntries(sum)
 }

@@ -1,6 +1,6 @@
-import type { Document } from 'yaml'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
+import { FieldLocator } from './field-locator.ts'
 import type { FieldPath } from './field-path.ts'
 import { yamlMessage } from './yaml-message.ts'
 import { parseYaml } from './parse-yaml.ts'
@@ -90,14 +90,14 @@ function readOne(
     if (error !== undefined) {
       return { kind: 'broken', message: yamlMessage(error), position: positionOf(error.pos[0]) }
     }
-    const value = yamlToJson(yaml, document)
+    const { value, targetOf } = yamlToJson(yaml, document)
     if (value === null) return undefined
-    const find = (path: FieldPath): Found => findNode(yaml, document, path)
+    const locator = new FieldLocator(yaml, document, targetOf)
     return {
       kind: 'read',
       value,
-      locate: (path) => positionOf(find(path).offset),
-      textOf: (path) => textOf(yaml, find(path).node),
+      locate: (path) => positionOf(locator.find(path).offset),
+      textOf: (path) => textOf(yaml, locator.find(path).node),
     }
   } catch (error) {
     if (error instanceof YamlValueError) {
@@ -113,55 +113,8 @@ function readOne(
   }
 }
 
-interface Found {
-  /** Of the field's key where it has one, else of the last thing on the way. */
-  readonly offset: number
-  /** Its value; undefined where there is no such field. */
-  readonly node: unknown
-}
-
-/** Walks down to the field at `path`. */
-function findNode(yaml: YamlLibrary, document: Document, path: FieldPath): Found {
-  const behind = (node: unknown): unknown => (yaml.isAlias(node) ? node.resolve(document) : node)
-  let node: unknown = document.contents
-  let offset = startOf(yaml, node) ?? 0
-  for (const step of path) {
-    const found = descend(yaml, document, behind(node), step)
-    if (found === undefined) return { offset, node: undefined }
-    offset = startOf(yaml, found.mark) ?? offset
-    node = found.value
-  }
-  return { offset, node: behind(node) }
-}
-
 function textOf(yaml: YamlLibrary, node: unknown): string | undefined {
   return yaml.isScalar(node) && typeof node.value === 'string' ? node.value : undefined
-}
-
-function descend(
-  yaml: YamlLibrary,
-  document: Document,
-  node: unknown,
-  step: string | number,
-): { readonly mark: unknown; readonly value: unknown } | undefined {
-  if (yaml.isSeq(node)) {
-    const item = typeof step === 'number' ? node.items[step] : undefined
-    return item === undefined ? undefined : { mark: item, value: item }
-  }
-  if (!yaml.isMap(node)) return undefined
-  const pair = node.items.find((candidate) => yaml.isScalar(candidate.key) && candidate.key.value === step)
-  if (pair !== undefined) return { mark: pair.key, value: pair.value }
-  for (const merge of node.items) {
-    if (!yaml.isScalar(merge.key) || merge.key.value !== '<<') continue
-    const source = yaml.isAlias(merge.value) ? merge.value.resolve(document) : merge.value
-    const inside = descend(yaml, document, source, step)
-    if (inside !== undefined) return inside
-  }
-  return undefined
-}
-
-function startOf(yaml: YamlLibrary, node: unknown): number | undefined {
-  return yaml.isNode(node) ? node.range?.[0] : undefined
 }
 
 interface Slice {
@@ -183,10 +136,20 @@ function splitDocuments(text: string): readonly Slice[] {
   return slices.filter((slice) => hasContent(text.slice(slice.start, slice.end)))
 }
 
-/** False for what is blank, comments or directives alone. */
+/** False for what is blank, comments or directives alone. Each character is looked at once. */
 function hasContent(text: string): boolean {
-  return /^[^\S\n]*[^\s#%]/m.test(text)
+  let isLineStart = true
+  for (const character of text) {
+    if (lineEnds.has(character)) isLineStart = true
+    else if (!isLineStart || /\s/.test(character)) continue
+    else if (character === '#' || character === '%') isLineStart = false
+    else return true
+  }
+  return false
 }
+
+/** Those of JavaScript's regular expressions. */
+const lineEnds: ReadonlySet<string> = new Set(['\n', '\r', '\u2028', '\u2029'])
 
 /** Offsets to lines and columns; a tab is one column. */
 class LineIndex {

@@ -33,9 +33,11 @@ export function validatePod(pod: Pod): readonly FieldProblem[] {
     validateVolumeFiles(volume, [...path, 'volumes', index], issues)
   }
   validateNames(pod.spec, path, issues)
+  const { spec } = pod
+  const volumes = new Map(spec.volumes.map((volume) => [volume.name, volume]))
   for (const list of lists) {
-    for (const [index, container] of pod.spec[list].entries()) {
-      validateContainer(container, pod.spec, [...path, list, index], issues)
+    for (const [index, container] of spec[list].entries()) {
+      validateContainer(container, { spec, volumes }, [...path, list, index], issues)
     }
   }
   pod.spec.initContainers.forEach((container, index) => {
@@ -110,7 +112,7 @@ function validateInitContainer(container: ContainerSpec, path: FieldPath, issues
 }
 
 function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Issues): void {
-  const names = [...spec.containers, ...spec.initContainers].map(({ name }) => name)
+  const names = new Set([...spec.containers, ...spec.initContainers].map(({ name }) => name))
   for (const [index, container] of spec.ephemeralContainers.entries()) {
     const at = [...path, index]
     for (const [position, mount] of container.volumeMounts.entries()) {
@@ -120,7 +122,7 @@ function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Iss
       }
     }
     const target = container.targetContainerName
-    if (target !== undefined && target !== '' && !names.includes(target)) {
+    if (target !== undefined && target !== '' && !names.has(target)) {
       issues.notFound([...at, 'targetContainerName'], target)
     }
   }

@@ -1,5 +1,5 @@
 import type * as yaml from 'yaml'
-import type { Document, Pair, Scalar } from 'yaml'
+import type { Alias, Document, Pair, Scalar } from 'yaml'
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import { resolvePlain } from './plain-scalar.ts'
@@ -25,6 +25,7 @@ export class YamlValueError extends Error {
 }
 
 interface Anchored {
+  readonly node: unknown
   readonly value: Json
   /** Values in it, itself included. */
   readonly count: number
@@ -36,12 +37,22 @@ const coreTag = 'tag:yaml.org,2002:'
 const scalarTags = new Set(['int', 'float', 'bool', 'null'].map((name) => `${coreTag}${name}`))
 const knownTags = new Set([...scalarTags, `${coreTag}str`, `${coreTag}map`, `${coreTag}seq`])
 
+/** What a document says. */
+export interface YamlValue {
+  readonly value: Json
+  /** The node that an alias stands for. */
+  readonly targetOf: (alias: Alias) => unknown
+}
+
 /** What a document says as JSON, read by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
-export function yamlToJson(yaml: YamlLibrary, document: Document): Json {
-  return new YamlReader(yaml).read(document.contents, 0)
+export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
+  const reader = new YamlReader(yaml)
+  const value = reader.read(document.contents, 0)
+  return { value, targetOf: (alias) => reader.targets.get(alias) }
 }
 
 class YamlReader {
+  readonly targets = new Map<Alias, unknown>()
   readonly #yaml: YamlLibrary
   readonly #anchors = new Map<string, Anchored | 'open'>()
   #values = 0
@@ -56,7 +67,7 @@ class YamlReader {
     if (!isNode(node)) return null
     const offset = node.range?.[0] ?? 0
     if (depth > maxDepth) throw new YamlValueError(`nested deeper than ${maxDepth} levels`, offset)
-    if (isAlias(node)) return this.#readAlias(node.source, offset)
+    if (isAlias(node)) return this.#readAlias(node, offset)
     if (node.tag !== undefined && !knownTags.has(node.tag)) {
       throw new YamlValueError(unknownTag, offset)
     }
@@ -65,7 +76,7 @@ class YamlReader {
     if (anchor !== undefined) this.#anchors.set(anchor, 'open')
     const value = this.#readContent(node, depth)
     this.#values += 1
-    if (anchor !== undefined) this.#anchors.set(anchor, { value, count: this.#values - before })
+    if (anchor !== undefined) this.#anchors.set(anchor, { node, value, count: this.#values - before })
     return value
   }
 
@@ -76,8 +87,8 @@ class YamlReader {
     return isScalar(node) ? readScalar(node) : null
   }
 
-  #readAlias(name: string, offset: number): Json {
-    const anchored = this.#anchors.get(name)
+  #readAlias(alias: Alias, offset: number): Json {
+    const anchored = this.#anchors.get(alias.source)
     if (anchored === undefined) {
       const message =
         'an alias whose anchor does not stand before it; a value that begins with `*` needs quotes'
@@ -89,6 +100,7 @@ class YamlReader {
     if (this.#aliasedValues > maxAliasedValues) {
       throw new YamlValueError(`aliases add more than ${maxAliasedValues} values`, offset)
     }
+    this.targets.set(alias, anchored.node)
     return anchored.value
   }
 
@@ -98,7 +110,7 @@ class YamlReader {
     for (const pair of pairs) {
       const offset = this.#offsetOf(pair.key)
       if (isMergeKey(pair.key)) {
-        merged.push(...mergeEntries(this.read(pair.value, depth + 1), offset))
+        for (const entry of mergeEntries(this.read(pair.value, depth + 1), offset)) merged.push(entry)
         continue
       }
       const key = this.#readKey(pair.key, depth, offset)

@@ -65,20 +65,13 @@ function requestHeaders(
   given: HttpGetAction['httpHeaders'],
   userAgent: string,
 ): readonly (readonly [string, string])[] {
-  const sent = given
-    .filter(({ name }) => !unsentHeaders.has(name.toLowerCase()))
-    .map(({ name, value }): readonly [string, string] => [name, value])
-  const first = (wanted: string): string | undefined =>
-    sent.find(([name]) => name.toLowerCase() === wanted)?.[1]
-  const drop = (unwanted: string): void => {
-    for (let i = sent.length - 1; i >= 0; i -= 1) {
-      if (sent[i]?.[0].toLowerCase() === unwanted) sent.splice(i, 1)
-    }
-  }
+  const named = (wanted: string) => given.find(({ name }) => name.toLowerCase() === wanted)?.value
   // Set to nothing means: not sent.
-  if (first('user-agent') === undefined) sent.push(['User-Agent', userAgent])
-  else if (first('user-agent') === '') drop('user-agent')
-  if (first('accept') === undefined) sent.push(['Accept', '*/*'])
-  else if (first('accept') === '') drop('accept')
+  const dropped = ['user-agent', 'accept'].filter((name) => named(name) === '')
+  const sent = given
+    .filter(({ name }) => !unsentHeaders.has(name.toLowerCase()) && !dropped.includes(name.toLowerCase()))
+    .map(({ name, value }): readonly [string, string] => [name, value])
+  if (named('user-agent') === undefined) sent.push(['User-Agent', userAgent])
+  if (named('accept') === undefined) sent.push(['Accept', '*/*'])
   return sent
 }

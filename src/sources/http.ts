@@ -222,5 +222,15 @@ const emptyHint = 'to run no pods, answer with a List that has no items'
 function isBlank(bytes: Uint8Array): boolean {
   if (bytes.byteLength > 64 * 1024) return false
   const text = new TextDecoder().decode(bytes)
-  return text.split('\n').every((line) => /^(?:---|\.\.\.)?\s*(?:null|Null|NULL|~)?\s*(?:#|$)/.test(line))
+  return text.split('\n').every((line) => isBlankLine(line.trim()))
 }
+
+function isBlankLine(trimmed: string): boolean {
+  const isMarked = trimmed.startsWith('---') || trimmed.startsWith('...')
+  const rest = isMarked ? trimmed.slice(3).trimStart() : trimmed
+  const word = nullWords.find((candidate) => rest.startsWith(candidate)) ?? ''
+  const behind = rest.slice(word.length).trimStart()
+  return behind === '' || behind.startsWith('#')
+}
+
+const nullWords: readonly string[] = ['null', 'Null', 'NULL', '~']

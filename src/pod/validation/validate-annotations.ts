@@ -13,6 +13,8 @@ const seccompPrefixes = [
  * that a field asks for too, as the API server writes it into both, is taken.
  */
 export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, issues: Issues): void {
+  const confined = confinedContainers(spec)
+  const isPodConfined = spec.securityContext?.appArmorProfile !== undefined
   for (const key of Object.keys(metadata.annotations)) {
     const at = [...path, key]
     if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
@@ -20,7 +22,7 @@ export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, is
     } else if (key.startsWith('cdi.k8s.io/')) {
       issues.refused(at, 'podd hands out no devices; mount them by a hostPath')
     } else if (key.startsWith(appArmorPrefix)) {
-      if (!hasAppArmor(spec, key.slice(appArmorPrefix.length))) {
+      if (!isPodConfined && !confined.has(key.slice(appArmorPrefix.length))) {
         issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')
       }
     } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
@@ -29,9 +31,9 @@ export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, is
   }
 }
 
-function hasAppArmor(spec: Pod['spec'], container: string): boolean {
-  const found = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers].find(
-    ({ name }) => name === container,
-  )
-  return [spec, found].some((owner) => owner?.securityContext?.appArmorProfile !== undefined)
+/** The names of containers with an AppArmor profile of their own. */
+function confinedContainers(spec: Pod['spec']): ReadonlySet<string> {
+  const all = [...spec.containers, ...spec.initContainers, ...spec.ephemeralContainers]
+  const confined = all.filter(({ securityContext }) => securityContext?.appArmorProfile !== undefined)
+  return new Set(confined.map(({ name }) => name))
 }

@@ -4,6 +4,7 @@ import type { ContainerPort, ContainerSpec, VolumeMount } from '../schema/contai
 import { securityContextSchema } from '../schema/container-schema.ts'
 import { string } from '../schema/types.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
+import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { dnsLabel, portName } from './name-rules.ts'
@@ -16,10 +17,13 @@ import { localPath } from './validate-volumes.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 
+/** A pod's volumes by their names. */
+export type VolumesByName = ReadonlyMap<string, VolumeSpec>
+
 /** What holds for every container, of whichever list. Source: pkg/apis/core/validation (validateContainerCommon). */
 export function validateContainer(
   container: ContainerSpec,
-  spec: PodSpec,
+  { spec, volumes }: { readonly spec: PodSpec; readonly volumes: VolumesByName },
   path: FieldPath,
   issues: Issues,
 ): void {
@@ -32,8 +36,8 @@ export function validateContainer(
   }
   if (terminationMessagePath === '') issues.required([...path, 'terminationMessagePath'])
   validatePorts(container.ports, spec.hostNetwork, [...path, 'ports'], issues)
-  validateEnv(container, spec.volumes, path, issues)
-  validateMounts(container, spec, [...path, 'volumeMounts'], issues)
+  validateEnv(container, volumes, path, issues)
+  validateMounts(container, volumes, [...path, 'volumeMounts'], issues)
   validateResources(container.resources, [...path, 'resources'], issues)
   validateResizePolicy(container, spec, [...path, 'resizePolicy'], issues)
   validateRestartRules(container, path, issues)
@@ -95,7 +99,7 @@ function validatePorts(
 
 function validateMounts(
   { volumeMounts, securityContext }: ContainerSpec,
-  spec: PodSpec,
+  volumes: VolumesByName,
   path: FieldPath,
   issues: Issues,
 ): void {
@@ -103,7 +107,7 @@ function validateMounts(
   for (const [index, mount] of volumeMounts.entries()) {
     const at = [...path, index]
     if (mount.name === '') issues.required([...at, 'name'])
-    else if (!spec.volumes.some((volume) => volume.name === mount.name)) {
+    else if (!volumes.has(mount.name)) {
       issues.notFound([...at, 'name'], mount.name)
     }
     if (mount.mountPath === '') issues.required([...at, 'mountPath'])
@@ -115,7 +119,7 @@ function validateMounts(
     mountPaths.add(mount.mountPath)
     const subPath = fieldOf(mount, 'subPath', string)
     if (subPath !== undefined) localPath(subPath, [...at, 'subPath'], issues)
-    refuseImageParts(mount, spec, at, issues)
+    refuseImageParts(mount, volumes, at, issues)
     validatePropagation(mount, securityContext?.privileged === true, at, issues)
     const subPathExpr = fieldOf(mount, 'subPathExpr', string)
     if (subPathExpr === undefined || subPathExpr === '') continue
@@ -160,8 +164,8 @@ function validatePropagation(mount: VolumeMount, privileged: boolean, path: Fiel
 }
 
 /** containerd 2.1 takes the path and shows the whole image all the same. */
-function refuseImageParts(mount: VolumeMount, { volumes }: PodSpec, path: FieldPath, issues: Issues): void {
-  if (!volumes.some(({ name, image }) => name === mount.name && image !== undefined)) return
+function refuseImageParts(mount: VolumeMount, volumes: VolumesByName, path: FieldPath, issues: Issues): void {
+  if (volumes.get(mount.name)?.image === undefined) return
   for (const field of ['subPath', 'subPathExpr'] as const) {
     if ((mount[field] ?? '') === '') continue
     issues.refused([...path, field], 'the container runtime mounts images as a whole')

@@ -38,7 +38,7 @@ const envFields = [
 /** Source: pkg/apis/core/validation (ValidateEnv, ValidateEnvFrom), 1.36. */
 export function validateEnv(
   container: ContainerSpec,
-  volumes: readonly VolumeSpec[],
+  volumes: ReadonlyMap<string, VolumeSpec>,
   path: FieldPath,
   issues: Issues,
 ): void {
@@ -95,11 +95,11 @@ function validateSource(
 /** Source: pkg/apis/core/validation (validateFileKeySelector, validateFileKeyRefVolumes), 1.36. */
 function validateFileKey(
   { volumeName, path: filePath, key }: FileKey,
-  volumes: readonly VolumeSpec[],
+  volumes: ReadonlyMap<string, VolumeSpec>,
   path: FieldPath,
   issues: Issues,
 ): void {
-  const volume = volumes.find(({ name }) => name === volumeName)
+  const volume = volumes.get(volumeName)
   if (volumeName === '') issues.required([...path, 'volumeName'])
   else if (volume === undefined) issues.notFound([...path, 'volumeName'], volumeName)
   else if (volume.emptyDir === undefined) {

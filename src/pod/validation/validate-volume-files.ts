@@ -64,22 +64,44 @@ function validateProjected(
 
 /** No two sources put a file in the same place, or one where the other needs a folder. */
 function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
-  const taken: string[] = []
+  const places = new FilePlaces()
   for (const [index, source] of sources.entries()) {
     for (const kind of ['secret', 'configMap', 'downwardAPI'] as const) {
       for (const [position, item] of (source[kind]?.items ?? []).entries()) {
         const place = cleanPath(item.path)
         const at = [...path, 'sources', index, kind, 'items', position, 'path']
-        const other = taken.find((known) => isWithin(known, place) || isWithin(place, known))
+        const other = places.take(place)
         if (other !== undefined) issues.invalid(at, item.path, `conflicting duplicate paths: ${other}`)
-        else taken.push(place)
       }
     }
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`)
+interface PlaceNode {
+  /** The first file that was put here or below. */
+  readonly first: string
+  isFile: boolean
+  readonly below: Map<string, PlaceNode>
+}
+
+/** Where files stand, as a tree, so that each step of a path is looked at once. */
+class FilePlaces {
+  readonly #top = new Map<string, PlaceNode>()
+
+  /** Puts a file in its place; gives the file that stands in its way, if one does. */
+  take(place: string): string | undefined {
+    const names = place.split('/')
+    let level = this.#top
+    for (const [index, name] of names.entries()) {
+      const isLast = index === names.length - 1
+      let node = level.get(name)
+      if (node !== undefined && (node.isFile || isLast)) return node.first
+      node ??= { first: place, isFile: isLast, below: new Map() }
+      level.set(name, node)
+      level = node.below
+    }
+    return undefined
+  }
 }
 
 function validateKeys(
