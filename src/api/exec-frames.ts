@@ -77,21 +77,35 @@ export function writeFrame(stream: Writable, channel: Channel, payload: Uint8Arr
 
 /** Finds the frames in what arrives in pieces. */
 export class FrameDecoder {
-  #rest: Buffer = Buffer.alloc(0)
+  /** What has come and is in no frame yet: its first piece holds what is left of one that was read. */
+  #pieces: Buffer[] = []
+  #heldBytes = 0
+  /** How many bytes make it worth to look again. */
+  #neededBytes = headBytes
 
   /** The frames that are complete now. Throws PoddError BAD_FRAME for what is no such stream. */
   push(chunk: Uint8Array): readonly Frame[] {
-    this.#rest = this.#rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#rest, chunk])
+    this.#pieces.push(Buffer.from(chunk))
+    this.#heldBytes += chunk.length
+    // A large frame may come byte by byte: it is put together once.
+    if (this.#heldBytes < this.#neededBytes) return []
+    const [first, ...more] = this.#pieces
+    let rest = first === undefined || more.length > 0 ? Buffer.concat(this.#pieces) : first
     const frames: Frame[] = []
-    while (this.#rest.length >= headBytes) {
-      const channel = names.get(this.#rest.readUInt8(0))
-      const length = this.#rest.readUInt32BE(1)
+    this.#neededBytes = headBytes
+    while (rest.length >= headBytes) {
+      const channel = names.get(rest.readUInt8(0))
+      const length = rest.readUInt32BE(1)
       if (channel === undefined || length > mostPayloadBytes)
         throw new PoddError('BAD_FRAME', "what came over the connection is not of podd's exec protocol")
-      if (this.#rest.length < headBytes + length) break
-      frames.push({ channel, payload: this.#rest.subarray(headBytes, headBytes + length) })
-      this.#rest = this.#rest.subarray(headBytes + length)
+      this.#neededBytes = headBytes + length
+      if (rest.length < this.#neededBytes) break
+      frames.push({ channel, payload: rest.subarray(headBytes, this.#neededBytes) })
+      rest = rest.subarray(this.#neededBytes)
+      this.#neededBytes = headBytes
     }
+    this.#pieces = rest.length === 0 ? [] : [rest]
+    this.#heldBytes = rest.length
     return frames
   }
 }

@@ -64,11 +64,16 @@ export class ApiClient {
    */
   async *watch<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
     const decoder = new TextDecoder()
-    let rest = ''
+    let rest: string[] = []
     for await (const chunk of this.stream(path, signal)) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
+      const [end = '', ...lines] = decoder.decode(chunk, { stream: true }).split('\n')
+      // An object may be larger than many chunks: its pieces are put together once.
+      rest.push(end)
+      const next = lines.pop()
+      if (next === undefined) continue
+      const complete = [rest.join(''), ...lines]
+      rest = [next]
+      for (const line of complete) {
         const parsed: T = JSON.parse(line)
         yield parsed
       }

@@ -39,17 +39,22 @@ export async function* mergeLines(
 
 async function* prefixLines({ prefix, chunks }: PrefixedStream): AsyncGenerator<Uint8Array, void> {
   const head = Buffer.from(prefix)
-  let rest: Buffer = Buffer.alloc(0)
+  let rest: Uint8Array[] = []
   for await (const chunk of chunks) {
-    const text = Buffer.concat([rest, chunk])
+    // A line may be larger than many chunks: its pieces are put together once.
+    if (chunk.indexOf(newline) === -1) {
+      rest.push(chunk)
+      continue
+    }
+    const text = Buffer.concat([...rest, chunk])
     const lines: Buffer[] = []
     let start = 0
     for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, start)) {
       lines.push(head, text.subarray(start, end + 1))
       start = end + 1
     }
-    rest = text.subarray(start)
+    rest = start < text.length ? [text.subarray(start)] : []
     if (lines.length > 0) yield Buffer.concat(lines)
   }
-  if (rest.length > 0) yield Buffer.concat([head, rest, Buffer.from('\n')])
+  if (rest.length > 0) yield Buffer.concat([head, ...rest, Buffer.from('\n')])
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 
@@ -10,8 +10,12 @@ export interface HostProcess {
   readonly startTicks: number
   /** Gone but not yet reaped. */
   readonly zombie: boolean
+  /** Of a command line of more than 64 KiB, no more than that. */
   readonly argv: readonly string[]
 }
+
+/** A process may have a command line of megabytes, and a host thousands of processes. */
+const mostArgvBytes = 64 * 1024
 
 /** All processes of the host whose command line could be read. A kernel thread has an empty `argv`. */
 export function listProcesses(procFolder = '/proc'): readonly HostProcess[] {
@@ -28,7 +32,7 @@ export function readProcess(pid: number, procFolder = '/proc'): HostProcess | un
     const stat = readFileSync(`${procFolder}/${pid}/stat`, 'utf8')
     // The name in parentheses may hold spaces and parentheses; the fields count from behind it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const argv = readFileSync(`${procFolder}/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+    const argv = readStart(`${procFolder}/${pid}/cmdline`).split('\0').slice(0, -1)
     return {
       pid,
       parentPid: Number(fields[1]),
@@ -49,6 +53,21 @@ export function readUmask(pid: number, procFolder = '/proc'): number | undefined
     return digits === undefined ? undefined : Number.parseInt(digits, 8)
   } catch {
     return undefined
+  }
+}
+
+function readStart(path: string): string {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = Buffer.allocUnsafe(mostArgvBytes)
+    let length = 0
+    for (;;) {
+      const read = readSync(file, bytes, length, bytes.length - length, null)
+      length += read
+      if (read === 0 || length === bytes.length) return bytes.toString('utf8', 0, length)
+    }
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -8,6 +8,8 @@ export interface Tail {
 }
 
 const blockBytes = 64 * 1024
+/** Far more than a record that the runtime writes; a longer one is taken for several. */
+const mostRecordBytes = 1024 * 1024
 const newline = 0x0a
 
 /**
@@ -38,6 +40,10 @@ export async function findTail(
     }
     carried = text.subarray(0, end)
     blockEnd = blockStart
+    if (carried.length < mostRecordBytes) continue
+    const cut = finder.visit(carried, 0, carried.length, blockStart)
+    if (cut !== undefined) return cut
+    carried = Buffer.alloc(0)
   }
   if (carried.length > 0) {
     const cut = finder.visit(carried, 0, carried.length, floorOffset)

@@ -12,6 +12,9 @@ export interface DecoderOptions {
 /** A line longer than this is given out in pieces instead of being held until it is whole. */
 const longestHeldBytes = 256 * 1024
 
+/** Of an open line, before they are joined. */
+const mostParts = 1024
+
 const newline = 0x0a
 
 interface OpenLine {
@@ -33,7 +36,9 @@ export class LogDecoder {
   #completedLines = 0
   /** Times only grow: the first line that is new enough ends the comparing. */
   #sinceMs: number | undefined
-  #rest: Buffer = Buffer.alloc(0)
+  /** The pieces of a record whose newline hasn't come. */
+  #rest: Buffer[] = []
+  #restBytes = 0
   #out: Buffer[] = []
 
   constructor(options: DecoderOptions) {
@@ -53,32 +58,43 @@ export class LogDecoder {
 
   /** What has become readable with this chunk; the chunk's memory may be used again afterwards. */
   write(chunk: Buffer): Buffer {
-    const text = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
+    if (chunk.indexOf(newline) === -1) {
+      this.#holdRest(chunk)
+      return this.#take()
+    }
+    const text = this.#rest.length === 0 ? chunk : Buffer.concat([...this.#rest, chunk])
+    this.#rest = []
+    this.#restBytes = 0
     let start = 0
     for (let end = text.indexOf(newline); end !== -1; end = text.indexOf(newline, start)) {
       this.#line(text, start, end + 1)
       start = end + 1
     }
-    const rest = text.subarray(start)
-    if (rest.length > longestHeldBytes * 4) {
-      if (this.#options.stream === undefined) this.#out.push(rest)
-      this.#rest = Buffer.alloc(0)
-    } else {
-      this.#rest = Buffer.from(rest)
-    }
+    if (start < text.length) this.#holdRest(text.subarray(start))
     return this.#take()
   }
 
   /** What was held back: lines whose last part, or whose newline, never came. */
   end(): Buffer {
-    const rest = this.#rest
-    this.#rest = Buffer.alloc(0)
+    const rest = Buffer.concat(this.#rest)
+    this.#rest = []
+    this.#restBytes = 0
     if (rest.length > 0) this.#line(rest, 0, rest.length)
     for (const open of this.#open.values()) {
       if (!open.dropped) this.#out.push(...open.parts)
     }
     this.#open.clear()
     return this.#take()
+  }
+
+  /** Keeps what has no newline yet; gives it out as it is once it is longer than any record. */
+  #holdRest(piece: Buffer): void {
+    this.#rest.push(Buffer.from(piece))
+    this.#restBytes += piece.length
+    if (this.#restBytes <= longestHeldBytes * 4) return
+    if (this.#options.stream === undefined) this.#out.push(...this.#rest)
+    this.#rest = []
+    this.#restBytes = 0
   }
 
   #take(): Buffer {
@@ -106,7 +122,10 @@ export class LogDecoder {
       if (!record.partial) this.#complete([])
       return
     }
-    if (isNew && this.#options.timestamps) open.parts.push(text.subarray(start, record.timeEnd + 1))
+    if (isNew && this.#options.timestamps) {
+      const time = text.subarray(start, record.timeEnd + 1)
+      open.parts.push(record.partial ? Buffer.from(time) : time)
+    }
     if (record.partial) {
       this.#hold(open, text.subarray(record.textStart, textEnd))
       return
@@ -125,13 +144,14 @@ export class LogDecoder {
   }
 
   #hold(open: OpenLine, part: Buffer): void {
-    open.parts.push(part)
     open.heldBytes += part.length
     if (open.heldBytes <= longestHeldBytes) {
-      open.parts = [Buffer.concat(open.parts)]
+      // Copied, for the chunk's memory is used again; joined now and then, for parts may be tiny.
+      open.parts.push(Buffer.from(part))
+      if (open.parts.length >= mostParts) open.parts = [Buffer.concat(open.parts)]
       return
     }
-    if (this.#skipLines === 0) this.#out.push(...open.parts)
+    if (this.#skipLines === 0) this.#out.push(...open.parts, part)
     open.parts = []
     open.heldBytes = 0
   }

@@ -9,23 +9,31 @@ export interface LogRecord {
 }
 
 const space = 0x20
+/** More than any time takes. */
+const longestTime = 64
 
 /**
  * Reads the head of the record that stands in `buffer` from `start` to `end` (its newline not included);
  * undefined where it is no such record (CRI's log format, kubernetes design-proposals `kubelet-cri-logging`).
  */
 export function parseLogRecord(buffer: Uint8Array, start: number, end: number): LogRecord | undefined {
-  const timeEnd = buffer.indexOf(space, start)
+  const timeEnd = findSpace(buffer, start, Math.min(end, start + longestTime))
   // `stdout` and `stderr` have six letters; a tag, or tags joined by colons, and a space follow.
   const streamEnd = timeEnd + 7
   if (timeEnd <= start || streamEnd + 2 > end || buffer[streamEnd] !== space) return undefined
   const stream = streamName(buffer, timeEnd + 1)
   if (stream === undefined) return undefined
-  let tagEnd = streamEnd + 1
-  while (tagEnd < end && buffer[tagEnd] !== space) tagEnd += 1
   const tag = buffer[streamEnd + 1]
   if (tag !== 0x50 && tag !== 0x46) return undefined
+  const found = findSpace(buffer, streamEnd + 1, end)
+  const tagEnd = found < 0 ? end : found
   return { stream, partial: tag === 0x50, timeEnd, textStart: Math.min(tagEnd + 1, end) }
+}
+
+/** Never looks beyond `end`: behind it other records stand, as many as a buffer holds. */
+function findSpace(buffer: Uint8Array, start: number, end: number): number {
+  for (let at = start; at < end; at += 1) if (buffer[at] === space) return at
+  return -1
 }
 
 function streamName(buffer: Uint8Array, start: number): 'stdout' | 'stderr' | undefined {

@@ -1,15 +1,23 @@
-/** Entry of the worker thread that decodes one large text and ends; see decode-source.ts. */
-import { parentPort, workerData } from 'node:worker_threads'
-import type { DecodeRequest } from './decode-source.ts'
+/** Entry of the worker threads that decode each text that they are sent; see decode-thread.ts. */
+import { parentPort } from 'node:worker_threads'
 import { decodeOrTellWhy } from './decode-source.ts'
+import { DecodeUnavailable } from './decode-thread.ts'
+import type { DecodeRequest } from './decode-thread.ts'
 
 function isRequest(data: unknown): data is DecodeRequest {
   return typeof data === 'object' && data !== null && 'bytes' in data && 'options' in data
 }
 
-const request: unknown = workerData
-if (isRequest(request)) {
-  const result = await decodeOrTellWhy(request)
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
-  parentPort?.postMessage(result)
-}
+parentPort?.on('message', (request: unknown) => {
+  if (!isRequest(request)) return
+  void decodeOrTellWhy(request).then(
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
+    (result) => parentPort?.postMessage(result),
+    (error: unknown) => {
+      // It ends the thread, and comes to the one that waits.
+      queueMicrotask(() => {
+        throw error instanceof DecodeUnavailable ? error.cause : error
+      })
+    },
+  )
+})

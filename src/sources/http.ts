@@ -222,12 +222,12 @@ const emptyHint = 'to run no pods, answer with a List that has no items'
 function isBlank(bytes: Uint8Array): boolean {
   if (bytes.byteLength > 64 * 1024) return false
   const text = new TextDecoder().decode(bytes)
-  return text.split('\n').every((line) => isBlankLine(line.trim()))
+  return text.split('\n').every((line) => isBlankLine(line))
 }
 
-function isBlankLine(trimmed: string): boolean {
-  const isMarked = trimmed.startsWith('---') || trimmed.startsWith('...')
-  const rest = isMarked ? trimmed.slice(3).trimStart() : trimmed
+function isBlankLine(line: string): boolean {
+  const isMarked = line.startsWith('---') || line.startsWith('...')
+  const rest = (isMarked ? line.slice(3) : line).trimStart()
   const word = nullWords.find((candidate) => rest.startsWith(candidate)) ?? ''
   const behind = rest.slice(word.length).trimStart()
   return behind === '' || behind.startsWith('#')

@@ -3,8 +3,13 @@ import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
-import type { DecodeSource, DecodeThread } from '../../../src/sources/decode-source.ts'
-import { createDecodeSource, largeDocumentBytes } from '../../../src/sources/decode-source.ts'
+import type { DecodeSource } from '../../../src/sources/decode-source.ts'
+import {
+  createDecodeSource,
+  largeDocumentBytes,
+  smallDocumentBytes,
+} from '../../../src/sources/decode-source.ts'
+import type { DecodeWorker } from '../../../src/sources/decode-thread.ts'
 import { podYaml } from './source-rig.ts'
 
 const options = { path: 'large.yaml' }
@@ -24,6 +29,31 @@ describe('createDecodeSource', () => {
       heldObjects: ['default/bad'],
       problems: [{ field: 'spec.containers[0].imagee' }],
     })
+  })
+
+  it.each([
+    ['a text of some size', Buffer.from(podYaml('web').padEnd(smallDocumentBytes + 1, '\n'))],
+    ['a small text with anchors', Buffer.from(`# &\n${podYaml('web')}`)],
+  ])('decodes %s in a thread, and the next one too', async (_, text) => {
+    const fault = () => Promise.reject(new Error('decoded here'))
+    const decode = createDecodeSource(systemClock, { decode: fault })
+    const results = await Promise.all([decode(text, options), decode(text, options)])
+    for (const result of [...results, await decode(text, options)]) {
+      expect(result).toEqual(await decodeDocuments(text, options))
+    }
+  })
+
+  it('starts another thread once one took too long', async () => {
+    let isHasty = true
+    const clock: Clock = {
+      ...systemClock,
+      startTimer: (delayMs, fire) => systemClock.startTimer(isHasty ? 0 : delayMs, fire),
+    }
+    const decode = createDecodeSource(clock)
+    const text = large.subarray(0, largeDocumentBytes - 1)
+    await expect(decode(text, options)).rejects.toMatchObject({ code: 'DECODE_UNAVAILABLE' })
+    isHasty = false
+    expect((await decode(Buffer.from(`# &\n${podYaml('web')}`), options)).problems).toEqual([])
   })
 
   it('lets the main thread go on meanwhile', async () => {
@@ -49,7 +79,7 @@ describe('createDecodeSource', () => {
 
   it('makes a problem of a text that takes more memory than podd gives it', async () => {
     const decode = createDecodeSource(systemClock, {
-      startThread: () => new FakeThread('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })),
+      startWorker: () => new FakeWorker('error', errorWith({ code: 'ERR_WORKER_OUT_OF_MEMORY' })),
     })
     expect(await decode(large, options)).toMatchObject({
       problems: [{ message: 'cannot be decoded: it takes more than 1024 MiB of memory' }],
@@ -65,7 +95,7 @@ describe('a failure of the system is no result of decoding', () => {
     [
       'that no thread can be started',
       createDecodeSource(systemClock, {
-        startThread: () => {
+        startWorker: () => {
           throw errorWith({ code: 'ERR_WORKER_INIT_FAILED', message: 'EAGAIN' })
         },
       }),
@@ -74,13 +104,13 @@ describe('a failure of the system is no result of decoding', () => {
     [
       'that the thread fails',
       createDecodeSource(systemClock, {
-        startThread: () => new FakeThread('error', errorWith({ code: 'EMFILE', message: 'too many' })),
+        startWorker: () => new FakeWorker('error', errorWith({ code: 'EMFILE', message: 'too many' })),
       }),
       'too many',
     ],
     [
       'that the thread ends',
-      createDecodeSource(systemClock, { startThread: () => new FakeThread('exit') }),
+      createDecodeSource(systemClock, { startWorker: () => new FakeWorker('exit') }),
       'the decoder ended early',
     ],
     ['that it takes too long', createDecodeSource(hasty), 'it took longer than 120 s'],
@@ -104,13 +134,18 @@ function errorWith(fields: { code: string; message?: string; syscall?: string })
 }
 
 /** A thread that does one thing. */
-class FakeThread extends EventEmitter implements DecodeThread {
+class FakeWorker extends EventEmitter implements DecodeWorker {
   constructor(event: 'error' | 'exit', ...given: readonly unknown[]) {
     super()
     setImmediate(() => this.emit(event, ...given))
   }
 
-  async terminate(): Promise<void> {
+  postMessage(): void {}
+  ref(): void {}
+  unref(): void {}
+
+  async terminate(): Promise<number> {
     this.removeAllListeners()
+    return 0
   }
 }

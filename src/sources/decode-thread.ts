@@ -1,0 +1,141 @@
+import { Worker } from 'node:worker_threads'
+import type { Clock, Timer } from '../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
+import { Semaphore } from '../base/semaphore.ts'
+import type { DecodeOptions, DecodeResult } from '../pod/decode-documents.ts'
+import { unreadable } from '../pod/decode-documents.ts'
+
+/** What a decode worker is given. */
+export interface DecodeRequest {
+  readonly bytes: Uint8Array
+  readonly options: DecodeOptions
+}
+
+/** A text could not be decoded for now; that says nothing about the text. */
+export class DecodeUnavailable extends PoddError {
+  constructor(message: string, cause?: unknown) {
+    super('DECODE_UNAVAILABLE', `cannot be decoded for now: ${message}`, {
+      cause,
+      hint: 'podd tries again by itself; see what the system runs short of (processes, memory, open files).',
+    })
+  }
+}
+
+/** The part of a worker thread that decoding needs. */
+export interface DecodeWorker {
+  postMessage(request: DecodeRequest): void
+  on(event: 'error', listener: Listener): unknown
+  once(event: WorkerEvent, listener: Listener): unknown
+  off(event: WorkerEvent, listener: Listener): unknown
+  ref(): void
+  unref(): void
+  terminate(): Promise<unknown>
+}
+
+type WorkerEvent = 'message' | 'error' | 'exit'
+type Listener = (...given: never[]) => void
+
+/** Throws what the system throws. */
+export type StartWorker = () => DecodeWorker
+
+export interface DecodeThreadOptions {
+  readonly clock: Clock
+  readonly startWorker?: StartWorker
+  /** How long one text may take. */
+  readonly timeoutMs: number
+}
+
+/** Starting a thread takes longer than what it is for: it waits for more of that, for so long. */
+const idleMs = 10_000
+const heapMiB = 1024
+
+/** A thread that decodes one text after the other, from the first one on until there has been none for a while. */
+export class DecodeThread {
+  readonly #options: DecodeThreadOptions
+  readonly #turn = new Semaphore(1)
+  #worker: DecodeWorker | undefined
+  #idle: Timer | undefined
+
+  constructor(options: DecodeThreadOptions) {
+    this.#options = options
+  }
+
+  /** What the text says is a result. @throws DecodeUnavailable where the system failed */
+  decode(request: DecodeRequest): Promise<DecodeResult> {
+    return this.#turn.run(async () => {
+      this.#idle?.cancel()
+      this.#worker ??= this.#start()
+      const worker = this.#worker
+      worker.ref()
+      try {
+        return await this.#ask(worker, request)
+      } catch (error) {
+        this.end()
+        return resultOf(error, request.options)
+      } finally {
+        // Nobody waits for one that has nothing to do.
+        worker.unref()
+        if (this.#worker !== undefined) this.#idle = this.#options.clock.startTimer(idleMs, () => this.end())
+      }
+    })
+  }
+
+  /** Ends the thread; the next text gets another one. */
+  end(): void {
+    const worker = this.#worker
+    this.#worker = undefined
+    this.#idle?.cancel()
+    void worker?.terminate()
+  }
+
+  #start(): DecodeWorker {
+    const { startWorker = startDecodeWorker } = this.#options
+    try {
+      const worker = startWorker()
+      // Whoever waits hears of it too.
+      worker.on('error', () => undefined)
+      return worker
+    } catch (error) {
+      throw new DecodeUnavailable(`no thread can be started: ${errorMessage(error)}`, error)
+    }
+  }
+
+  async #ask(worker: DecodeWorker, request: DecodeRequest): Promise<DecodeResult> {
+    const { clock, timeoutMs } = this.#options
+    const { promise, resolve, reject } = Promise.withResolvers<DecodeResult>()
+    const onExit = (): void => reject(new DecodeUnavailable('the decoder ended early'))
+    const timer = clock.startTimer(timeoutMs, () =>
+      reject(new DecodeUnavailable(`it took longer than ${timeoutMs / 1000} s`)),
+    )
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', onExit)
+    try {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      worker.postMessage(request)
+      return await promise
+    } finally {
+      timer.cancel()
+      worker.off('message', resolve)
+      worker.off('error', reject)
+      worker.off('exit', onExit)
+    }
+  }
+}
+
+/** The thread's heap is bounded by podd, not by the system: a text that needs more is at fault itself. */
+function resultOf(error: unknown, options: DecodeOptions): DecodeResult {
+  if (errorCode(error) === 'ERR_WORKER_OUT_OF_MEMORY')
+    return unreadable(options, `cannot be decoded: it takes more than ${heapMiB} MiB of memory`)
+  throw error instanceof DecodeUnavailable ? error : new DecodeUnavailable(errorMessage(error), error)
+}
+
+function startDecodeWorker(): Worker {
+  return new Worker(workerUrl(), { resourceLimits: { maxOldGenerationSizeMb: heapMiB } })
+}
+
+/** The worker stands beside this module: as source while developing, as its own bundle once built. */
+function workerUrl(): URL {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return new URL(`./decode-worker.${extension}`, import.meta.url)
+}
