@@ -24,7 +24,7 @@ export function parseDuration(text: string): number {
     })
   }
   let totalMs = 0
-  for (const part of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gu)) {
+  for (const part of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/guy)) {
     totalMs += Number(part[1]) * (unitMs[part[2] ?? ''] ?? Number.NaN)
   }
   return match[1] === '-' ? -totalMs : totalMs

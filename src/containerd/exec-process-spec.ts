@@ -53,7 +53,7 @@ function terminalEnv(own: JsonObject): readonly string[] {
 const mark = '\\u0000'
 
 function quoteLargeNumbers(json: string): string {
-  return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/gu, (token) =>
+  return json.replaceAll(/"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|-?\d[\d.eE+-]*/gsu, (token) =>
     /^-?\d{16,}$/u.test(token) ? `"${mark}${token}"` : token,
   )
 }

@@ -24,16 +24,17 @@ export class DecodeUnavailable extends PoddError {
 /** The part of a worker thread that decoding needs. */
 export interface DecodeWorker {
   postMessage(request: DecodeRequest): void
-  on(event: 'error', listener: Listener): unknown
-  once(event: WorkerEvent, listener: Listener): unknown
-  off(event: WorkerEvent, listener: Listener): unknown
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  once(event: 'message', listener: (result: DecodeResult) => void): unknown
+  once(event: 'error', listener: (error: unknown) => void): unknown
+  once(event: 'exit', listener: () => void): unknown
+  off(event: 'message', listener: (result: DecodeResult) => void): unknown
+  off(event: 'error', listener: (error: unknown) => void): unknown
+  off(event: 'exit', listener: () => void): unknown
   ref(): void
   unref(): void
   terminate(): Promise<unknown>
 }
-
-type WorkerEvent = 'message' | 'error' | 'exit'
-type Listener = (...given: never[]) => void
 
 /** Throws what the system throws. */
 export type StartWorker = () => DecodeWorker

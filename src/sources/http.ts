@@ -8,6 +8,7 @@ import { isObjectDocument, isPodDocument } from '../pod/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 import type { Environment } from './choose-proxy.ts'
 import type { DecodeSource } from './decode-source.ts'
+import { isBlank } from './http-blank.ts'
 import type { HttpAnswer, Validators } from './http-get.ts'
 import { getOnce } from './http-get.ts'
 import { HttpRoutes } from './http-routes.ts'
@@ -217,20 +218,3 @@ class HttpLoop {
 }
 
 const emptyHint = 'to run no pods, answer with a List that has no items'
-
-/** Nothing but blanks, comments, document markers and nulls: what a server sends that has lost its files. */
-function isBlank(bytes: Uint8Array): boolean {
-  if (bytes.byteLength > 64 * 1024) return false
-  const text = new TextDecoder().decode(bytes)
-  return text.split('\n').every((line) => isBlankLine(line))
-}
-
-function isBlankLine(line: string): boolean {
-  const isMarked = line.startsWith('---') || line.startsWith('...')
-  const rest = (isMarked ? line.slice(3) : line).trimStart()
-  const word = nullWords.find((candidate) => rest.startsWith(candidate)) ?? ''
-  const behind = rest.slice(word.length).trimStart()
-  return behind === '' || behind.startsWith('#')
-}
-
-const nullWords: readonly string[] = ['null', 'Null', 'NULL', '~']

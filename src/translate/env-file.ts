@@ -1,3 +1,5 @@
+const [tab, lineFeed, carriageReturn, space, hash] = [0x09, 0x0a, 0x0d, 0x20, 0x23]
+
 /** What a file of `NAME='value'` lines says. */
 export interface EnvFile {
   /** The first value of each name, of the lines before the problem where there is one. */
@@ -15,8 +17,9 @@ export function parseEnvFile(text: string): EnvFile {
   let at = 0
   while (at < text.length) {
     const start = skipBlanks(text, at)
-    if (text[start] === '#' || isLineEnd(text, start)) {
-      at = nextLine(text, start)
+    const first = text.charCodeAt(start)
+    if (first === lineFeed || first === hash || isLineEnd(text, start)) {
+      at = first === lineFeed ? start + 1 : nextLine(text, start)
       continue
     }
     const entry = readEntry(text, start)
@@ -48,13 +51,13 @@ type Entry =
 /** Each character is looked at a fixed number of times, for containers write such files. */
 function readEntry(text: string, start: number): Entry {
   const equals = text.indexOf('=', start)
-  const lineFeed = text.indexOf('\n', start)
-  if (equals < 0 || (lineFeed >= 0 && lineFeed < equals)) return { problem: "missing '='", at: start }
+  const lineEnd = text.indexOf('\n', start)
+  if (equals < 0 || (lineEnd >= 0 && lineEnd < equals)) return { problem: "missing '='", at: start }
   const name = text.slice(start, equals)
   if (name.trim() === '') return { problem: 'empty variable name', at: start }
-  if (isBlank(text[equals - 1])) return { problem: "whitespace before '=' is not allowed", at: start }
+  if (isBlank(text, equals - 1)) return { problem: "whitespace before '=' is not allowed", at: start }
   const open = equals + 1
-  if (isBlank(text[open])) return { name, value: '', next: nextLine(text, open) }
+  if (isBlank(text, open)) return { name, value: '', next: nextLine(text, open) }
   if (text[open] !== "'") return { problem: 'value must be enclosed in single quotes', at: start }
   const close = text.indexOf("'", open + 1)
   if (close < 0) return { problem: 'unclosed single quote', at: start }
@@ -66,25 +69,27 @@ function readEntry(text: string, start: number): Entry {
   return { name, value, next: nextLine(text, after) }
 }
 
-function isBlank(character: string | undefined): boolean {
-  return character === ' ' || character === '\t'
+function isBlank(text: string, at: number): boolean {
+  const character = text.charCodeAt(at)
+  return character === space || character === tab
 }
 
 function skipBlanks(text: string, from: number): number {
   let at = from
-  while (isBlank(text[at])) at += 1
+  while (isBlank(text, at)) at += 1
   return at
 }
 
 function isLineEnd(text: string, at: number): boolean {
-  if (at >= text.length || text[at] === '\n') return true
-  return text[at] === '\r' && (at + 1 >= text.length || text[at + 1] === '\n')
+  if (at >= text.length || text.charCodeAt(at) === lineFeed) return true
+  if (text.charCodeAt(at) !== carriageReturn) return false
+  return at + 1 >= text.length || text.charCodeAt(at + 1) === lineFeed
 }
 
 /** The offset of the line after the one that `from` stands in. */
 function nextLine(text: string, from: number): number {
-  const lineFeed = text.indexOf('\n', from)
-  return lineFeed < 0 ? text.length : lineFeed + 1
+  const end = text.indexOf('\n', from)
+  return end < 0 ? text.length : end + 1
 }
 
 /** The line in which an offset stands, counted from 1. */

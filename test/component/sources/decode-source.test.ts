@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
@@ -10,6 +11,8 @@ import {
   smallDocumentBytes,
 } from '../../../src/sources/decode-source.ts'
 import type { DecodeWorker } from '../../../src/sources/decode-thread.ts'
+import { hardDocuments } from '../../support/hard-documents.ts'
+import { slowness } from '../../support/slowness.ts'
 import { podYaml } from './source-rig.ts'
 
 const options = { path: 'large.yaml' }
@@ -42,6 +45,34 @@ describe('createDecodeSource', () => {
       expect(result).toEqual(await decodeDocuments(text, options))
     }
   })
+
+  it.each([
+    ['small', smallDocumentBytes],
+    ['of some size', 32 * 1024],
+  ])(
+    'holds the event loop with no text that is %s, however hard',
+    async (_, bytes) => {
+      const decode = createDecodeSource(systemClock)
+      await decode(Buffer.from(podYaml('web')), options)
+      const delays: Record<string, number> = {}
+      for (const [name, make] of Object.entries(hardDocuments)) {
+        const text = Buffer.from(make(bytes)).subarray(0, bytes)
+        let bestMs = Number.POSITIVE_INFINITY
+        for (let left = 20; left > 0 && bestMs >= 50 * slowness; left -= 1) {
+          const delay = monitorEventLoopDelay({ resolution: 1 })
+          delay.enable()
+          await systemClock.sleep(3)
+          await decode(text, options)
+          await systemClock.sleep(3)
+          delay.disable()
+          bestMs = Math.min(bestMs, delay.max / 1e6)
+        }
+        if (bestMs >= 50 * slowness) delays[name] = bestMs
+      }
+      expect(delays).toEqual({})
+    },
+    120_000 * slowness,
+  )
 
   it('starts another thread once one took too long', async () => {
     let isHasty = true

@@ -1,0 +1,269 @@
+import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
+import { channels, encodeFrame, FrameDecoder } from '../../../src/api/exec-frames.ts'
+import { parseDuration } from '../../../src/config/duration.ts'
+import { makeExecProcess } from '../../../src/containerd/exec-process-spec.ts'
+import { parseLogErrors } from '../../../src/containerd/containerd-log.ts'
+import { parseMountInfo } from '../../../src/host/mounts.ts'
+import { LogDecoder } from '../../../src/logs/log-decoder.ts'
+import { formatFieldPath } from '../../../src/pod/field-path.ts'
+import { parseImageName } from '../../../src/pod/image-name.ts'
+import { nearestName } from '../../../src/pod/nearest-name.ts'
+import { resolvePlain } from '../../../src/pod/plain-scalar.ts'
+import { parseQuantity } from '../../../src/pod/quantity.ts'
+import { readJsonDocument } from '../../../src/pod/read-documents.ts'
+import * as rules from '../../../src/pod/validation/name-rules.ts'
+import { buildHttpRequest } from '../../../src/probes/http-request.ts'
+import { isBlank } from '../../../src/sources/http-blank.ts'
+import { parseResolvConf } from '../../../src/translate/dns.ts'
+import { parseEnvFile } from '../../../src/translate/env-file.ts'
+import { expandReferences } from '../../../src/translate/environment.ts'
+import { computeSubPath } from '../../../src/translate/sub-paths.ts'
+
+/** Something that reads what comes from outside, and what is hardest for it. */
+export interface OutsideParser {
+  readonly name: string
+  /** The most that comes at once, in bytes. */
+  readonly mostBytes: number
+  /** Texts of about so many bytes. */
+  readonly texts: readonly ((bytes: number) => string)[]
+  readonly read: (text: string) => unknown
+}
+
+const KiB = 1024
+const MiB = 1024 * KiB
+
+const repeat =
+  (unit: string, head = '', tail = '') =>
+  (bytes: number): string =>
+    `${head}${unit.repeat(Math.max(1, Math.floor(bytes / unit.length)))}${tail}`
+
+/** What any reader of words may choke on. */
+const anyWords = [
+  'a',
+  'a-',
+  'a.',
+  '-',
+  '.',
+  '/',
+  'a/',
+  ':',
+  '0',
+  '1_',
+  ' ',
+  '\\',
+  '"',
+  '(',
+  '$',
+  'é',
+  '\n',
+].flatMap((unit) => [repeat(unit), repeat(unit, 'a', '!')])
+
+const httpGet = { port: 80, host: '', scheme: 'HTTP' as const }
+const target = { podIps: ['10.0.0.1'], ports: [] }
+
+export const outsideParsers: readonly OutsideParser[] = [
+  {
+    name: 'an env file',
+    mostBytes: MiB,
+    texts: [
+      repeat('A\n', "KEY='"),
+      repeat("A='1'\n"),
+      repeat("A='1\n'"),
+      repeat(' '),
+      repeat('\n'),
+      repeat('#\n'),
+      repeat('=\n'),
+      repeat("'"),
+      repeat('\r\n', "A='", "'"),
+      repeat('A'),
+    ],
+    read: parseEnvFile,
+  },
+  {
+    name: 'references to variables',
+    mostBytes: 128 * KiB,
+    texts: [
+      repeat('$('),
+      repeat('$('),
+      repeat('$'),
+      repeat('$(A)'),
+      repeat('$(', '', ')'),
+      repeat(')'),
+      repeat('$$('),
+    ],
+    read: (text) => expandReferences(text, new Map([['A', 'a']]), 2 * MiB),
+  },
+  {
+    name: 'a subPathExpr',
+    mostBytes: 64 * KiB,
+    texts: [repeat('$('), repeat('$$'), repeat('a/'), repeat('$(A)')],
+    read: (subPathExpr) => quietly(() => computeSubPath({ subPathExpr }, new Map([['A', 'a']]))),
+  },
+  {
+    name: 'an answer that may be blank',
+    mostBytes: 64 * KiB,
+    texts: [
+      repeat(' ', '', 'x'),
+      repeat('--- '),
+      repeat('---\n'),
+      repeat('\t'),
+      repeat('null '),
+      repeat('~\n'),
+      repeat('\r'),
+    ],
+    read: (text) => isBlank(Buffer.from(text)),
+  },
+  {
+    name: 'a JSON document',
+    mostBytes: 128 * KiB,
+    texts: [
+      repeat(' ', '{', 'x'),
+      repeat('\\\\', '{"a":"', '"}'),
+      repeat('\\"', '{"a":"', '"}'),
+      repeat('"a" ', '{"a":["b",', '"c"]}'),
+      repeat('[', '{"a":'),
+    ],
+    read: readJsonDocument,
+  },
+  { name: 'a plain scalar', mostBytes: 256 * KiB, texts: anyWords, read: resolvePlain },
+  { name: 'a quantity', mostBytes: 256 * KiB, texts: anyWords, read: parseQuantity },
+  {
+    name: 'a duration',
+    mostBytes: 64 * KiB,
+    texts: [...anyWords, repeat('1s'), repeat('1s', '', 'x')],
+    read: (text) => quietly(() => parseDuration(text)),
+  },
+  {
+    name: 'the name of an image',
+    mostBytes: 256 * KiB,
+    texts: [...anyWords, repeat('a__'), repeat('A.', '', '/b'), repeat('f', 'a@sha256:')],
+    read: parseImageName,
+  },
+  {
+    name: 'the name of a field',
+    mostBytes: 256 * KiB,
+    texts: anyWords,
+    read: (text) => formatFieldPath(['a', text]),
+  },
+  {
+    name: 'a misspelled name',
+    mostBytes: 256 * KiB,
+    texts: anyWords,
+    read: (text) => nearestName(text, ['containers', 'volumes', 'x'.repeat(60)]),
+  },
+  ...Object.entries(rules).map(([name, rule]) => ({
+    name: `the rule ${name}`,
+    mostBytes: 256 * KiB,
+    texts: anyWords,
+    read: rule,
+  })),
+  {
+    name: 'text for a terminal',
+    mostBytes: 256 * KiB,
+    texts: [...anyWords, repeat('\u{1b}'), repeat('\u{202e}')],
+    read: (text) => [escapeControls(text), escapeLine(text)],
+  },
+  {
+    name: 'the path of a probe',
+    mostBytes: 256 * KiB,
+    texts: [...anyWords, repeat('#'), repeat('a', '', '://')],
+    read: (path) => buildHttpRequest({ ...httpGet, path, httpHeaders: [] }, target, 'podd'),
+  },
+  {
+    name: 'the headers of a probe',
+    mostBytes: 64 * KiB,
+    texts: [repeat('user-agent\n'), repeat('accept\n'), repeat('host\n')],
+    read: (text) => {
+      const httpHeaders = text.split('\n').map((name) => ({ name, value: '' }))
+      return buildHttpRequest({ ...httpGet, path: '/', httpHeaders }, target, 'podd')
+    },
+  },
+  {
+    name: 'a resolv.conf',
+    mostBytes: 256 * KiB,
+    texts: [...anyWords, repeat('search a\n'), repeat(' a', 'search'), repeat('options a\n')],
+    read: parseResolvConf,
+  },
+  {
+    name: 'the mounts of the host',
+    mostBytes: 256 * KiB,
+    texts: [...anyWords, repeat('1 1 0:1 / /a rw - a a a\n'), repeat('\\040', '1 1 0:1 / ', ' rw - a a a')],
+    read: parseMountInfo,
+  },
+  {
+    name: 'the log of containerd',
+    mostBytes: 64 * KiB,
+    texts: [
+      ...anyWords,
+      repeat(' msg="', 'level=error '),
+      repeat('\\"', 'level=error msg="'),
+      repeat('level=error \n'),
+    ],
+    read: parseLogErrors,
+  },
+  {
+    name: 'a log',
+    mostBytes: 64 * KiB,
+    texts: [
+      ...anyWords,
+      repeat('t stdout P a\n'),
+      repeat('t stdout F a\n'),
+      repeat('t stdout P'),
+      repeat('t stdout P a\nt stderr P b\n'),
+    ],
+    read: (text) => readLog(Buffer.from(text), text.length),
+  },
+  {
+    name: 'a log that comes in small pieces',
+    mostBytes: 64 * KiB,
+    texts: [repeat('a'), repeat('t stdout P a\n'), repeat('\n')],
+    read: (text) => readLog(Buffer.from(text), 16),
+  },
+  {
+    name: 'a frame that comes in small pieces',
+    mostBytes: 64 * KiB,
+    texts: [repeat('a')],
+    read: (text) => {
+      const decoder = new FrameDecoder()
+      const bytes = encodeFrame('stdin', text)
+      return pieces(bytes, 4).flatMap((piece) => decoder.push(piece))
+    },
+  },
+  {
+    name: 'many small frames',
+    mostBytes: 64 * KiB,
+    texts: [repeat(`${String.fromCharCode(channels.stdin)}\0\0\0\0`)],
+    read: (text) => new FrameDecoder().push(Buffer.from(text)),
+  },
+  {
+    name: 'the spec of a container',
+    mostBytes: 512 * KiB,
+    texts: [
+      repeat('\\"', '{"process":{"env":["', '"]}}'),
+      repeat('1', '{"process":{"limit":', '}}'),
+      repeat('1', '{"process":{"limit":', '.5}}'),
+      repeat('\\"', '{"process":{"env":["'),
+    ],
+    read: (text) => quietly(() => makeExecProcess(text, { command: ['a'], terminal: true })),
+  },
+]
+
+function readLog(bytes: Buffer, pieceBytes: number): number {
+  const decoder = new LogDecoder({ timestamps: true })
+  const shown = pieces(bytes, pieceBytes).map((piece) => decoder.write(piece).length)
+  return shown.reduce((sum, length) => sum + length, decoder.end().length)
+}
+
+function pieces(bytes: Buffer, pieceBytes: number): readonly Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, index) =>
+    bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+  )
+}
+
+function quietly(read: () => unknown): unknown {
+  try {
+    return read()
+  } catch (error) {
+    return error
+  }
+}
