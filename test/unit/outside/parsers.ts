@@ -159,7 +159,7 @@ export const outsideParsers: readonly OutsideParser[] = [
   })),
   {
     name: 'text for a terminal',
-    mostBytes: 256 * KiB,
+    mostBytes: 64 * KiB,
     texts: [...anyWords, repeat('\u{1b}'), repeat('\u{202e}')],
     read: (text) => [escapeControls(text), escapeLine(text)],
   },

@@ -33,9 +33,10 @@ function bestMs(source: string, flags: string, text: string): number {
   let best = Number.POSITIVE_INFINITY
   for (let left = 4; left > 0 && best > mostMs; left -= 1) {
     const expression = new RegExp(source, flags)
-    const before = performance.now()
+    const before = process.threadCpuUsage()
     text.replace(expression, '')
-    best = Math.min(best, performance.now() - before)
+    const { user, system } = process.threadCpuUsage(before)
+    best = Math.min(best, (user + system) / 1000)
   }
   return best
 }
