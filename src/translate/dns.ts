@@ -103,6 +103,8 @@ function clusterConf({ pod, host, clusterServers, clusterDomain }: Parameters<ty
 function mergeDnsConfig(base: ResolvConf, own: PodDnsConfig): ResolvConf {
   const options = new Map(base.options.map((option) => [option.split(':', 1)[0] ?? option, option]))
   for (const { name, value } of own.options) {
+    // Validation refuses them, and a pod that was accepted before it did may have them still.
+    if (/\p{Cc}/u.test(`${name}${value}`)) continue
     options.set(name, value === undefined || value === '' ? name : `${name}:${value}`)
   }
   return {

@@ -47,6 +47,29 @@ describePodd('names and consoles', {}, (rig) => {
     await podd.untilGone('names')
   })
 
+  it.concurrent('takes no lines of its own from a dnsConfig', async () => {
+    const podd = rig()
+    const more = '2\nnameserver 192.0.2.66'
+    const configs = {
+      'a-server': { nameservers: [`192.0.2.53${more}`] },
+      'a-search': { searches: [`plant.example${more}`] },
+      'an-option': { options: [{ name: `rotate${more}` }] },
+      'a-value': { options: [{ name: 'ndots', value: more }] },
+    }
+    for (const [name, dnsConfig] of Object.entries(configs)) {
+      podd.drop(name, shellPod(name, podd.shared, 'stay', { spec: { dnsConfig } }))
+    }
+    for (const name of Object.keys(configs)) {
+      await podd.until(`the refusal of ${name}`, async () =>
+        (await podd.status()).problems.some(
+          ({ object, field }) => object === `default/${name}` && field?.startsWith('spec.dnsConfig.'),
+        ),
+      )
+      expect(await podd.findPod(name)).toBeUndefined()
+      podd.removeManifest(name)
+    }
+  })
+
   it.concurrent('adds dnsConfig to the host’s resolver', async () => {
     const podd = rig()
     const spec = {

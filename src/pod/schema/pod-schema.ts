@@ -59,11 +59,18 @@ export const hostAliasSchema = object('HostAlias', {
   hostnames: defaulted(list(string), []),
 })
 
+const oneLineNote = 'no line breaks and other control characters'
+
 export const podDNSConfigSchema = object('PodDNSConfig', {
   nameservers: defaulted(list(string), []),
   searches: defaulted(list(string), []),
   options: defaulted(
-    list(object('PodDNSConfigOption', { name: required(string), value: optional(string) })),
+    list(
+      object('PodDNSConfigOption', {
+        name: required(string, { kind: 'supported', note: oneLineNote }),
+        value: optional(string, { kind: 'supported', note: oneLineNote }),
+      }),
+    ),
     [],
   ),
 })

@@ -2,13 +2,17 @@
  * Rules for names, each giving its complaints in Kubernetes' words.
  * Source: k8s.io/apimachinery/pkg/util/validation/validation.go, 1.36.
  */
+import { isIP, isIPv4, isIPv6 } from 'node:net'
 
 const labelPattern = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
 const subdomainPattern = `${labelPattern}(\\.${labelPattern})*`
+const underscoredLabelPattern = '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?'
+const underscoredSubdomainPattern = `${underscoredLabelPattern}(\\.${underscoredLabelPattern})*`
 const qualifiedPattern = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
 
 const isLabel = new RegExp(`^${labelPattern}$`)
 const isSubdomain = new RegExp(`^${subdomainPattern}$`)
+const isUnderscoredSubdomain = new RegExp(`^${underscoredSubdomainPattern}$`)
 const isQualified = new RegExp(`^${qualifiedPattern}$`)
 
 function tooLong(value: string, maxBytes: number): readonly string[] {
@@ -41,6 +45,45 @@ export function dnsSubdomain(value: string): readonly string[] {
             `'${subdomainPattern}')`,
         ]),
   ]
+}
+
+/** Search domains of a resolver, of which parts may begin with an underscore. */
+export function dnsSubdomainWithUnderscore(value: string): readonly string[] {
+  return [
+    ...tooLong(value, 253),
+    ...(isUnderscoredSubdomain.test(value)
+      ? []
+      : [
+          `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and ` +
+            `must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +
+            `'${underscoredSubdomainPattern}')`,
+        ]),
+  ]
+}
+
+/**
+ * Addresses in fields that are older than strict rules for them
+ * (k8s.io/apimachinery/pkg/util/validation/ip.go, IsValidIPForLegacyField with StrictIPCIDRValidation, 1.36). An address
+ * with a zone is none.
+ */
+export function ipAddress(value: string): readonly string[] {
+  if (isIP(value) === 0 || value.includes('%')) {
+    const plain = value.replaceAll(/(?<![0-9])0+(?=[0-9])/gu, '')
+    if (isIPv4(plain)) return ['must not have leading 0s']
+    return ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)']
+  }
+  return isMappedIPv4(value) ? ['must not be an IPv4-mapped IPv6 address'] : []
+}
+
+function isMappedIPv4(value: string): boolean {
+  return isIPv6(value) && /^\[::ffff:[0-9a-f]+:[0-9a-f]+\]$/u.test(new URL(`http://[${value}]`).hostname)
+}
+
+/** What stands on a line of a file: a line break would begin another one. The API server has no such rule. */
+export function oneLine(value: string): readonly string[] {
+  return /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)
+    ? ['must not contain line breaks and other control characters']
+    : []
 }
 
 /** Keys of labels and annotations: a name, with a DNS name and a slash before it if one likes. */

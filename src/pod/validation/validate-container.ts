@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import type { FieldPath } from '../field-path.ts'
 import type { ContainerPort, ContainerSpec, VolumeMount } from '../schema/container-schema.ts'
 import { securityContextSchema } from '../schema/container-schema.ts'
@@ -7,7 +6,7 @@ import type { PodSpec } from '../schema/pod-schema.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
-import { dnsLabel, portName } from './name-rules.ts'
+import { dnsLabel, ipAddress, portName } from './name-rules.ts'
 import { validateEnv } from './validate-env.ts'
 import { validateLifecycleHandler, validateProbe } from './validate-handlers.ts'
 import { validateResources } from './validate-resources.ts'
@@ -87,12 +86,8 @@ function validatePorts(
         )
       }
     }
-    if (port.hostIP !== undefined && port.hostIP !== '' && isIP(port.hostIP) === 0) {
-      issues.invalid(
-        [...at, 'hostIP'],
-        port.hostIP,
-        'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
-      )
+    if (port.hostIP !== undefined && port.hostIP !== '') {
+      issues.name([...at, 'hostIP'], port.hostIP, ipAddress)
     }
   }
 }

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import type { FieldPath } from '../field-path.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
 import { hostAliasSchema, podDNSConfigSchema } from '../schema/pod-schema.ts'
@@ -6,14 +5,13 @@ import type { Infer } from '../schema/types.ts'
 import { list } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
-import { dnsSubdomain } from './name-rules.ts'
+import { dnsSubdomain, dnsSubdomainWithUnderscore, ipAddress, oneLine } from './name-rules.ts'
 
 const maxNameservers = 3
 const maxSearches = 32
 const maxSearchCharacters = 2048
 /** What the kernel takes. */
 const longestHostname = 64
-const badAddress = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
 
 /** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
 export function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues): void {
@@ -27,7 +25,7 @@ export function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues):
   validateHostnameOverride(spec, path, issues)
   for (const [index, { ip, hostnames }] of aliases.entries()) {
     const at = [...path, 'hostAliases', index]
-    if (isIP(ip) === 0) issues.invalid([...at, 'ip'], ip, badAddress)
+    issues.name([...at, 'ip'], ip, ipAddress)
     for (const [position, name] of hostnames.entries()) {
       issues.name([...at, 'hostnames', position], name, dnsSubdomain)
     }
@@ -55,7 +53,7 @@ function validateDnsConfig(
     issues.invalid([...path, 'nameservers'], nameservers, detail)
   }
   for (const [index, server] of nameservers.entries()) {
-    if (isIP(server) === 0) issues.invalid([...path, 'nameservers', index], server, badAddress)
+    issues.name([...path, 'nameservers', index], server, ipAddress)
   }
   if (searches.length > maxSearches) {
     const detail = `must not have more than ${maxSearches} search paths`
@@ -66,14 +64,14 @@ function validateDnsConfig(
     issues.invalid([...path, 'searches'], searches, detail)
   }
   for (const [index, search] of searches.entries()) {
-    // A trailing dot makes it absolute, `.` alone is the root, and names may start their parts with _.
-    const name = search
-      .replace(/\.$/, '')
-      .replaceAll('_', '-')
-      .replaceAll(/(^|\.)-/g, '$1x')
-    if (search !== '.') issues.name([...path, 'searches', index], name, dnsSubdomain)
+    // A trailing dot makes it absolute, and `.` alone is the root.
+    const name = search.replace(/\.$/, '')
+    if (search !== '.') issues.name([...path, 'searches', index], name, dnsSubdomainWithUnderscore)
   }
   for (const [index, option] of options.entries()) {
-    if (option.name === '') issues.required([...path, 'options', index, 'name'], 'must not be empty')
+    const at = [...path, 'options', index]
+    if (option.name === '') issues.required([...at, 'name'], 'must not be empty')
+    issues.name([...at, 'name'], option.name, oneLine)
+    issues.name([...at, 'value'], option.value ?? '', oneLine)
   }
 }

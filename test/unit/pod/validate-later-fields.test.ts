@@ -72,8 +72,8 @@ describe('fields that a later version takes are valid', () => {
         dnsPolicy: 'None',
         dnsConfig: {
           nameservers: ['10.0.0.1', '::1'],
-          searches: ['a.b.', '.', '_x.y'],
-          options: [{ name: 'ndots', value: '2' }],
+          searches: ['a.b.', '.', '_x.y', 'a_b'],
+          options: [{ name: 'ndots', value: '2' }, { name: 'rotate' }],
         },
       },
     ],
@@ -157,6 +157,42 @@ describe('fields that a later version takes are invalid', () => {
     ['spec', { dnsConfig: { searches: ['A B'] } }, 'spec.dnsConfig.searches[0]: Invalid value'],
     ['spec', { dnsConfig: { searches: Array(33).fill('a') } }, 'must not have more than 32 search paths'],
     ['spec', { dnsConfig: { options: [{ name: '' }] } }, 'spec.dnsConfig.options[0].name: Required value'],
+    ['spec', { dnsConfig: { nameservers: ['1.1.1.1\nnameserver 2.2.2.2'] } }, 'must be a valid IP address'],
+    ['spec', { dnsConfig: { nameservers: ['fe80::1%eth0'] } }, 'must be a valid IP address'],
+    ['spec', { dnsConfig: { nameservers: ['010.0.0.1'] } }, 'must not have leading 0s'],
+    ['spec', { dnsConfig: { nameservers: ['::ffff:1.2.3.4'] } }, 'must not be an IPv4-mapped IPv6 address'],
+    [
+      'spec',
+      { dnsConfig: { searches: ['a\nnameserver 2.2.2.2'] } },
+      'spec.dnsConfig.searches[0]: Invalid value: "a\\nnameserver 2.2.2.2": a lowercase RFC 1123 subdomain must',
+    ],
+    ['spec', { dnsConfig: { searches: ['a.\n'] } }, 'spec.dnsConfig.searches[0]: Invalid value'],
+    ['spec', { dnsConfig: { searches: ['a_'] } }, "characters, '_', '-' or '.'"],
+    [
+      'spec',
+      { dnsConfig: { options: [{ name: 'ndots\nnameserver 2.2.2.2' }] } },
+      'spec.dnsConfig.options[0].name: Invalid value: "ndots\\nnameserver 2.2.2.2": must not contain line breaks',
+    ],
+    [
+      'spec',
+      { dnsConfig: { options: [{ name: 'ndots', value: '5\rnameserver 2.2.2.2' }] } },
+      'spec.dnsConfig.options[0].value: Invalid value: "5\\rnameserver 2.2.2.2": must not contain line breaks',
+    ],
+    [
+      'spec',
+      { hostAliases: [{ ip: '1.1.1.1\n2.2.2.2 b', hostnames: ['a'] }] },
+      'spec.hostAliases[0].ip: Invalid value',
+    ],
+    [
+      'spec',
+      { hostAliases: [{ ip: 'fe80::1%a', hostnames: ['a'] }] },
+      'spec.hostAliases[0].ip: Invalid value',
+    ],
+    [
+      'spec',
+      { hostAliases: [{ ip: '1.1.1.1', hostnames: ['a\n2.2.2.2 b'] }] },
+      'spec.hostAliases[0].hostnames[0]: Invalid value',
+    ],
     ['spec', { hostAliases: [{ ip: 'x', hostnames: ['a'] }] }, 'spec.hostAliases[0].ip: Invalid value: "x"'],
     [
       'spec',

@@ -81,6 +81,17 @@ describe('podDns', () => {
     })
   })
 
+  it('leaves options out that would begin a line', () => {
+    const options = [
+      { name: 'rotate\nnameserver 192.0.2.66' },
+      { name: 'ndots', value: '2\n' },
+      { name: 'edns0' },
+    ]
+    expect(of({}, { nameservers: [], searches: [], options }).config.options).not.toContainEqual(
+      expect.stringContaining('\n'),
+    )
+  })
+
   it('cuts what a resolver doesn’t take, and says so', () => {
     const long = Array.from({ length: 40 }, (_, index) => `${'x'.repeat(70)}${index}.org`)
     const { config, warnings } = of({}, undefined, none, {
