@@ -1,15 +1,50 @@
 /**
- * Text from elsewhere as a terminal may have it: control characters, which could move the cursor, change what stands
- * there or send keys, are shown instead (`^[`, `\u009b`). Newlines and tabs stay.
+ * What has no look of its own: control characters; those that turn the direction of text, join, separate or hide it
+ * (U+202E, U+200B, U+2028 and their kin); half a character.
+ */
+const unseenInText = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\n\t]]/gv
+/** In JSON and YAML other control characters stand escaped already. */
+const unseenInData = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\0-\x1f]]/gv
+
+/**
+ * Text from elsewhere as a terminal may have it: what could move the cursor, change what stands there, send keys or
+ * make text look like other text is shown instead (`^[`, `\u009b`, `\u202e`). Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
-  return text.replaceAll(/[^\P{Cc}\n\t]/gu, (control) => {
-    const code = control.charCodeAt(0)
-    return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `\\u00${code.toString(16)}`
+  return text.replaceAll(unseenInText, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    if (code < 0x80) return `^${String.fromCharCode(code ^ 0x40)}`
+    return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${hex(code, 4)}`
   })
 }
 
 /** The same on one line. */
 export function escapeLine(text: string): string {
   return escapeControls(text.replaceAll(/[\n\t]/gu, ' '))
+}
+
+/** Whether the text holds something that `escapeJson` and `escapeYaml` replace. */
+export function hasUnseen(text: string): boolean {
+  return text.search(unseenInData) >= 0
+}
+
+/** JSON with what has no look of its own in escapes, which mean the same. */
+export function escapeJson(text: string): string {
+  return text.replaceAll(unseenInData, (character) =>
+    Array.from({ length: character.length }, (_, index) => `\\u${hex(character.charCodeAt(index), 4)}`).join(
+      '',
+    ),
+  )
+}
+
+/** The same of YAML in which all that `hasUnseen` stands in double quotes. */
+export function escapeYaml(text: string): string {
+  return text.replaceAll(unseenInData, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`
+  })
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0')
 }

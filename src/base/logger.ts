@@ -1,4 +1,5 @@
 import { pino } from 'pino'
+import { escapeJson } from './escape-controls.ts'
 
 /** The keys a log line may carry; a closed set, so that logs can be searched. */
 export interface LogFields {
@@ -42,6 +43,8 @@ export function createLogger(level: LogLevel): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      // Whoever reads the log on a terminal sees what manifests and images are called.
+      hooks: { streamWrite: escapeJson },
     },
     destination,
   )

@@ -1,3 +1,5 @@
+import { escapeControls } from '../base/escape-controls.ts'
+import { formatJson, formatYaml } from './format-data.ts'
 import type { OutputFormat } from './output-format.ts'
 import type { Output } from './output.ts'
 import { Table } from './table.ts'
@@ -16,7 +18,7 @@ export async function printResult(result: VerbResult, { output, notify }: Printe
     case 'done':
       return result.exitCode
     case 'text':
-      await output.write(result.text)
+      await output.write(escapeControls(result.text))
       for (const note of result.notes ?? []) notify(note)
       return result.exitCode ?? 0
     case 'chunks':
@@ -70,11 +72,9 @@ async function formatListing(listing: Listing, format: OutputFormat, table: Tabl
     case 'name':
       return listing.objects.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}\n`).join('')
     case 'json':
-      return `${JSON.stringify(document(listing), undefined, 2)}\n`
-    case 'yaml': {
-      const { stringify } = await import('yaml')
-      return stringify(document(listing), { lineWidth: 0, aliasDuplicateObjects: false })
-    }
+      return formatJson(document(listing))
+    case 'yaml':
+      return formatYaml(document(listing))
   }
 }
 

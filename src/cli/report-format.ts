@@ -1,4 +1,5 @@
 import { nearestName } from '../pod/nearest-name.ts'
+import { formatJson, formatYaml } from './format-data.ts'
 import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -36,7 +37,5 @@ export async function formatReport(
   fields: Readonly<Record<string, unknown>>,
 ): Promise<string> {
   const report = { apiVersion: 'podd.dev/v1', kind, ...fields }
-  if (format === 'json') return `${JSON.stringify(report, undefined, 2)}\n`
-  const { stringify } = await import('yaml')
-  return stringify(report, { lineWidth: 0 })
+  return format === 'json' ? formatJson(report) : formatYaml(report)
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -105,6 +105,44 @@ describePodd('the command line', { config }, (rig) => {
     ])
       expect(text).toMatch(part)
     expect(text).toContain(pod.status.podIP)
+  })
+
+  it.concurrent('shows what turns or hides text, in all but logs', async () => {
+    const podd = rig()
+    const unseen = 'evil\u202Etxt\u2066\u200B\u2028.\u009B'
+    const script = `printf %s '${unseen}' >/dev/termination-log; echo '${unseen}'; exit 3`
+    podd.drop(
+      'unseen',
+      shellPod('unseen', podd.shared, script, {
+        spec: { restartPolicy: 'Never' },
+        metadata: { annotations: { note: unseen } },
+      }),
+    )
+    const bad = `bad-\u202Elmay.yaml`
+    podd.dropText(bad, `apiVersion: v1\nkind: Pod\nmetadata: {name: "${unseen}"}\nspec: {"${unseen}": 1}\n`)
+    const failed = await podd.untilPhase('unseen', 'Failed')
+    expect(containerOf(failed, 'main').state.terminated?.message).toBe(unseen)
+    await podd.until('the problem', async () =>
+      (await podd.status()).problems.some(({ place }) => place.path.endsWith(bad)),
+    )
+    const shown = 'evil\\u202etxt\\u2066\\u200b\\u2028.\\u009b'
+    const calls = [
+      ['describe', 'pod', 'unseen'],
+      ['get', 'pod', 'unseen', '-o', 'json'],
+      ['get', 'pod', 'unseen', '-o', 'yaml'],
+      ['get', 'pods'],
+      ['validate', join(podd.manifests, bad)],
+    ]
+    const said = await Promise.all(calls.map((call) => podd.cli(...call)))
+    for (const { stdout, stderr } of said) {
+      expect(`${stdout}${stderr}`).toMatch(/\\u202e/u)
+      expect(`${stdout}${stderr}`).not.toMatch(/[\u202E\u2066\u200B\u2028\u009B]/u)
+    }
+    for (const { stdout } of said.slice(0, 3)) expect(stdout).toContain(shown)
+    expect(await podd.cliOk('logs', 'unseen')).toBe(`${unseen}\n`)
+    expect(readFileSync(join(podd.folder, 'podd.log'), 'utf8')).not.toContain('\u202E')
+    for (const file of ['unseen.yaml', bad]) rmSync(join(podd.manifests, file))
+    await podd.untilGone('unseen')
   })
 
   it.concurrent('shows logs: whole, by tail, with times, of a container, of all', async () => {

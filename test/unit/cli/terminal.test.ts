@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
+import { formatJson, formatYaml } from '../../../src/cli/format-data.ts'
 import { Description } from '../../../src/cli/description.ts'
 import { Table } from '../../../src/cli/table.ts'
 import { formatProblem } from '../../../src/pod/format-problem.ts'
@@ -11,9 +13,39 @@ describe('text from elsewhere', () => {
     ['a\rb\0\u0007\u007F', 'a^Mb^@^G^?'],
     ['\u009B2J\u0085', '\\u009b2J\\u0085'],
     ['two\nlines\tand a tab', 'two\nlines\tand a tab'],
+    ['evil\u202Etxt.exe\u2066', 'evil\\u202etxt.exe\\u2066'],
+    ['a\u200Bb\u200D\uFEFF\u00AD', 'a\\u200bb\\u200d\\ufeff\\u00ad'],
+    ['a\u2028b\u2029', 'a\\u2028b\\u2029'],
+    ['\u{E0041}\uD800', '\\u{e0041}\\ud800'],
   ])('%j is shown as %j', (text, shown) => {
     expect(escapeControls(text)).toBe(shown)
     expect(escapeLine(text)).toBe(shown.replaceAll(/[\n\t]/gu, ' '))
+  })
+
+  const hard = [
+    'evil\u202Etxt',
+    'a\u0085b',
+    '\u007F',
+    '\u{E0041}',
+    'two\nlines \u200B',
+    '\u001B[2J',
+    'plain',
+    '\uFEFF',
+    '\uD800',
+  ]
+  const data = { [hard[0] ?? '']: hard, nested: { text: hard.join('\n') } }
+
+  it('means the same in JSON, and shows itself', () => {
+    const text = formatJson(data)
+    expect(JSON.parse(text)).toEqual(data)
+    expect(escapeControls(text)).toBe(text)
+  })
+
+  it('means the same in YAML, and shows itself', async () => {
+    const text = await formatYaml(data)
+    expect(parse(text)).toEqual(data)
+    expect(escapeControls(text)).toBe(text)
+    expect(text).toContain('- plain\n')
   })
 
   it('keeps a table in its columns', () => {
