@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.ts'
 import { hasImage } from './containerd-client.ts'
 import { containerdPlaces } from './containerd-places.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
-import { detectLaunchMode, findContainerd } from './containerd-process.ts'
+import { detectLaunchMode, endContainerd, findContainerd } from './containerd-process.ts'
 import type { LaunchMode } from './containerd-process.ts'
 import type { ContainerdVersion } from './containerd-version.ts'
 import { removeTornCniResults } from './cni-results.ts'
@@ -71,6 +71,8 @@ export class EmbeddedContainerd {
   readonly #listeners = new Set<(state: ContainerdState) => void>()
   #state: ContainerdState = { kind: 'stopped' }
   #reaping = new AbortController()
+  /** The one that runs was told to end, so that another takes its place. */
+  #isRestarting = false
   readonly #writeOuts: WriteOuts
 
   constructor(options: EmbeddedContainerdOptions) {
@@ -164,8 +166,10 @@ export class EmbeddedContainerd {
         this.#reapLeaks(this.#state.running.importTarget.ctrPath, signal)
         await this.#waitUntilGone(signal)
         if (signal.aborted) return
-        logger.warn({}, 'containerd has died, starting it again')
-        if (clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
+        const wasAsked = this.#isRestarting
+        this.#isRestarting = false
+        if (!wasAsked) logger.warn({}, 'containerd has died, starting it again')
+        if (wasAsked || clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
         else await pause('containerd has died')
         if (signal.aborted) return
       }
@@ -179,6 +183,25 @@ export class EmbeddedContainerd {
         reported = message
         await pause(message)
       }
+    }
+  }
+
+  /**
+   * Ends the containerd that runs, politely or by force, also one that is frozen: `supervise` starts the next one at
+   * once. Containers run on. Does nothing where none runs.
+   *
+   * @throws EmbeddedContainerdError where it does not end
+   */
+  async restart(reason: string): Promise<void> {
+    const containerd = findContainerd(this.places)
+    if (containerd === undefined) return
+    this.#options.logger.warn({ id: String(containerd.pid), reason }, 'restarting containerd')
+    this.#isRestarting = true
+    try {
+      await endContainerd(containerd, this.#home)
+    } catch (error) {
+      this.#isRestarting = false
+      throw error
     }
   }
 

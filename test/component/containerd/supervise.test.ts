@@ -261,6 +261,33 @@ describe('supervise', () => {
       expect(readUmask(second.pid)).toBe(0o022)
     })
 
+    it('starts another at once where it was told to restart', async () => {
+      const slept: number[] = []
+      const said: string[] = []
+      const stop = new AbortController()
+      const logger: Logger = { ...silentLogger, warn: (_, message) => said.push(message) }
+      const hasty = hastyClock(slept)
+      const clock: Clock = {
+        ...hasty,
+        sleep: (delayMs, signal) =>
+          delayMs >= 3000 ? systemClock.sleep(delayMs, signal) : hasty.sleep(delayMs, signal),
+      }
+      const containerd = new EmbeddedContainerd(options({ clock, logger }))
+      const pids: number[] = []
+      const states: string[] = []
+      containerd.onChange((state) => {
+        states.push(state.kind)
+        if (state.kind === 'running') pids.push(state.running.pid)
+        if (pids.length === 2) return stop.abort()
+        void containerd.restart('for the test')
+      })
+      await containerd.supervise(stop.signal)
+      expect(states).toEqual(['running', 'running'])
+      expect(new Set(pids).size).toBe(2)
+      expect(said).toContain('restarting containerd')
+      expect(said).not.toContain('containerd has died, starting it again')
+    })
+
     it('pauses longer each time that it has died soon, and not where it had lived long', async () => {
       const slept: number[] = []
       const stop = new AbortController()
