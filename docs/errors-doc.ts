@@ -118,8 +118,8 @@ const sections: readonly {
     entries: [
       entry(
         'RUNTIME_UNAVAILABLE',
-        'There is no connection to the runtime, or it broke during the call.',
-        'podd goes on trying; check that the runtime runs.',
+        'There is no connection to the runtime, it broke during the call, or the runtime has forgotten containers that may run (the message names them).',
+        'podd goes on trying; check that the runtime runs and that its disk has room.',
       ),
       entry(
         'RUNTIME_TIMEOUT',

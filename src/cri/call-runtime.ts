@@ -28,6 +28,16 @@ export interface RpcSpec<Request, Reply> {
    * when it isn't there. containerd 1.6 and newer ones differ in this.
    */
   readonly whenAbsent?: Reply
+  /** It is about the runtime itself, not about what runs: no gate holds it back. */
+  readonly isUngated?: boolean
+}
+
+/** Holds the calls of a service back while what the runtime tells cannot be relied on. */
+export interface CallGate {
+  /** Whether calls may go out on the connection that there is now. */
+  isOpen(): boolean
+  /** Resolves once the gate is open. Rejects with why it stays closed, or with the signal's reason. */
+  pass(signal: AbortSignal): Promise<void>
 }
 
 /** Makes one method of a service; `method` is the RPC's name: `RunPodSandbox`. */
@@ -65,6 +75,7 @@ export class RuntimeCaller {
   readonly #service: ServiceDefinition
   readonly #clock: Clock
   readonly #onCall: CallObserver | undefined
+  #gate: CallGate | undefined
   readonly #supported = new Map<string, boolean>()
   #supportedOn = 0
 
@@ -73,6 +84,11 @@ export class RuntimeCaller {
     this.#service = options.service
     this.#clock = options.clock
     this.#onCall = options.onCall
+  }
+
+  /** Sets what holds calls back. */
+  gateWith(gate: CallGate): void {
+    this.#gate = gate
   }
 
   readonly bind: BindRpc = (method, spec) => {
@@ -130,7 +146,7 @@ export class RuntimeCaller {
     definition: MethodDefinition<Request, Reply>,
     spec: RpcSpec<Request, Reply>,
     request: Request,
-    { signal, deadlineMs = spec.deadlineMs(request), onSent }: CallOptions,
+    { signal, deadlineMs = spec.deadlineMs(request), onSent, isUngated }: CallOptions,
   ): Promise<Reply> {
     signal?.throwIfAborted()
     const cancel = new AbortController()
@@ -140,12 +156,11 @@ export class RuntimeCaller {
         ? undefined
         : this.#clock.startTimer(deadlineMs, () => cancel.abort(timeoutError(method, deadlineMs)))
     if (spec.kind !== 'change') signal?.addEventListener('abort', onAbort, { once: true })
-    const reply = this.#send(method, definition, spec, request, cancel.signal, { signal, onSent }).finally(
-      () => {
-        timer?.cancel()
-        signal?.removeEventListener('abort', onAbort)
-      },
-    )
+    const choices = { signal, onSent, isUngated }
+    const reply = this.#send(method, definition, spec, request, cancel.signal, choices).finally(() => {
+      timer?.cancel()
+      signal?.removeEventListener('abort', onAbort)
+    })
     return spec.kind === 'change' ? await withAbort(reply, signal) : await reply
   }
 
@@ -155,10 +170,11 @@ export class RuntimeCaller {
     spec: RpcSpec<Request, Reply>,
     request: Request,
     cancel: AbortSignal,
-    { signal, onSent }: Pick<CallOptions, 'signal' | 'onSent'>,
+    { signal, onSent, isUngated = spec.isUngated }: CallOptions,
   ): Promise<Reply> {
     for (let tries = 1; ; tries += 1) {
       await this.#connection.ready(cancel)
+      if (isUngated !== true) await this.#passGate(cancel)
       signal?.throwIfAborted()
       if (this.#connection.isReady) onSent?.()
       try {
@@ -175,6 +191,14 @@ export class RuntimeCaller {
         this.#connection.suspect()
         if (spec.kind !== 'read' || tries > 1) throw error
       }
+    }
+  }
+
+  /** The gate opens for one connection: another one may be there by the time it does. */
+  async #passGate(cancel: AbortSignal): Promise<void> {
+    while (this.#gate?.isOpen() === false) {
+      await this.#gate.pass(cancel)
+      await this.#connection.ready(cancel)
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
 import { RuntimeCaller } from './call-runtime.ts'
-import type { CallObserver } from './call-runtime.ts'
+import type { CallGate, CallObserver } from './call-runtime.ts'
 import { CriError, isCriError, mayBeStarting } from './cri-error.ts'
 import type { ImageService, RuntimeService } from './cri-runtime.ts'
 import { createImageService } from './image-service.ts'
@@ -79,6 +79,11 @@ export class CriClient {
       if (!isCriError(error, 'RUNTIME_UNSUPPORTED')) throw error
       throw await this.#versionError(error)
     }
+  }
+
+  /** Sets what holds calls about sandboxes and containers back; those about the runtime and images go out all the same. */
+  gateWith(gate: CallGate): void {
+    this.#runtimeCaller.gateWith(gate)
   }
 
   /**

@@ -6,7 +6,7 @@ import { PoddError } from '../base/errors.ts'
  * - RUNTIME_NOT_FOUND: the sandbox, container or image does not exist
  * - RUNTIME_EXISTS: it exists already
  * - RUNTIME_INVALID: the runtime refuses what was asked
- * - RUNTIME_UNAVAILABLE: no connection to the runtime, or it broke during the call
+ * - RUNTIME_UNAVAILABLE: no connection to the runtime, it broke during the call, or the gate is closed (CallGate)
  * - RUNTIME_TIMEOUT: no answer within the deadline, or the runtime's own timeout passed
  * - RUNTIME_UNSUPPORTED: this runtime lacks the call
  * - RUNTIME_BAD_REPLY: the answer lacks what it must have

@@ -8,6 +8,8 @@ export interface CallOptions {
   readonly deadlineMs?: number | undefined
   /** The runtime is connected and gets the call now; once more if it is sent again. */
   readonly onSent?: (() => void) | undefined
+  /** It is sent although the gate is closed (see CallGate in call-runtime.ts). */
+  readonly isUngated?: boolean | undefined
 }
 
 type Rpc<Request, Reply> = (request: Request, options?: CallOptions) => Promise<Reply>

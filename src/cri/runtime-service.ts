@@ -25,16 +25,18 @@ const unbounded = (): undefined => undefined
 const read = { kind: 'read', deadlineMs: usual } as const
 const unboundedRead = { kind: 'read', deadlineMs: unbounded } as const
 const change = { kind: 'change', deadlineMs: usual } as const
+/** About the runtime itself. */
+const ofRuntime = { isUngated: true } as const
 /** Ends something: done as well when it isn't there. */
 const end = { ...change, whenAbsent: {} } as const
 
 /** RuntimeService: what each RPC is bounded by and what its reply must carry. */
 export function createRuntimeService(rpc: BindRpc): RuntimeService {
   return {
-    version: rpc('Version', { ...read, check: checkVersion }),
-    status: rpc('Status', { ...read, check: checkStatus }),
-    runtimeConfig: rpc('RuntimeConfig', read),
-    updateRuntimeConfig: rpc('UpdateRuntimeConfig', change),
+    version: rpc('Version', { ...read, ...ofRuntime, check: checkVersion }),
+    status: rpc('Status', { ...read, ...ofRuntime, check: checkStatus }),
+    runtimeConfig: rpc('RuntimeConfig', { ...read, ...ofRuntime }),
+    updateRuntimeConfig: rpc('UpdateRuntimeConfig', { ...change, ...ofRuntime }),
 
     // Starting a sandbox may pull its image and waits for network plugins: twice the time, as in the kubelet.
     runPodSandbox: rpc('RunPodSandbox', {

@@ -49,3 +49,41 @@ it('makes sure of the connection again before it repeats a call that found it br
   await createRuntimeService(bind).listContainers({})
   expect(steps).toEqual(['ready', 'breaks', 'suspect', 'ready', 'answers'])
 })
+
+it('holds calls about containers back while the gate is closed, and no others', async () => {
+  const sent: string[] = []
+  const channel: CallChannel = {
+    connections: 1,
+    isReady: true,
+    ready: async () => void sent.push('ready'),
+    suspect: () => {},
+    unary: async ({ path, responseDeserialize }) => {
+      sent.push(path.slice(path.lastIndexOf('/') + 1))
+      return responseDeserialize(Buffer.alloc(0))
+    },
+  }
+  const service = loadProto('cri-v1.proto').service('runtime.v1.RuntimeService')
+  const caller = new RuntimeCaller({ connection: channel, service, clock: new ManualClock() })
+  const runtime = createRuntimeService(caller.bind)
+  let passes: 'rejects' | 'opens' = 'rejects'
+  let isOpen = false
+  caller.gateWith({
+    isOpen: () => isOpen,
+    pass: async () => {
+      sent.push(passes)
+      if (passes === 'rejects') throw new CriError('RUNTIME_UNAVAILABLE', 'it has forgotten containers')
+      isOpen = true
+    },
+  })
+  await expect(runtime.startContainer({ containerId: 'c' })).rejects.toThrow('it has forgotten containers')
+  expect(sent).toEqual(['ready', 'rejects'])
+  sent.length = 0
+  await runtime.updateRuntimeConfig({})
+  await runtime.listContainers({}, { isUngated: true })
+  expect(sent).toEqual(['ready', 'UpdateRuntimeConfig', 'ready', 'ListContainers'])
+  sent.length = 0
+  passes = 'opens'
+  await runtime.startContainer({ containerId: 'c' })
+  await runtime.startContainer({ containerId: 'c' })
+  expect(sent).toEqual(['ready', 'opens', 'ready', 'StartContainer', 'ready', 'StartContainer'])
+})
