@@ -65,6 +65,8 @@ export class PodState {
   /** Why the newest pass failed. */
   lastError: string | undefined
   #observed: ObservedPod
+  /** Names of containers that were seen to run. The runtime may forget them. */
+  readonly #seenRunning = new Set<string>()
   /** Undefined before it was seen: see selectCalledOff. */
   #calledOff: ReadonlySet<ContainerId> | undefined
 
@@ -86,6 +88,8 @@ export class PodState {
   set observed(observed: ObservedPod) {
     this.#calledOff ??= selectCalledOff(observed, this.record.containers)
     this.#observed = withoutCalledOff(observed, this.#calledOff)
+    for (const { name, state } of this.#observed.containers)
+      if (state === 'running') this.#seenRunning.add(name)
   }
 
   /** What is observed of it while the runtime holds nothing. */
@@ -152,15 +156,19 @@ export class PodState {
     return this.record.allocated !== undefined && this.record.ending === undefined
   }
 
-  /** Whether it has run, and will again by itself should it have ended. */
+  /** Whether it has run, and will again by itself should it have ended. One that the runtime has forgotten has run. */
   get isAtWork(): boolean {
     if (this.hasRunning) return true
     if (this.isPastChange || (this.admission !== undefined && this.admission.kind !== 'admitted'))
       return false
     const { observed, record } = this
+    const hasRun = (name: string): boolean => {
+      const { ended, startedUp, ready } = record.containers[name] ?? {}
+      return this.#seenRunning.has(name) || (ended ?? startedUp ?? ready) !== undefined
+    }
     return this.pod.spec.containers.some(
       ({ name }) =>
-        record.containers[name]?.ended !== undefined ||
+        hasRun(name) ||
         observed.containers.some((container) => container.name === name && container.state !== 'created'),
     )
   }

@@ -215,6 +215,20 @@ describe('a change that makes a new pod', () => {
     expect(rig.system.problems()).toEqual([])
   })
 
+  it('whose record the disk has no room for leaves a pod alone that the runtime has forgotten', async () => {
+    await rig.apply(podManifest('web', withEnv('1')))
+    const { uid } = rig.pod('web').metadata
+    rig.records.failure = new Error('ENOSPC: no space left on device')
+    rig.fake.world.containers.clear()
+    rig.fake.world.sandboxes.clear()
+    await rig.clock.advance(61_000)
+    await rig.apply(podManifest('web', withEnv('2')))
+    await rig.clock.advance(60_000)
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.reasons('web')).not.toContain('Killing')
+    expect(rig.system.problems()[0]?.message).toMatch(/the old one keeps running.*record.*ENOSPC/u)
+  })
+
   it('that may not run as its image says leaves the old one running, with the reason shown', async () => {
     await rig.apply(podManifest('web', withEnv('1')))
     const { uid } = rig.pod('web').metadata
