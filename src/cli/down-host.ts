@@ -78,7 +78,8 @@ async function endPods(
   try {
     if (!(await runtime.isThere(until))) return { podsStopped: 0, leftovers: await removeCgroups() }
     report('ending pods')
-    const running = pods.run(until)
+    const watching = runtime.watch((problem) => pods.reportRuntime(problem), until)
+    const running = Promise.all([pods.run(until), watching])
     const ending = pods.endAll({ graceSeconds, signal: until })
     // What keeps the loops from running keeps the pods from ending.
     const { ended, stuck } = await Promise.race([ending, running.then(() => ending)])

@@ -19,6 +19,8 @@ export interface ContainerdPlaces {
   readonly socketPath: string
   readonly configPath: string
   readonly logPath: string
+  /** Where CRI keeps what it knows of each container, in a folder of its id. */
+  readonly criContainersDir: string
   readonly cniConfDir: string
   readonly conflistPath: string
   /** host-local's book of addresses; it must not outlive a boot, or addresses leak. */
@@ -50,6 +52,7 @@ export function containerdPlaces(rootDir: string, runDir: string): ContainerdPla
     socketPath: join(run, 'containerd.sock'),
     configPath: join(root, 'config.toml'),
     logPath: join(root, 'containerd.log'),
+    criContainersDir: join(root, 'io.containerd.grpc.v1.cri/containers'),
     cniConfDir,
     conflistPath: join(cniConfDir, '10-podd.conflist'),
     cniDataDir: join(run, 'cni'),

@@ -14,7 +14,7 @@ import { ensureForwardRules, selectFirewalls } from './forward-rules.ts'
 import { importImageFile, importPinnedImage } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 import { reapLeaks } from './reap-leaks.ts'
-import type { CriSandboxes } from './reap-leaks.ts'
+import type { CriKnowledge } from './reap-leaks.ts'
 import { adoptContainerd, boundLog, startContainerd } from './start-process.ts'
 import type { ContainerdHome } from './start-process.ts'
 import { connectionEnd } from './unix-socket.ts'
@@ -27,7 +27,7 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   readonly rootDir: string
   /** podd's run directory. */
   readonly runDir: string
-  readonly sandboxes: CriSandboxes
+  readonly known: CriKnowledge
   readonly clock: Clock
   readonly logger: Logger
   /** Instead of what the host's init says. */
@@ -240,11 +240,11 @@ export class EmbeddedContainerd {
 
   /** What leaked costs a little memory, so nothing waits for this. */
   #reapLeaks(ctrPath: string, signal: AbortSignal): void {
-    const { clock, logger, sandboxes } = this.#options
+    const { clock, logger, known } = this.#options
     this.#reaping.abort()
     this.#reaping = new AbortController()
     const stop = AbortSignal.any([this.#reaping.signal, signal])
-    void reapLeaks({ places: this.places, ctrPath, sandboxes, clock, logger, signal: stop })
+    void reapLeaks({ places: this.places, ctrPath, known, clock, logger, signal: stop })
   }
 
   /** Without these rules pods may still work, so a failure is only said. */

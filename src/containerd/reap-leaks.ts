@@ -17,25 +17,25 @@ const looks = 3
 const mostLooks = 20
 
 /** What CRI knows. */
-export interface CriSandboxes {
-  /** The ids of all sandboxes but those in the making. */
+export interface CriKnowledge {
+  /** The ids of all sandboxes and containers but those in the making. */
   list(): Promise<ReadonlySet<string>>
-  /** Whether anything is in the making, a sandbox or a container's process, that was asked for by then (monotonic time). */
+  /** Whether anything is in the making, a sandbox, a container or its process, that was asked for by then (monotonic time). */
   isAnyInTheMaking(sinceMs: number): boolean
 }
 
 export interface ReapOptions {
   readonly places: ContainerdPlaces
   readonly ctrPath: string
-  readonly sandboxes: CriSandboxes
+  readonly known: CriKnowledge
   readonly clock: Clock
   readonly logger: Logger
   readonly signal: AbortSignal
 }
 
 interface Leaks {
-  /** Sandboxes in containerd's books that CRI doesn't know. */
-  readonly sandboxes: readonly string[]
+  /** Sandboxes, and containers without a task, in containerd's books that CRI doesn't know. */
+  readonly containers: readonly string[]
   /** Paths of network namespaces. */
   readonly namespaces: readonly string[]
   /** Paths of files that say that an address is taken. */
@@ -45,7 +45,8 @@ interface Leaks {
 /**
  * Ends the shims and removes the sandboxes, network namespaces and addresses that containerd has forgotten. One
  * that is killed while it makes or removes a sandbox leaves such, and no later one finds them (1.6 and 2.1); nor
- * does CRI know of each sandbox whose making was called off (2.1).
+ * does CRI know of each sandbox whose making was called off (2.1), or of each container whose making failed on a full
+ * disk.
  * Removes tasks, too, that were made and never started: a podd that is killed in the middle of
  * StartContainer leaves one, of which CRI says that it has exited and which it then can't remove (1.6).
  *
@@ -53,7 +54,7 @@ interface Leaks {
  * sandbox is in the making that it may belong to: until it is done, CRI doesn't tell. Never throws.
  */
 export async function reapLeaks(options: ReapOptions): Promise<void> {
-  const { clock, logger, sandboxes, signal } = options
+  const { clock, logger, known, signal } = options
   let before: (Leaks & { readonly atMs: number }) | undefined
   let problem = ''
   let left = looks
@@ -63,7 +64,7 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
       if (look > 0) await clock.sleep(nextLookMs, signal)
       try {
         // Asked before the look: what is done by now is found as it is.
-        const isUnsure = before !== undefined && sandboxes.isAnyInTheMaking(before.atMs)
+        const isUnsure = before !== undefined && known.isAnyInTheMaking(before.atMs)
         await reapShims({ ...options, listContainers: () => knownContainers(options) })
         const now = await findLeaks(options)
         // What is sent from now on isn't among them.
@@ -88,10 +89,12 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
 
 async function findLeaks(options: ReapOptions): Promise<Leaks> {
   // First containerd's books, then CRI's: what is made meanwhile is in both.
-  const sandboxes = await containerdSandboxes(options)
-  const known = await options.sandboxes.list()
+  const sandboxes = await listOfKind(options, 'sandbox')
+  const containers = await listOfKind(options, 'container')
+  const known = await options.known.list()
+  const tasks = new Set((await listTasks(options)).map(({ id }) => id))
   return {
-    sandboxes: sandboxes.filter((id) => !known.has(id)),
+    containers: [...sandboxes, ...containers.filter((id) => !tasks.has(id))].filter((id) => !known.has(id)),
     ...findUnusedNetworks(options.places, await knownContainers(options)),
   }
 }
@@ -99,22 +102,22 @@ async function findLeaks(options: ReapOptions): Promise<Leaks> {
 function selectStill(before: Leaks, now: Leaks): Leaks {
   const still = (key: keyof Leaks): readonly string[] => now[key].filter((what) => before[key].includes(what))
   return {
-    sandboxes: still('sandboxes'),
+    containers: still('containers'),
     namespaces: still('namespaces'),
     addresses: still('addresses'),
   }
 }
 
-/** Gives whether a sandbox was among them. */
+/** Gives whether a sandbox or container was among them. */
 async function removeLeaks(options: ReapOptions, leaks: Leaks): Promise<boolean> {
   const { logger, signal } = options
   let removed = 0
-  for (const id of leaks.sandboxes) {
+  for (const id of leaks.containers) {
     signal.throwIfAborted()
     try {
-      if (await removeSandbox(options, id)) removed += 1
+      if (await removeContainer(options, id)) removed += 1
     } catch (error) {
-      logger.warn({ id, err: error }, 'cannot remove a sandbox that containerd has forgotten')
+      logger.warn({ id, err: error }, 'cannot remove a container that CRI does not know')
     }
   }
   signal.throwIfAborted()
@@ -125,23 +128,23 @@ async function removeLeaks(options: ReapOptions, leaks: Leaks): Promise<boolean>
   return removed > 0
 }
 
-async function removeSandbox(options: ReapOptions, id: string): Promise<boolean> {
+async function removeContainer(options: ReapOptions, id: string): Promise<boolean> {
   // The last one took its time, perhaps.
-  if ((await options.sandboxes.list()).has(id)) return false
+  if ((await options.known.list()).has(id)) return false
   const tasks = await listTasks(options)
   if (tasks.some((task) => task.id === id)) await ctr(options, ['tasks', 'delete', '--force', id])
   await ctr(options, ['containers', 'delete', id])
-  options.logger.warn({ id }, 'removed a sandbox that containerd had forgotten')
+  options.logger.warn({ id }, 'removed a container that CRI does not know')
   return true
 }
 
 async function reapUnstartedTasks(options: ReapOptions): Promise<void> {
-  const { clock, logger, sandboxes, signal } = options
+  const { clock, logger, known, signal } = options
   const unstarted = await unstartedTasks(options)
   const seenMs = clock.monotonicMs()
   if (unstarted.length === 0) return
   await clock.sleep(taskLookMs, signal)
-  if (sandboxes.isAnyInTheMaking(seenMs)) return
+  if (known.isAnyInTheMaking(seenMs)) return
   const stillUnstarted = await unstartedTasks(options)
   for (const id of unstarted.filter((task) => stillUnstarted.includes(task))) {
     await ctr(options, ['tasks', 'delete', '--force', id])
@@ -153,8 +156,8 @@ async function knownContainers(options: ReapOptions): Promise<readonly string[]>
   return (await ctr(options, ['containers', 'list', '--quiet'])).split('\n')
 }
 
-async function containerdSandboxes(options: ReapOptions): Promise<readonly string[]> {
-  const filter = 'labels."io.cri-containerd.kind"==sandbox'
+async function listOfKind(options: ReapOptions, kind: 'sandbox' | 'container'): Promise<readonly string[]> {
+  const filter = `labels."io.cri-containerd.kind"==${kind}`
   const ids = await ctr(options, ['containers', 'list', '--quiet', filter])
   return ids.split('\n').filter((id) => id !== '')
 }

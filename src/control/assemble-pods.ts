@@ -67,13 +67,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const { config, warning } = keepCgroups(options.config, hostInfo.cgroups ?? noCgroups)
   if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups stay where they are')
   const hostName = config.hostnameOverride ?? hostInfo.hostname
-  const runtime = new RuntimeAccess({
-    config,
-    hostInfo,
-    clock,
-    logger,
-  })
   const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, clock, logger })
+  const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
   const resources: ResourceFacts = {
     cgroupVersion: hostInfo.cgroups?.version ?? 1,
     memoryCapacityBytes: hostInfo.memoryBytes,

@@ -2,8 +2,8 @@ import type { Clock } from '../base/clock.ts'
 import type { RuntimeService } from '../cri/cri-runtime.ts'
 
 /**
- * Knows of the calls under way in which the runtime makes what it doesn't list until they are done: a sandbox, and
- * a container's process.
+ * Knows of the calls under way in which the runtime makes what it doesn't list until they are done: a sandbox, a
+ * container, and a container's process.
  */
 export class MakingCalls {
   /** To be used in place of the service it was made for. */
@@ -16,6 +16,7 @@ export class MakingCalls {
     this.runtime = {
       ...runtime,
       runPodSandbox: (request, options) => this.#track(() => runtime.runPodSandbox(request, options)),
+      createContainer: (request, options) => this.#track(() => runtime.createContainer(request, options)),
       startContainer: (request, options) => this.#track(() => runtime.startContainer(request, options)),
     }
   }

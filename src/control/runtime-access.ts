@@ -18,14 +18,18 @@ import { askCgroupDriver } from '../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../host/cgroups-layout.ts'
 import type { HostInfo } from '../host/host-info.ts'
 import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
+import type { EventRecorder } from '../pod/pod-event.ts'
 import type { EventsCandidate } from '../cri/pick-runtime-events.ts'
+import { compareContainerd } from './compare-containerd.ts'
 import { MakingCalls } from './making-calls.ts'
+import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
 export interface RuntimeAccessOptions {
   readonly config: PoddConfig
   readonly hostInfo: HostInfo
+  readonly events: EventRecorder
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -51,6 +55,7 @@ export class RuntimeAccess {
   readonly instance: string
   readonly #options: RuntimeAccessOptions
   readonly #embedded: EmbeddedContainerd | undefined
+  readonly #comparison: RuntimeComparison
   readonly #calls = new Map<string, number>()
   #name = 'containerd'
   #version: string | undefined
@@ -71,8 +76,8 @@ export class RuntimeAccess {
           cgroupDriver: this.cgroupDriver(),
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
-          sandboxes: {
-            list: () => this.#listSandboxes(),
+          known: {
+            list: () => this.#listAll(),
             isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
           },
           clock,
@@ -88,6 +93,9 @@ export class RuntimeAccess {
         if (method === 'RunPodSandbox') this.#sandboxMade.abort()
       },
     })
+    const { client, instance } = this
+    this.#comparison = compareContainerd({ ...options, client, embedded: this.#embedded, instance })
+    this.client.gateWith(this.#comparison)
     this.#making = new MakingCalls(this.client.runtime, clock)
     this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
   }
@@ -188,14 +196,14 @@ export class RuntimeAccess {
 
   /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */
   async watch(onProblem: (problem: string | undefined) => void, signal: AbortSignal): Promise<void> {
-    const meeting = this.#meetLater(signal)
-    if (this.#embedded === undefined) return meeting
+    const watching = Promise.all([this.#meetLater(signal), this.#comparison.run(onProblem, signal)])
+    if (this.#embedded === undefined) return void (await watching)
     const stop = this.#embedded.onChange((state) => {
       if (state.kind === 'running') onProblem(undefined)
       if (state.kind === 'down') onProblem(state.message)
     })
     const rules = this.#keepNetworkRules(this.#embedded, signal)
-    await Promise.all([meeting, this.#embedded.supervise(signal), rules])
+    await Promise.all([watching, this.#embedded.supervise(signal), rules])
     stop()
   }
 
@@ -218,6 +226,14 @@ export class RuntimeAccess {
       await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
       if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
     }
+  }
+
+  async #listAll(): Promise<ReadonlySet<string>> {
+    const [sandboxes, { containers }] = await Promise.all([
+      this.#listSandboxes(),
+      this.client.runtime.listContainers({}),
+    ])
+    return new Set([...sandboxes, ...containers.map(({ id }) => id)])
   }
 
   async #listSandboxes(

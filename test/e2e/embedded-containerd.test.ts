@@ -107,7 +107,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     expect(readProcess(before)?.zombie).toBe(false)
   })
 
-  it('removes the sandboxes that CRI has forgotten, and none of those that it knows', async () => {
+  it('removes the sandboxes and unmade containers that CRI does not know, and none that it knows', async () => {
     const { containerd, cri } = instance
     const { importTarget } = await instance.start()
     const running = await instance.runPod('running', ['sleep', '100000'])
@@ -117,12 +117,13 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     await cri.runtime.stopPodSandbox({ podSandboxId: stopped })
     const known = instance.ctr('containers', 'list', '--quiet').trim().split('\n').toSorted()
     expect(known).toHaveLength(4)
-    instance.leaveSandbox('leaked-without-task', false)
-    instance.leaveSandbox('leaked-with-task', true)
+    instance.leave('leaked-without-task', { kind: 'sandbox', isRunning: false })
+    instance.leave('leaked-with-task', { kind: 'sandbox', isRunning: true })
+    instance.leave('leaked-container', { kind: 'container', isRunning: false })
     await reapLeaks({
       places: containerd.places,
       ctrPath: importTarget.ctrPath,
-      sandboxes: instance.options.sandboxes,
+      known: instance.options.known,
       clock: { ...systemClock, sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal) },
       logger: silentLogger,
       signal: new AbortController().signal,
@@ -260,7 +261,7 @@ class TestInstance {
       ctrPath: join(install.binDir, 'ctr'),
       cniBinDirs: [install.cniBinDir],
       launchMode: 'detached',
-      sandboxes: { list: () => this.#listSandboxes(), isAnyInTheMaking: () => false },
+      known: { list: () => this.#listAll(), isAnyInTheMaking: () => false },
       clock: systemClock,
       logger: silentLogger,
       ...more,
@@ -343,17 +344,19 @@ class TestInstance {
   }
 
   /** Makes what containerd has in its books, and CRI doesn't know. */
-  leaveSandbox(name: string, isRunning: boolean): void {
+  leave(name: string, { kind, isRunning }: { kind: 'sandbox' | 'container'; isRunning: boolean }): void {
     const { snapshotter = '' } = importTargetOf(this.containerd)
-    const label = ['--label', 'io.cri-containerd.kind=sandbox', '--snapshotter', snapshotter]
+    const label = ['--label', `io.cri-containerd.kind=${kind}`, '--snapshotter', snapshotter]
     const folders = ['--runc-root', join(this.#dir, 'runc'), '--fifo-dir', join(this.#dir, 'fifo')]
     const place = [...folders, '--cgroup', `/${this.#cgroupName}/pod${name}`]
     const verb = isRunning ? ['run', '--detach', ...place] : ['containers', 'create']
     this.ctr(...verb, ...label, sandboxImageName, name)
   }
 
-  async #listSandboxes(): Promise<ReadonlySet<string>> {
-    return new Set((await this.cri.runtime.listPodSandbox({})).items.map(({ id }) => id))
+  async #listAll(): Promise<ReadonlySet<string>> {
+    const { items } = await this.cri.runtime.listPodSandbox({})
+    const { containers } = await this.cri.runtime.listContainers({})
+    return new Set([...items, ...containers].map(({ id }) => id))
   }
 
   /** Its own in each hierarchy; those of others come and go meanwhile. */

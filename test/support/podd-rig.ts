@@ -25,6 +25,7 @@ import { chooseContainerds } from './containerd-versions.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
 import type { PoddPlaces } from './podd-leftovers.ts'
+import { mountSmallDisk } from './full-disk.ts'
 import { freeSubnet } from './free-subnet.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
@@ -34,8 +35,8 @@ import { writeTestMarks } from './test-marks.ts'
 export interface PoddRigOptions {
   /** Fields of the config file, beside what the rig itself sets by flags. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Puts the root directory on a disk of its own, in memory. */
-  readonly rootDisk?: { readonly sizeMiB: number }
+  /** Puts the root directory on a disk of its own: in memory, or an ext4 in a file. */
+  readonly rootDisk?: { readonly sizeMiB: number; readonly ext4?: boolean }
   /** What the shell has that podd is started from: `077`. */
   readonly umask?: string
 }
@@ -113,7 +114,9 @@ export class PoddRig {
   async start(): Promise<void> {
     for (const path of [this.manifests, this.shared, this.rootDir]) mkdirSync(path, { recursive: true })
     const { rootDisk } = this.#options
-    if (rootDisk !== undefined)
+    if (rootDisk?.ext4 === true)
+      mountSmallDisk(join(this.folder, 'root.ext4'), this.rootDir, rootDisk.sizeMiB)
+    else if (rootDisk !== undefined)
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
     writeFileSync(
       join(this.folder, 'config.yaml'),

@@ -7,12 +7,17 @@ import { silentLogger } from '../../../src/base/logger.ts'
 import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
 import { reapLeaks } from '../../../src/containerd/reap-leaks.ts'
 
-/** A ctr whose containerd is two files, a line for each container and task; it can't delete `hung`. */
+/**
+ * A ctr whose containerd is two files, a line for each container and task; it can't delete `hung`. Containers of pods
+ * are called `pod-…`, all others are sandboxes.
+ */
 const ctrScript = `#!/bin/sh
 cd "$(dirname "$0")"
 shift 4
 echo "$*" >>calls
 case "$*" in
+  'containers list'*==container) grep '^pod-' containers || true ;;
+  'containers list'*==sandbox) grep -v '^pod-' containers || true ;;
   'containers list'*) cat containers ;;
   'tasks list'*) echo 'TASK PID STATUS'; cat tasks ;;
   'containers delete hung') exit 1 ;;
@@ -43,7 +48,7 @@ describe('reapLeaks', () => {
     await reapLeaks({
       places,
       ctrPath: join(folder, 'ctr'),
-      sandboxes: {
+      known: {
         list: () => Promise.resolve(known),
         isAnyInTheMaking: () => looks <= makingUntilLook,
       },
@@ -95,6 +100,14 @@ describe('reapLeaks', () => {
     expect(existsSync(join(addresses, '10.86.0.2'))).toBe(false)
     expect(existsSync(join(addresses, '10.86.0.3'))).toBe(true)
     expect(looks).toBe(4)
+  })
+
+  it('removes a container that never ran, and leaves one that runs to others', async () => {
+    keep(['mine', 'pod-known', 'pod-failed', 'pod-runs'], ['mine 7 RUNNING', 'pod-runs 8 RUNNING'])
+    known.add('pod-known')
+    await reap()
+    expect(books()).toEqual(['mine', 'pod-known', 'pod-runs'])
+    expect(readFileSync(join(folder, 'tasks'), 'utf8')).toContain('pod-runs')
   })
 
   it('leaves alone what may be in the making, for as long as it is', async () => {

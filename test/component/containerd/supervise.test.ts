@@ -109,7 +109,7 @@ function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedConta
     cniBinDirs: ['/none'],
     podCidrs: ['10.99.0.0/24'],
     launchMode: 'detached',
-    sandboxes: { list: () => Promise.resolve(new Set()), isAnyInTheMaking: () => false },
+    known: { list: () => Promise.resolve(new Set()), isAnyInTheMaking: () => false },
     clock: systemClock,
     logger: silentLogger,
     ...change,
