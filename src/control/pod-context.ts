@@ -83,6 +83,8 @@ export interface PodContext {
   noteResized(resize: ContainerResize): void
   /** Containers that were started and whose postStart hook isn't done. */
   readonly postStarts: Set<ContainerId>
+  /** See linkLog. */
+  readonly linkedLogs: Map<ContainerId, 'linked' | 'failed'>
   /** Images that are about to be needed, looked for beforehand. */
   readonly foreseen: Map<string, Promise<PresentImage | undefined>>
   /** Set by create-sandbox, or from what is observed. */

@@ -94,6 +94,13 @@ export interface PodVolumes {
   listPods(): Promise<readonly PodUid[]>
 }
 
+/** A container's log is known by these three. */
+export interface LoggedContainer {
+  readonly name: string
+  readonly id: ContainerId
+  readonly restartCount: number
+}
+
 /** Where the pod's logs lie. */
 export interface PodLogs {
   /** The pod's log folder. */
@@ -103,15 +110,11 @@ export interface PodLogs {
   /** The highest restart count of which there is a log; undefined where there is no log. */
   newestInstance(ref: PodRef, container: string): Promise<number | undefined>
   /** Puts the link for log shippers in place. */
-  link(
-    ref: PodRef,
-    container: { readonly name: string; readonly id: ContainerId; readonly restartCount: number },
-  ): Promise<void>
+  link(ref: PodRef, container: LoggedContainer): Promise<void>
+  /** Removes the pod's links to logs of all other containers. */
+  retainLinks(ref: PodRef, containers: readonly LoggedContainer[]): Promise<void>
   /** Removes the link and the log of a container that is removed. */
-  remove(
-    ref: PodRef,
-    container: { readonly name: string; readonly id: ContainerId; readonly restartCount: number },
-  ): Promise<void>
+  remove(ref: PodRef, container: LoggedContainer): Promise<void>
   /** The last lines of a container's log, at most 80 lines and 2048 bytes. */
   tail(ref: PodRef, container: string, restartCount: number): Promise<string>
   removeAll(ref: PodRef): Promise<void>

@@ -93,6 +93,7 @@ export function makePodContext(
     noteResized: ({ container: { id, name }, to }) =>
       memory.changeContainer(name, { resized: { containerId: id, resources: to } }),
     postStarts: state.postStarts,
+    linkedLogs: state.linkedLogs,
     foreseen: new Map(),
     sandbox: undefined,
   }

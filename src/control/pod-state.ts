@@ -50,6 +50,8 @@ export class PodState {
   readonly postStarts = new Set<ContainerId>()
   /** Hooks under way, by container. */
   readonly preStops = new Map<ContainerId, HookUnderWay>()
+  /** Containers whose log was linked since podd began, or could not be. */
+  readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
   /** What is fetched for containers that go on meanwhile. */
   readonly aheadFetches: AheadFetches
   pod: Pod

@@ -10,6 +10,7 @@ import type { ObservedPod } from '../pod/observed.ts'
 import { AheadFetches } from './ahead-fetches.ts'
 import { countOomKills } from './count-oom-kills.ts'
 import { EndPass } from './end-pass.ts'
+import { linkLogs, unlinkGone } from './link-logs.ts'
 import { LivePass } from './live-pass.ts'
 import { Interrupted, PassLoop } from './pass-loop.ts'
 import { PodDisplay } from './pod-display.ts'
@@ -265,6 +266,8 @@ export class PodWorker {
     if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
     const wasOver = this.#state.isOver
     await this.#observe()
+    if (!this.#seen) await unlinkGone(this.#deps, this.#state.observed)
+    await linkLogs(this.#deps, this.#state.observed, this.#state.linkedLogs)
     this.#seen = true
     await this.#state.memory.rememberEnds(this.#state.observed)
     forgetDoneRestarts(this.#state)

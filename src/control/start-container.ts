@@ -14,6 +14,7 @@ import type { ContainerView, PodView } from '../translate/spec-view.ts'
 import { computeSpecHash } from './config-hash.ts'
 import { fetchImages } from './fetch-images.ts'
 import type { PresentImage } from './image-puller.ts'
+import { linkLog } from './link-logs.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 import { bindSubPaths, gatherEnvironment } from './resolve-pod.ts'
@@ -79,7 +80,7 @@ async function bringUp(
     message: `Started container ${spec.name}`,
     container: spec.name,
   })
-  await linkLog(ctx, spec, made)
+  await linkLog(ctx, ctx.ref, { name: spec.name, ...made }, ctx.linkedLogs)
   await runPostStart(ctx, sandbox, { spec, id })
 }
 
@@ -214,18 +215,6 @@ async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<s
     ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
     : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod, ''), aliases: pod.spec.hostAliases })
   return host.volumes.writeHostsFile(ref.uid, text)
-}
-
-/** A missing link costs a log shipper its file, never the pod its container. */
-async function linkLog(ctx: PodContext, spec: ContainerSpec, made: MadeContainer): Promise<void> {
-  try {
-    await ctx.host.logs.link(ctx.ref, { name: spec.name, ...made })
-  } catch (error) {
-    ctx.logger.warn(
-      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
-      'log link failed',
-    )
-  }
 }
 
 async function runPostStart(

@@ -49,7 +49,7 @@ export class ContainerLogFolders {
     return (await listLogInstances(join(this.directory(ref), container))).at(-1)
   }
 
-  /** Points the container's link to its log; one of the same name gives way. */
+  /** Points the container's link to its log; another one of the same name gives way. */
   async link(ref: PodRef, container: LoggedContainer): Promise<void> {
     const path = containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id)
     const target = join(this.directory(ref), containerLogPath(container.name, container.restartCount))
@@ -57,10 +57,18 @@ export class ContainerLogFolders {
       await symlink(target, path)
     } catch (error) {
       if (errorCode(error) === 'ENOENT') await mkdir(this.#containerLogsDir, { recursive: true, mode: 0o755 })
-      else if (errorCode(error) === 'EEXIST') await unlink(path)
-      else throw error
+      else if (errorCode(error) !== 'EEXIST') throw error
+      // Who follows it isn't disturbed for nothing.
+      else if ((await readlink(path).catch(() => '')) === target) return
+      else await unlink(path)
       await symlink(target, path)
     }
+  }
+
+  /** Removes the links to logs of this pod but those of these containers. */
+  async retainLinks(ref: PodRef, containers: readonly LoggedContainer[]): Promise<void> {
+    const kept = containers.map(({ name, id }) => containerLogSymlink(this.#containerLogsDir, ref, name, id))
+    for (const path of await this.#linksOf(ref)) if (!kept.includes(path)) await rm(path, { force: true })
   }
 
   /** Removes a container's link and its log, the rotated parts included. */
@@ -84,15 +92,20 @@ export class ContainerLogFolders {
 
   /** Removes all logs of a pod and the links that point to them. */
   async removeAll(ref: PodRef): Promise<void> {
-    const directory = this.directory(ref)
+    for (const path of await this.#linksOf(ref)) await rm(path, { force: true })
+    await rm(this.directory(ref), { recursive: true, force: true })
+  }
+
+  async #linksOf(ref: PodRef): Promise<readonly string[]> {
     const prefix = `${ref.name}_${ref.namespace}_`
+    const found: string[] = []
     for (const name of await listFolder(this.#containerLogsDir)) {
       if (!name.startsWith(prefix)) continue
       const path = join(this.#containerLogsDir, name)
       const target = await readlink(path).catch(() => '')
-      if (target.startsWith(`${directory}/`)) await rm(path, { force: true })
+      if (target.startsWith(`${this.directory(ref)}/`)) found.push(path)
     }
-    await rm(directory, { recursive: true, force: true })
+    return found
   }
 }
 

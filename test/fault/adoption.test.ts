@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
@@ -118,6 +118,23 @@ describePodd('podd is restarted', { config }, (rig) => {
     await expectUntouched(podd, before)
     const events = await podd.events('counted')
     expect(events.map(({ reason }) => reason)).toContain('Started')
+  })
+
+  it('links the logs that the podd before did not come to, and unlinks those of containers that are gone', async () => {
+    const podd = rig()
+    const links = () => readdirSync(podd.linksDir).toSorted()
+    const linked = links()
+    const ofPlain = linked.filter((name) => name.startsWith('plain_'))
+    expect(ofPlain).toHaveLength(1)
+    await podd.stopDaemon('SIGKILL')
+    const path = join(podd.linksDir, ofPlain[0] ?? '')
+    const target = readlinkSync(path)
+    rmSync(path)
+    symlinkSync(target, join(podd.linksDir, `plain_default_main-${'0'.repeat(64)}.log`))
+    await podd.startDaemon()
+    await podd.untilReady('plain')
+    await podd.until('the links', () => links().join() === linked.join())
+    expect(readlinkSync(path)).toBe(target)
   })
 
   it('takes up pods whose records are lost, by their manifests', async () => {

@@ -188,6 +188,32 @@ describe('a sandbox that podd asked for when it was killed', () => {
   })
 })
 
+describe('links to logs', () => {
+  beforeEach(() => rig.start())
+
+  it('are made for what the podd before has started, and kept for that alone', async () => {
+    await rig.apply(podManifest('web'))
+    const { id } = rig.fake.container('main')
+    expect(rig.linked).toEqual([id])
+    await rig.kill()
+    rig.linked.length = 0
+    rig.retained.length = 0
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.linked).toEqual([id])
+    expect(rig.retained).toEqual([id])
+  })
+
+  it('that cannot be made are tried again', async () => {
+    rig.linkFailure = new Error('ENOSPC')
+    await rig.apply(podManifest('web'))
+    expect(rig.running()).toEqual(['web/main'])
+    rig.linkFailure = undefined
+    await rig.apply(podManifest('web', {}, { labels: { any: 'change' } }))
+    expect(rig.linked).toEqual([rig.fake.container('main').id])
+  })
+})
+
 describe('a podd that has just been started', () => {
   it('tells when all pods of the one before are shown', async () => {
     await rig.start()

@@ -8,7 +8,7 @@ import { PodSystem } from '../../../src/control/pod-system.ts'
 import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
 import type { PodCgroups, PodHost } from '../../../src/control/pod-host.ts'
 import type { ObjectDocument, PodDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
-import type { PodUid } from '../../../src/pod/ids.ts'
+import type { ContainerId, PodUid } from '../../../src/pod/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
 import type { PodEvent } from '../../../src/pod/pod-event.ts'
@@ -115,6 +115,10 @@ export class PodRig {
   readonly failures: unknown[] = []
   /** By container name: the newest log that is there before podd makes one. */
   readonly logged = new Map<string, number | undefined>()
+  /** The containers whose logs were linked, and those whose links were kept. */
+  readonly linked: ContainerId[] = []
+  readonly retained: ContainerId[] = []
+  linkFailure: Error | undefined
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
   /** Objects that the directory holds beside its pods. */
@@ -337,7 +341,11 @@ export class PodRig {
         directory: folder,
         prepare: async (_ref, container) => !this.logged.has(container),
         newestInstance: async (_ref, container) => this.logged.get(container),
-        link: async () => {},
+        link: async (_ref, { id }) => {
+          if (this.linkFailure !== undefined) throw this.linkFailure
+          this.linked.push(id)
+        },
+        retainLinks: async (_ref, containers) => void this.retained.push(...containers.map(({ id }) => id)),
         remove: async () => {},
         tail: async () => '',
         removeAll: async () => {},

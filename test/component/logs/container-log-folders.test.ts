@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,6 +50,42 @@ describe('the folder of a container’s logs', () => {
 
   it('knows none where there is no folder', async () => {
     expect(await folders.newestInstance(ref, 'main')).toBeUndefined()
+  })
+})
+
+describe('links to logs', () => {
+  const main = { name: 'main', id: 'id-1', restartCount: 0 }
+  const next = { name: 'main', id: 'id-2', restartCount: 1 }
+  const links = (): readonly string[] => readdirSync(join(folder, 'links')).toSorted()
+
+  it('are made, and left as they are where they are right', async () => {
+    await folders.link(ref, main)
+    const [name = ''] = links()
+    const path = join(folder, 'links', name)
+    expect(name).toBe('web_default_main-id-1.log')
+    expect(readlinkSync(path)).toBe(join(folders.directory(ref), 'main/0.log'))
+    const { ino } = lstatSync(path)
+    await folders.link(ref, main)
+    expect(lstatSync(path).ino).toBe(ino)
+    rmSync(path)
+    symlinkSync('/elsewhere', path)
+    await folders.link(ref, main)
+    expect(readlinkSync(path)).toBe(join(folders.directory(ref), 'main/0.log'))
+  })
+
+  it('of containers that are gone are removed, and none of another pod', async () => {
+    const later = { ...ref, uid: 'uid-later' }
+    await folders.link(ref, main)
+    await folders.link(ref, next)
+    await folders.link(later, { ...main, id: 'id-3' })
+    await folders.retainLinks(ref, [next])
+    expect(links()).toEqual(['web_default_main-id-2.log', 'web_default_main-id-3.log'])
+    await folders.retainLinks(later, [])
+    expect(links()).toEqual(['web_default_main-id-2.log'])
+  })
+
+  it('are none where there is no folder', async () => {
+    await expect(folders.retainLinks(ref, [])).resolves.toBeUndefined()
   })
 })
 
