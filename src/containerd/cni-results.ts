@@ -4,12 +4,21 @@ import { join } from 'node:path'
 /** Where libcni remembers what each network gave to each sandbox; containerd can't be told another place. */
 const defaultFolder = '/var/lib/cni/results'
 
-/** Forgets what a network of podd's own gave: for when all its sandboxes are gone. */
-export async function removeCniResults(networkName: string, folder = defaultFolder): Promise<void> {
+/** The sandboxes to which a network of podd's own gave something, as far as is remembered. */
+export async function listCniResults(networkName: string, folder = defaultFolder): Promise<readonly string[]> {
+  const ours = ownResults(networkName)
+  return (await list(folder)).flatMap((name) => ours.exec(name)?.[1] ?? [])
+}
+
+/** Forgets what a network of podd's own gave: for when its sandboxes are gone, all of them or those with these ids. */
+export async function removeCniResults(
+  networkName: string,
+  { ids, folder = defaultFolder }: { readonly ids?: ReadonlySet<string>; readonly folder?: string } = {},
+): Promise<void> {
   const ours = ownResults(networkName)
   for (const name of await list(folder)) {
     const sandboxId = ours.exec(name)?.[1]
-    if (sandboxId === undefined) continue
+    if (sandboxId === undefined || ids?.has(sandboxId) === false) continue
     await rm(join(folder, name), { force: true })
     await rm(join(folder, `cni-loopback-${sandboxId}-lo`), { force: true })
   }

@@ -42,7 +42,7 @@ export function readSandboxRules(saved: string, networkName: string): SandboxRul
 }
 
 /** The plugins' comment: `name: "podd" id: "0123…"`. */
-function sandboxOf(rule: string, networkName: string): string | undefined {
+export function sandboxOf(rule: string, networkName: string): string | undefined {
   const named = `name: \\"${networkName}\\" id: \\"`
   const start = rule.indexOf(named)
   if (start < 0) return undefined

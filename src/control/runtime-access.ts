@@ -6,7 +6,6 @@ import { ContainerdEvents } from '../containerd/event-stream.ts'
 import { EmbeddedContainerd } from '../containerd/embedded-containerd.ts'
 import { findContainerd, findShims } from '../containerd/containerd-process.ts'
 import { containerdPlaces } from '../containerd/containerd-places.ts'
-import { NetworkRules } from '../containerd/network-rules.ts'
 import { CriClient } from '../cri/cri-client.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import { CriEvents } from '../cri/cri-event-stream.ts'
@@ -21,6 +20,7 @@ import { buildSandboxImage, sandboxImageName } from '../images/sandbox-image.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
 import type { EventsCandidate } from '../cri/pick-runtime-events.ts'
 import { compareContainerd } from './compare-containerd.ts'
+import { keepNetworkRules } from './keep-network-rules.ts'
 import { MakingCalls } from './making-calls.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
@@ -33,9 +33,6 @@ export interface RuntimeAccessOptions {
   readonly clock: Clock
   readonly logger: Logger
 }
-
-/** How soon after a sandbox was asked for its rules are there, usually. */
-const rulesSettleMs = 2000
 
 /** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
 const firstAnswerMs = 5000
@@ -202,30 +199,23 @@ export class RuntimeAccess {
       if (state.kind === 'running') onProblem(undefined)
       if (state.kind === 'down') onProblem(state.message)
     })
-    const rules = this.#keepNetworkRules(this.#embedded, signal)
+    const rules = keepNetworkRules(
+      {
+        embedded: this.#embedded,
+        listSandboxes: (filter) => this.#listSandboxes(filter, signal),
+        isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+        untilSandboxMade: () => {
+          this.#sandboxMade = new AbortController()
+          return this.#sandboxMade.signal
+        },
+        periodMs: this.#options.config.syncFrequencyMs,
+        clock: this.#options.clock,
+        logger: this.#options.logger,
+      },
+      signal,
+    )
     await Promise.all([watching, this.#embedded.supervise(signal), rules])
     stop()
-  }
-
-  /** Puts back the rules of the pods' network that a reload of the firewall has wiped. */
-  async #keepNetworkRules(embedded: EmbeddedContainerd, signal: AbortSignal): Promise<void> {
-    const { clock, config, logger } = this.#options
-    const rules = new NetworkRules(embedded.places)
-    const listReady = () => this.#listSandboxes({ state: { state: 'SANDBOX_READY' } }, signal)
-    while (!signal.aborted) {
-      // Before the check: a sandbox that is made during it has its rules only after it.
-      this.#sandboxMade = new AbortController()
-      const { state } = embedded
-      try {
-        if (state.kind === 'running' && (await rules.check(state.running.podCidrs, listReady)))
-          logger.warn({}, "somebody removed rules of the pods' network; they were put back")
-      } catch (error) {
-        if (!signal.aborted) logger.debug({ err: error }, "the rules of the pods' network cannot be read")
-      }
-      const until = AbortSignal.any([signal, this.#sandboxMade.signal])
-      await clock.sleep(config.syncFrequencyMs, until).catch(() => undefined)
-      if (this.#sandboxMade.signal.aborted) await clock.sleep(rulesSettleMs, signal).catch(() => undefined)
-    }
   }
 
   async #listAll(): Promise<ReadonlySet<string>> {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
 import { hasForwardRules, removeNetworkRules } from '../../src/containerd/forward-rules.ts'
+import { planRepair, readSandboxRules } from '../../src/containerd/network-rules.ts'
 import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
@@ -54,6 +55,43 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
       await commandOutput('iptables', rule.replace('-A', '-D').split(' '))
     expect(await isOpen()).toBe(false)
     await podd.until('the rules', isOpen, 15_000 * slowness)
+  })
+})
+
+describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s' } }, (rig) => {
+  it('are removed, and no others', async () => {
+    const podd = rig()
+    const hostPort = await freePort()
+    const container = { ports: [{ containerPort: 8080, hostPort }] }
+    podd.drop('gone', shellPod('gone', podd.shared, 'say up; stay', { container }))
+    podd.drop('stays', shellPod('stays', podd.shared, 'say up; stay'))
+    await podd.untilReady('gone')
+    await podd.untilReady('stays')
+    const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
+    const rules = async () => {
+      const found = readSandboxRules(await commandOutput('iptables-save', []), networkName)
+      return new Map([...found].filter(([id]) => id !== ''))
+    }
+    const before = await podd.until('the rules of both', async () => {
+      const found = await rules()
+      return found.size === 2 && found
+    })
+    podd.removeManifest('gone')
+    await podd.untilGone('gone')
+    const [stays = ''] = [...(await rules()).keys()]
+    const [[id, lost] = ['', []]] = [...before].filter(([owner]) => owner !== stays)
+    expect(lost.length).toBeGreaterThan(4)
+    // As a plugin leaves them that is killed in the middle.
+    await podd.stopDaemon('SIGKILL')
+    await commandOutput('iptables-restore', ['--noflush', '-w', '5'], { input: planRepair('', lost) })
+    expect((await rules()).get(id)).toHaveLength(lost.length)
+    await podd.startDaemon()
+    // What they were made with tells for some time that they may belong to a sandbox in the making.
+    await podd.until('their end', async () => !(await rules()).has(id), 90_000 * slowness)
+    expect((await rules()).get(stays)).toEqual(before.get(stays))
+    const saved = await commandOutput('iptables-save', ['-t', 'nat'])
+    for (const chain of new Set(lost.map((rule) => rule.split(' ')[0] ?? '')))
+      if (/^CNI-(?:DN-)?[0-9a-f]+$/u.test(chain)) expect(saved).not.toContain(chain)
   })
 })
 

@@ -2,7 +2,11 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { removeCniResults, removeTornCniResults } from '../../../src/containerd/cni-results.ts'
+import {
+  listCniResults,
+  removeCniResults,
+  removeTornCniResults,
+} from '../../../src/containerd/cni-results.ts'
 
 const id = 'ab'.repeat(32)
 const other = 'cd'.repeat(32)
@@ -32,10 +36,23 @@ it('forgets all of a network, with the loopback of its sandboxes', async () => {
   result(`podd-${id}-eth0`, '{}')
   result(`cni-loopback-${id}-lo`, '{}')
   result(`cni-loopback-${other}-lo`, '{}')
-  await removeCniResults('podd', folder)
+  await removeCniResults('podd', { folder })
   expect(readdirSync(folder)).toEqual([`cni-loopback-${other}-lo`])
 })
 
-it.each([removeCniResults, removeTornCniResults])('does without the folder (%#)', async (remove) => {
-  await expect(remove('podd', join(folder, 'absent'))).resolves.toBeUndefined()
+it('lists and forgets the results of some sandboxes alone', async () => {
+  result(`podd-${id}-eth0`, '{}')
+  result(`cni-loopback-${id}-lo`, '{}')
+  result(`podd-${other}-eth0`, '{}')
+  result(`bridge-${id}-eth0`, '{}')
+  expect(new Set(await listCniResults('podd', folder))).toEqual(new Set([id, other]))
+  await removeCniResults('podd', { ids: new Set([id]), folder })
+  expect(readdirSync(folder).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
+})
+
+it('does without the folder', async () => {
+  const absent = join(folder, 'absent')
+  await expect(removeCniResults('podd', { folder: absent })).resolves.toBeUndefined()
+  await expect(removeTornCniResults('podd', absent)).resolves.toBeUndefined()
+  await expect(listCniResults('podd', absent)).resolves.toEqual([])
 })
