@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'undici'
 import { systemClock } from '../src/base/clock.ts'
 import { Prober } from '../src/control/prober.ts'
+import { RuntimePulse } from '../src/control/runtime-pulse.ts'
 import type { Probe } from '../src/pod/schema/container-schema.ts'
 import type { ExecSync } from '../src/probes/exec-probe.ts'
 import { createProbeRunner } from '../src/probes/run-probe.ts'
@@ -54,6 +55,7 @@ export function startProber(ports: Ports, rates: Rates, exec?: ExecLoad): Load {
     runProbe: createProbeRunner({
       clock: systemClock,
       execSync: exec?.execSync ?? noRuntime,
+      pulse: new RuntimePulse(systemClock, () => Promise.resolve()),
       kubernetesVersion: '1.36',
       healthProtoPath: fileURLToPath(new URL('../proto/grpc-health.proto', import.meta.url)),
     }),

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { signalProcess } from '../host/processes.ts'
 import { hasImage } from './containerd-client.ts'
 import { containerdPlaces } from './containerd-places.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
@@ -140,6 +141,17 @@ export class EmbeddedContainerd {
     )
     this.#setState({ kind: 'running', running })
     return running
+  }
+
+  /**
+   * Kills a containerd that answers nothing any more, which can't be asked to end; `supervise` starts the next one. Shims
+   * and containers are left alone.
+   */
+  endFrozen(): void {
+    const found = this.#state.kind === 'running' ? findContainerd(this.places) : undefined
+    if (found === undefined) return
+    this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
+    signalProcess(found, 'SIGKILL')
   }
 
   /** Has what was unpacked a moment ago written to the disk, where containerd doesn't do so by itself. Never throws. */

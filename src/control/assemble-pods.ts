@@ -20,6 +20,7 @@ import { ContainerLogFolders } from '../logs/container-log-folders.ts'
 import type { SourceName } from '../pod/document.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
+import { callDeadlineMs } from '../cri/runtime-service.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import type { ResolvConf } from '../translate/dns.ts'
 import { execLimits } from '../translate/exec-limits.ts'
@@ -155,6 +156,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     },
     objects,
     runtime: client,
+    pulse: runtime.pulse,
+    onRuntimeFrozen: runtime.endFrozen,
     images: runtime.images,
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(config.rootDir),
@@ -163,16 +166,19 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       clock,
       kubernetesVersion,
       healthProtoPath: protoPath('grpc-health.proto'),
+      pulse: runtime.pulse,
       execSync: async ({ containerId, cmd, timeoutMs, signal, onSent }) => {
         try {
           const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
           const { exitCode, stdout, stderr } = await client.execSync(
             { containerId, cmd, timeout },
-            { signal, onSent },
+            { signal, onSent, deadlineMs: timeoutMs + callDeadlineMs },
           )
           return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
         } catch (error) {
-          if (isCriError(error, 'RUNTIME_TIMEOUT')) return { exitCode: -1, output: '', timedOut: true }
+          // The runtime's own word, and not that there was none.
+          const isAnswer = isCriError(error, 'RUNTIME_TIMEOUT') && error.grpcCode !== undefined
+          if (isAnswer) return { exitCode: -1, output: '', timedOut: true }
           throw error
         }
       },

@@ -68,6 +68,7 @@ export async function executeActions(ctx: PodContext, actions: readonly PodActio
   if (actions[0]?.kind === 'create-sandbox') foreseeImages(ctx, actions)
   for (let index = 0; index < actions.length;) {
     ctx.manifestSignal.throwIfAborted()
+    ctx.checkSeen()
     const end = actions.findIndex((action, at) => at >= index && action.kind !== 'stop-container')
     const together = end === index ? [] : actions.slice(index, end === -1 ? undefined : end)
     if (together.length > 0) {

@@ -23,6 +23,8 @@ export interface WorkerSurroundings {
   readonly onStage: (worker: PodWorker) => void
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
+  /** See PodPassDeps. */
+  readonly runtimeLosses: () => number
   /** Every source has told of its objects. */
   readonly objectsKnown: () => boolean
 }
@@ -51,6 +53,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       limits: backoffLimits(options.maxContainerRestartPeriodMs),
       runtimeName,
       runtimeProblem: around.runtimeProblem,
+      runtimeLosses: around.runtimeLosses,
       objectsKnown: around.objectsKnown,
       recursiveReadOnly: (handler) =>
         knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,

@@ -10,6 +10,9 @@ export class Interrupted extends PoddError {
   }
 }
 
+/** Thrown by a pass whose view of the runtime doesn't hold any more: the pod is looked at again at once. */
+export class OutdatedView extends Interrupted {}
+
 export interface PassLoopDeps {
   readonly clock: Clock
   /** `signal` ends its waits; what it throws but Interrupted comes to `onError`. */
@@ -84,7 +87,8 @@ export class PassLoop {
       try {
         await this.#deps.pass(this.#interrupt.signal)
       } catch (error) {
-        if (!(error instanceof Interrupted)) this.#deps.onError(error)
+        if (error instanceof OutdatedView) this.#slot.wake()
+        else if (!(error instanceof Interrupted)) this.#deps.onError(error)
       }
     }
     this.#timer?.cancel()

@@ -49,6 +49,8 @@ export interface PodContext {
   readonly recursiveReadOnly: boolean
   /** By when all containers shall be gone, where the pod is ending. */
   readonly deadlineMs: number | undefined
+  /** To be called before each act that rests on `observed`. Throws OutdatedView where the runtime or podd was away since. */
+  checkSeen(): void
   /** No process of the pod runs any more; its sandboxes are about to be stopped. */
   onContainersStopped(): void
   /** What may take its time begins: what has been done by then is looked at and shown meanwhile. */

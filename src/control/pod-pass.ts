@@ -3,6 +3,7 @@ import type { BackoffLimits } from '../decide/restart-policy.ts'
 import { endingDeadlineMs } from '../decide/termination-order.ts'
 import { podManifestHash } from '../pod/hash.ts'
 import { computeSpecHash } from './config-hash.ts'
+import { OutdatedView } from './pass-loop.ts'
 import type { PodContext } from './pod-context.ts'
 import type { PodState } from './pod-state.ts'
 import { findMissingReference } from './resolve-pod.ts'
@@ -13,6 +14,8 @@ export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'event
   readonly limits: BackoffLimits
   /** Whether this runtime handler can make mounts read-only all the way down. */
   readonly recursiveReadOnly: (runtimeHandler: string) => boolean
+  /** How often the runtime or podd itself was away so far: what was seen before the last time may not hold any more. */
+  readonly runtimeLosses: () => number
   /** Whether all is known that pods refer to: what isn't there now is missing, and not just not read yet. */
   readonly objectsKnown: () => boolean
 }
@@ -53,6 +56,9 @@ export function makePodContext(
   const runtimeHandler = classes?.runtimeHandler ?? ''
   return {
     ...pass,
+    checkSeen: () => {
+      if (deps.runtimeLosses() !== state.lossesWhenSeen) throw new OutdatedView()
+    },
     ref,
     pod: state.allocatedPod,
     source,

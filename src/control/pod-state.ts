@@ -66,6 +66,8 @@ export class PodState {
   isSettled = false
   /** Why the newest pass failed. */
   lastError: string | undefined
+  /** How often the runtime had been away when `observed` was asked for. */
+  lossesWhenSeen = 0
   #observed: ObservedPod
   /** Names of containers that were seen to run. The runtime may forget them. */
   readonly #seenRunning = new Set<string>()

@@ -33,6 +33,8 @@ import type { ProbeReport } from './prober-worker.ts'
 import { RuntimeKnowledge } from './runtime-knowledge.ts'
 import { RuntimeObserver } from './runtime-observer.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
+import type { RuntimePulse } from './runtime-pulse.ts'
+import { RuntimeWatch } from './runtime-watch.ts'
 import { findMissingReference } from './resolve-pod.ts'
 import { SourceSnapshots } from './source-snapshots.ts'
 import { StatusStore } from './status-store.ts'
@@ -45,6 +47,9 @@ export interface PodSystemOptions {
   /** Empty; the sources fill it. */
   readonly objects: ObjectStore
   readonly runtime: RuntimeService
+  readonly pulse: RuntimePulse
+  /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
+  readonly onRuntimeFrozen: (() => void) | undefined
   readonly images: ImageService
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
@@ -84,6 +89,7 @@ export class PodSystem {
   readonly #options: PodSystemOptions
   readonly #loop: SyncLoop
   readonly #observer: RuntimeObserver
+  readonly #watch: RuntimeWatch
   readonly #desired: DesiredPods
   readonly #prober: Prober
   readonly #knowledge: RuntimeKnowledge
@@ -135,6 +141,13 @@ export class PodSystem {
       onHealth: (health) => this.#loop.post({ kind: 'health', health }),
       isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
     })
+    this.#watch = new RuntimeWatch({
+      clock,
+      pulse: options.pulse,
+      // Who found it gone before knows better why.
+      onGap: (message) => this.#observer.reportGone(this.#runtimeProblem ?? message),
+      onFrozen: options.onRuntimeFrozen,
+    })
     this.#prober = new Prober({
       clock,
       random,
@@ -174,6 +187,10 @@ export class PodSystem {
       knowledge: this.#knowledge,
       onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
       runtimeProblem: () => this.#runtimeProblem,
+      runtimeLosses: () => {
+        this.#watch.look()
+        return this.#observer.losses
+      },
       objectsKnown: () => this.#objectsKnown,
     }
     this.#desired = new DesiredPods({
@@ -270,7 +287,9 @@ export class PodSystem {
     const late = clock.startTimer(slowListMs, () =>
       this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
     )
-    const observing = opened.then(() => (signal.aborted ? undefined : this.#observer.run(signal)))
+    const observing = opened.then(() =>
+      signal.aborted ? undefined : Promise.all([this.#observer.run(signal), this.#watch.run(signal)]),
+    )
     await Promise.all([following, limiting, this.#loop.run(signal), observing])
     late.cancel()
     this.#prober.stop()

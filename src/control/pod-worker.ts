@@ -12,7 +12,7 @@ import { countOomKills } from './count-oom-kills.ts'
 import { EndPass } from './end-pass.ts'
 import { linkLogs, unlinkGone } from './link-logs.ts'
 import { LivePass } from './live-pass.ts'
-import { Interrupted, PassLoop } from './pass-loop.ts'
+import { Interrupted, OutdatedView, PassLoop } from './pass-loop.ts'
 import { PodDisplay } from './pod-display.ts'
 import type { PodDisplayDeps } from './pod-display.ts'
 import { PodExecutor } from './pod-executor.ts'
@@ -265,7 +265,10 @@ export class PodWorker {
     const waitMs = this.#endPass.remainsWaitMs()
     if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
     const wasOver = this.#state.isOver
+    const losses = this.#deps.runtimeLosses()
     await this.#observe()
+    this.#state.lossesWhenSeen = losses
+    if (losses !== this.#deps.runtimeLosses()) throw new OutdatedView()
     if (!this.#seen) await unlinkGone(this.#deps, this.#state.observed)
     await linkLogs(this.#deps, this.#state.observed, this.#state.linkedLogs)
     this.#seen = true

@@ -52,11 +52,11 @@ export interface ProberOptions {
 
 /** How often a probe is tried whose probing itself goes wrong (kubelet: maxProbeRetries). */
 const maxTries = 3
-/** How often it is repeated for podd's own lateness. */
+/** How often it is repeated for podd's own lateness, or for the runtime's silence. */
 const maxRepeats = 3
-/** A timeout may be podd's own when podd stalled for this part of it. */
+/** A timeout may be podd's own when podd stalled for this part of it; and what came after such a silence comes late. */
 const stalledShare = 0.1
-/** Up to this part, a timeout that comes again and again is the container's all the same: an answer would have been read. */
+/** Up to this part, what comes again and again is the container's all the same: an answer would have been read. */
 const blindShare = 0.5
 /** Bounds on what is under way at a time: sockets are cheap, commands in containers are not. */
 const maxNetworkProbes = 256
@@ -219,7 +219,7 @@ export class Prober {
     this.#reschedule(worker)
   }
 
-  /** Undefined when nothing can be said: it was called off, or podd was too busy to know. */
+  /** Undefined when nothing can be said: it was called off, or podd was too busy or the runtime too silent to know. */
   async #tryProbe(worker: ProbeWorker, signal: AbortSignal): Promise<ProbeOutcome | undefined> {
     const { probe, target } = worker
     if (target === undefined) return undefined
@@ -232,7 +232,7 @@ export class Prober {
         .catch((error: unknown): ProbeOutcome => ({ result: 'unknown', output: errorMessage(error) }))
       const stalledMs = this.#lag.leave(mark)
       if (signal.aborted) return undefined
-      const share = outcome.timedOut === true ? stalledMs / (probe.timeoutSeconds * 1000) : 0
+      const share = lateShare(outcome, stalledMs, probe.timeoutSeconds * 1000)
       if (share >= stalledShare && repeats < maxRepeats) {
         worker.counts = { ...worker.counts, repeated: worker.counts.repeated + 1 }
         repeats += 1
@@ -288,4 +288,11 @@ export class Prober {
       this.#reschedule(worker)
     }
   }
+}
+
+/** Which part of a probe's timeout went by while nothing could be heard of the container. */
+function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
+  if (outcome.result === 'unknown') return 0
+  const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)
+  return lateMs / timeoutMs
 }

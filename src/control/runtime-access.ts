@@ -24,6 +24,7 @@ import { keepNetworkRules } from './keep-network-rules.ts'
 import { MakingCalls } from './making-calls.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
+import { RuntimePulse } from './runtime-pulse.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
 export interface RuntimeAccessOptions {
@@ -46,6 +47,7 @@ export class RuntimeAccess {
   readonly client: CriClient
   /** The client's, and what they fetch outlives a power cut. */
   readonly images: ImageService
+  readonly pulse: RuntimePulse
   readonly #making: MakingCalls
   readonly endpoint: string
   /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
@@ -94,6 +96,7 @@ export class RuntimeAccess {
     this.#comparison = compareContainerd({ ...options, client, embedded: this.#embedded, instance })
     this.client.gateWith(this.#comparison)
     this.#making = new MakingCalls(this.client.runtime, clock)
+    this.pulse = new RuntimePulse(clock, () => this.client.runtime.version({}))
     this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
   }
 
@@ -189,6 +192,12 @@ export class RuntimeAccess {
     if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
       return this.cgroupDriver()
     return this.cgroupDriver(await askCgroupDriver(this.client.runtime))
+  }
+
+  /** Kills the embedded containerd, which answers nothing any more; `watch` starts it again. Undefined without one. */
+  get endFrozen(): (() => void) | undefined {
+    const embedded = this.#embedded
+    return embedded === undefined ? undefined : () => embedded.endFrozen()
   }
 
   /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */

@@ -68,7 +68,7 @@ export class RuntimeObserver {
   #polling: boolean
   #streamLost = false
   #health: RuntimeHealth | undefined
-  /** How often the runtime was found gone; a list that began before doesn't prove that it is back. */
+  /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
 
   constructor(options: RuntimeObserverOptions) {
@@ -87,6 +87,11 @@ export class RuntimeObserver {
   /** All pods that the runtime holds, as far as they were seen. */
   pods(): ReadonlyMap<PodUid, ObservedPod> {
     return this.#pods
+  }
+
+  /** How often the runtime was found gone: what was read before the last time may not hold any more. */
+  get losses(): number {
+    return this.#losses
   }
 
   /** The runtime went away, as somebody found out: it counts as gone until it can be listed again. */

@@ -1,5 +1,6 @@
 import { errorMessage } from '../base/errors.ts'
 import { PoddError } from '../base/errors.ts'
+import { isCriError } from '../cri/cri-error.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import type { ContainerId } from '../pod/ids.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
@@ -40,6 +41,7 @@ export async function startContainer(
   const { spec } = action
   const image = await fetchImages(ctx, sandbox, action)
   if (image === undefined) return
+  ctx.checkSeen()
   await ctx.charge(action)
   const made = await createContainer(ctx, sandbox, action, image)
   if (made === undefined) return
@@ -62,6 +64,7 @@ async function bringUp(
   const { id } = made
   // Nothing starts once the pod is to end.
   ctx.signal.throwIfAborted()
+  ctx.checkSeen()
   try {
     await ctx.host.calls.startContainer({ containerId: id })
   } catch (error) {
@@ -104,6 +107,9 @@ function fail(
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
   ctx.hold(spec.name, { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
 }
+
+/** How soon a postStart hook is called again that the runtime's end broke off. */
+const hookRetryMs = 1000
 
 interface MadeContainer {
   readonly id: ContainerId
@@ -225,8 +231,8 @@ async function runPostStart(
   const handler = spec.lifecycle?.postStart
   if (handler === undefined) return
   ctx.lookSoon()
-  try {
-    await ctx.host.hooks.run({
+  const run = (): Promise<void> =>
+    ctx.host.hooks.run({
       pod: ctx.ref,
       handler,
       containerId: id,
@@ -236,6 +242,8 @@ async function runPostStart(
       timeoutMs: undefined,
       signal: ctx.signal,
     })
+  try {
+    await repeatWhileAway(ctx, run)
   } catch (error) {
     if (ctx.signal.aborted) throw ctx.signal.reason
     // The hook's output may hold secrets: the event says only that it failed.
@@ -257,5 +265,17 @@ async function runPostStart(
       preStop: spec.lifecycle?.preStop,
       ports: spec.ports,
     })
+  }
+}
+
+/** A hook is called at least once: a runtime that went away in the middle says nothing of the container. */
+async function repeatWhileAway(ctx: PodContext, run: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
+      await ctx.clock.sleep(hookRetryMs, ctx.signal)
+    }
   }
 }

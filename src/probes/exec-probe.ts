@@ -29,59 +29,80 @@ export interface ExecSyncResult {
 /** Runs a command in a container and waits for its end; rejects when it can't be run. */
 export type ExecSync = (request: ExecSyncRequest) => Promise<ExecSyncResult>
 
-/** How long the runtime may take beyond the timeout to kill the command before its call is given up. */
-const killSlackMs = 2_000
-/** A runtime that takes the call later than after this part of the timeout leaves too little of it for the command. */
-const latestShare = 0.1
+/** Tells whether the runtime answers; see control/runtime-pulse.ts. */
+export interface Pulse {
+  enter(): number
+  leave(): void
+  silentMs(mark: number): number
+  answer(): Promise<boolean>
+}
+
+/** How long the runtime may take beyond the timeout to say that the command has timed out. */
+const answerSlackMs = 500
+/** How long it may take beyond that to kill the command before its call is given up. */
+const killSlackMs = 1_500
 
 /**
  * Runs a command in the container; exit code 0 is success (kubelet pkg/probe/exec/exec.go, 1.36).
- * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open. While the runtime is
- * away, nothing is known of the container, whatever the time.
+ * The timeout is kept here too: a runtime may wait for a grandchild that holds the output open. That counts only once
+ * the runtime has answered something else since: its silence says nothing of the container.
  */
 export function runExecProbe(
-  execSync: ExecSync,
+  { execSync, pulse }: { readonly execSync: ExecSync; readonly pulse: Pulse },
   action: NonNullable<Probe['exec']>,
   target: ProbeTarget,
   bounds: ProbeBounds,
 ): Promise<ProbeOutcome> {
-  const { clock, timeoutMs } = bounds
+  const { clock, timeoutMs, signal } = bounds
   const environment = new Map(target.env?.map(({ name, value }) => [name, value]))
   const cmd = expandWords(action.command, environment)
   if (cmd === undefined) return Promise.resolve(unknown('the command is larger than a process may have'))
   const giveUp = new AbortController()
-  const beganMs = clock.monotonicMs()
-  let sentMs = Infinity
   const outOfTime = (): ProbeOutcome =>
     timedOut(
       `command timed out: ${JSON.stringify(cmd.join(' '))} timed out after ${formatDuration(timeoutMs)}`,
     )
-  return boundAttempt<ProbeOutcome>(bounds, {
-    begin: (settle) => {
-      const onSent = (): void => {
-        sentMs = clock.monotonicMs()
-      }
-      execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal, onSent }).then(
-        (reply) => settle(reply.timedOut === true ? outOfTime() : judge(reply)),
-        (error: unknown) => settle(unknown(errorMessage(error))),
-      )
-      return () => undefined
+  return boundAttempt<ProbeOutcome>(
+    { clock, signal },
+    {
+      begin: (settle) => {
+        const mark = pulse.enter()
+        const say = (outcome: ProbeOutcome): void => {
+          const silentMs = pulse.silentMs(mark)
+          settle(silentMs === 0 ? outcome : { ...outcome, silentMs })
+        }
+        let timer = clock.startTimer(timeoutMs, () => {
+          giveUp.abort()
+          settle(unknown('the container runtime is away'))
+        })
+        const onOverdue = async (): Promise<void> => {
+          if (await pulse.answer()) {
+            clock.startTimer(killSlackMs, () => giveUp.abort())
+            return say(outOfTime())
+          }
+          giveUp.abort()
+          settle(unknown('the container runtime does not answer'))
+        }
+        const onSent = (): void => {
+          timer.cancel()
+          timer = clock.startTimer(timeoutMs + answerSlackMs, () => void onOverdue())
+        }
+        execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal, onSent }).then(
+          (reply) => say(reply.timedOut === true ? outOfTime() : judge(reply)),
+          (error: unknown) => settle(unknown(errorMessage(error))),
+        )
+        return () => {
+          timer.cancel()
+          pulse.leave()
+        }
+      },
+      onTimeout: outOfTime,
+      onAbort: () => {
+        giveUp.abort(signal.reason)
+        return unknown('context canceled')
+      },
     },
-    onTimeout: () => {
-      if (sentMs === Infinity) {
-        giveUp.abort()
-        return unknown('the container runtime is away')
-      }
-      clock.startTimer(killSlackMs, () => giveUp.abort())
-      if (sentMs - beganMs > timeoutMs * latestShare)
-        return unknown('the container runtime was away when the command was to run')
-      return outOfTime()
-    },
-    onAbort: () => {
-      giveUp.abort(bounds.signal.reason)
-      return unknown('context canceled')
-    },
-  })
+  )
 }
 
 function judge(reply: ExecSyncResult): ProbeOutcome {

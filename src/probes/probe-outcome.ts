@@ -10,6 +10,8 @@ export interface ProbeOutcome {
   readonly output: string
   /** The answer wasn't there in time. */
   readonly timedOut?: boolean
+  /** For how long the runtime, through which the probe went, answered nothing meanwhile. */
+  readonly silentMs?: number
 }
 
 /** Whom to probe. */

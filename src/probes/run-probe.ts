@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { runExecProbe } from './exec-probe.ts'
-import type { ExecSync } from './exec-probe.ts'
+import type { ExecSync, Pulse } from './exec-probe.ts'
 import { loadHealthCheck } from './grpc-health.ts'
 import type { HealthCheckMethod } from './grpc-health.ts'
 import { runGrpcProbe } from './grpc-probe.ts'
@@ -13,6 +13,8 @@ import { runTcpProbe } from './tcp-probe.ts'
 export interface ProbeRunnerOptions {
   readonly clock: Clock
   readonly execSync: ExecSync
+  /** That of the runtime behind `execSync`. */
+  readonly pulse: Pulse
   /** The Kubernetes version to go by, `1.36`. */
   readonly kubernetesVersion: string
   /** Where grpc-health.proto is; read by the first gRPC probe. */
@@ -24,12 +26,12 @@ export type RunProbe = (probe: Probe, target: ProbeTarget, signal: AbortSignal) 
 
 /** All four handlers behind one function. */
 export function createProbeRunner(options: ProbeRunnerOptions): RunProbe {
-  const { clock, execSync } = options
+  const { clock } = options
   const userAgent = `kube-probe/${options.kubernetesVersion}`
   let healthCheck: HealthCheckMethod | undefined
   return async (probe, target, signal) => {
     const bounds = { clock, timeoutMs: probe.timeoutSeconds * 1000, signal }
-    if (probe.exec !== undefined) return runExecProbe(execSync, probe.exec, target, bounds)
+    if (probe.exec !== undefined) return runExecProbe(options, probe.exec, target, bounds)
     if (probe.httpGet !== undefined) return runHttpProbe({ action: probe.httpGet, target, userAgent, bounds })
     if (probe.tcpSocket !== undefined) return runTcpProbe(probe.tcpSocket, target, bounds)
     if (probe.grpc !== undefined) {

@@ -169,6 +169,23 @@ describe('a postStart hook', () => {
   })
 })
 
+describe('a postStart hook that the end of the runtime broke off', () => {
+  it('is called again, and costs its container nothing', async () => {
+    let calls = 0
+    rig.fake.onExec(() => {
+      calls += 1
+      return { exitCode: 0 }
+    })
+    rig.fake.fault('ExecSync', { kind: 'loses-reply' }, { times: 2 })
+    const lifecycle = { postStart: { exec: { command: ['hello'] } } }
+    await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'app:1', lifecycle }] }))
+    await rig.clock.advance(5000)
+    expect(calls).toBe(3)
+    expect(rig.container('web')).toMatchObject({ ready: true, restartCount: 0 })
+    expect(rig.reasons('web')).not.toContain('FailedPostStartHook')
+  })
+})
+
 describe('a preStop hook', () => {
   const failing = {
     livenessProbe: { exec: { command: ['alive'] }, periodSeconds: 1, failureThreshold: 1 },

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { CriError } from '../../../src/cri/cri-error.ts'
+import { RuntimePulse } from '../../../src/control/runtime-pulse.ts'
 import { createHookRunner } from '../../../src/control/lifecycle-hooks.ts'
 import { ObjectStore } from '../../../src/control/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/pod-admission.ts'
@@ -112,6 +113,8 @@ export class PodRig {
   })
   /** Overrides of what acting for a pod needs of the host. */
   host: Partial<PodHost> = {}
+  /** Set where the runtime is podd's own. */
+  onRuntimeFrozen: (() => void) | undefined
   readonly failures: unknown[] = []
   /** By container name: the newest log that is there before podd makes one. */
   readonly logged = new Map<string, number | undefined>()
@@ -287,6 +290,8 @@ export class PodRig {
       host: this.#host(),
       objects: this.objects,
       runtime: fake.runtime,
+      pulse: new RuntimePulse(clock, () => fake.runtime.version({})),
+      onRuntimeFrozen: this.onRuntimeFrozen,
       images: fake.images,
       runtimeEvents: fake.events,
       records: this.records,

@@ -440,3 +440,54 @@ describe('podd down', () => {
     expect(await ended).toMatchObject({ code: 'RUNTIME_UNAVAILABLE', message: 'out of order' })
   })
 })
+
+describe('a runtime that is silent', () => {
+  const frozen = { kind: 'delays', delayMs: 30_000 } as const
+
+  beforeEach(async () => {
+    await rig.terminate()
+    rig.onRuntimeFrozen = () => void (given += 1)
+    given = 0
+    await rig.start()
+  })
+  let given = 0
+
+  it('is told of, and is there again with its next answer', async () => {
+    await rig.apply(podManifest('web'))
+    const before = rig.pod('web')
+    for (const method of ['Version', 'ListPodSandbox', 'ListContainers'] as const)
+      rig.fake.fault(method, frozen, { when: () => rig.clock.monotonicMs() < 30_000, times: 100 })
+    await rig.clock.advance(16_000)
+    expect(rig.system.runtimeProblem).toBe('the container runtime does not answer')
+    expect(rig.pod('web')).toEqual(before)
+    await rig.clock.advance(30_000)
+    expect(rig.system.runtimeProblem).toBeUndefined()
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web')).toEqual(before)
+    expect(given).toBe(0)
+  })
+
+  it('is given up after a minute, once for each', async () => {
+    rig.fake.fault('Version', { kind: 'hangs' })
+    rig.fake.fault('ListPodSandbox', { kind: 'hangs' })
+    await rig.clock.advance(65_000)
+    expect(given).toBe(0)
+    await rig.clock.advance(5_000)
+    expect(given).toBe(1)
+  })
+
+  it('has a pod looked at before what was planned goes on', async () => {
+    rig.fake.fault('Version', frozen, { times: 1 })
+    rig.fake.fault('StartContainer', frozen, { times: 1 })
+    const containers = ['a', 'b'].map((name) => ({ name, image: 'app:1' }))
+    await rig.apply(podManifest('web', { containers }))
+    await rig.clock.advance(41_000)
+    expect(rig.running()).toEqual(['web/a', 'web/b'])
+    const methods = rig.fake.journal.map(({ method }) => method)
+    const started = methods.indexOf('StartContainer')
+    const next = methods.indexOf('CreateContainer', started)
+    expect(methods.slice(started, next)).toContain('ListContainers')
+    expect(rig.fake.calls('StartContainer')).toHaveLength(2)
+    expect(rig.container('web', 'a').restartCount).toBe(0)
+  })
+})

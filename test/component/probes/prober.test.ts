@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { Prober } from '../../../src/control/prober.ts'
 import type { ProbeResultEvent } from '../../../src/control/prober.ts'
+import { RuntimePulse } from '../../../src/control/runtime-pulse.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { PodEvent } from '../../../src/pod/pod-event.ts'
 import { createProbeRunner } from '../../../src/probes/run-probe.ts'
@@ -35,6 +36,7 @@ function rig(spec: { readonly livenessProbe?: Probe; readonly readinessProbe?: P
     runProbe: createProbeRunner({
       clock: systemClock,
       execSync: () => Promise.reject(new Error('no runtime here')),
+      pulse: new RuntimePulse(systemClock, () => Promise.resolve()),
       kubernetesVersion: '1.36',
       healthProtoPath: fileURLToPath(new URL('../../../proto/grpc-health.proto', import.meta.url)),
     }),

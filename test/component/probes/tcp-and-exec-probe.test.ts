@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
+import { RuntimePulse } from '../../../src/control/runtime-pulse.ts'
 import { runExecProbe } from '../../../src/probes/exec-probe.ts'
 import type { ExecSync, ExecSyncRequest } from '../../../src/probes/exec-probe.ts'
 import type { ProbeTarget } from '../../../src/probes/probe-outcome.ts'
@@ -81,12 +82,17 @@ describe('a tcp probe', () => {
 })
 
 describe('an exec probe', () => {
+  let ask = (): Promise<unknown> => Promise.resolve()
+  const pulse = (): RuntimePulse => new RuntimePulse(systemClock, () => ask())
+  afterEach(() => {
+    ask = () => Promise.resolve()
+  })
   const answering =
     (exitCode: number, output = ''): ExecSync =>
     () =>
       Promise.resolve({ exitCode, output })
   const run = (execSync: ExecSync, timeoutMs = 1_000, signal?: AbortSignal, command = ['cat', '$(FILE)']) =>
-    runExecProbe(execSync, { command }, target, bounds(timeoutMs, signal))
+    runExecProbe({ execSync, pulse: pulse() }, { command }, target, bounds(timeoutMs, signal))
 
   it.each([
     [0, 'success'],
@@ -132,14 +138,54 @@ describe('an exec probe', () => {
     })
   })
 
-  it('that the runtime never answers is a failure in time', async () => {
+  it('that a runtime which answers else never answers is a failure in time', async () => {
     const startMs = performance.now()
     const outcome = await run(({ onSent }) => {
       onSent?.()
       return new Promise(() => undefined)
     }, 100)
     expect(outcome).toMatchObject({ result: 'failure', timedOut: true })
-    expect(performance.now() - startMs).toBeLessThan(400 * slowness)
+    expect(performance.now() - startMs).toBeLessThan(1_000 * slowness)
+  })
+
+  it('that a silent runtime does not answer is waited for, and late then', async () => {
+    const answered = Promise.withResolvers<void>()
+    ask = () => answered.promise
+    let seen: AbortSignal | undefined
+    const running = run(({ signal, onSent }) => {
+      seen = signal
+      onSent?.()
+      return new Promise(() => undefined)
+    }, 100)
+    const early = await Promise.race([running, systemClock.sleep(1_200)])
+    expect(early).toBeUndefined()
+    expect(seen?.aborted).toBe(false)
+    answered.resolve()
+    const { result, timedOut, silentMs } = await running
+    expect({ result, timedOut }).toEqual({ result: 'failure', timedOut: true })
+    expect(silentMs).toBeGreaterThan(500)
+  })
+
+  it('that a runtime does not answer until it is gone says nothing about the container', async () => {
+    ask = () => systemClock.sleep(200).then(() => Promise.reject(new Error('gone')))
+    const outcome = await run(({ onSent }) => {
+      onSent?.()
+      return new Promise(() => undefined)
+    }, 50)
+    expect(outcome).toEqual({ result: 'unknown', output: 'the container runtime does not answer' })
+  })
+
+  it('whose answer comes after a silence says how long that was', async () => {
+    const answered = Promise.withResolvers<void>()
+    ask = () => answered.promise
+    const outcome = await run(async ({ onSent }) => {
+      onSent?.()
+      await systemClock.sleep(900)
+      return { exitCode: 1, output: 'stale' }
+    }, 2_000)
+    expect(outcome).toMatchObject({ result: 'failure', output: 'stale' })
+    expect(outcome.silentMs).toBeGreaterThan(200)
+    answered.resolve()
   })
 
   it('that never reaches the runtime says nothing about the container, and is called off', async () => {
@@ -152,16 +198,17 @@ describe('an exec probe', () => {
     expect(seen?.aborted).toBe(true)
   })
 
-  it('that reaches the runtime late says nothing about the container', async () => {
+  it('that reaches the runtime late has its whole time from then on', async () => {
+    const timeoutMs = 300 * slowness
+    let sentMs = Infinity
     const outcome = await run(async ({ onSent }) => {
-      await systemClock.sleep(100 * slowness)
+      await systemClock.sleep(timeoutMs / 2)
+      sentMs = performance.now()
       onSent?.()
       return new Promise<never>(() => undefined)
-    }, 300 * slowness)
-    expect(outcome).toEqual({
-      result: 'unknown',
-      output: 'the container runtime was away when the command was to run',
-    })
+    }, timeoutMs)
+    expect(outcome).toMatchObject({ result: 'failure', timedOut: true })
+    expect(performance.now() - sentMs).toBeGreaterThan(timeoutMs)
   })
 
   it('that the runtime cannot run errs', async () => {

@@ -477,3 +477,36 @@ describe("podd's own lateness", () => {
     expect(rig.sent).toHaveLength(2)
   })
 })
+
+describe('the silence of the runtime', () => {
+  it.each([good, bad, { ...bad, timedOut: true }])(
+    'has the probe sent again, whatever came of it',
+    async (late) => {
+      const rig = new Rig(new ManualClock())
+      let silences = 1
+      rig.answers['liveness'] = async () => ((silences -= 1) === 0 ? { ...late, silentMs: 30_000 } : good)
+      rig.set(liveness({ failureThreshold: 1 }))
+      await rig.clock.advance(1)
+      expect(rig.sent).toHaveLength(2)
+      expect(rig.results).toEqual([])
+      expect(rig.prober.reports('u1')[0]?.counts).toEqual({ success: 1, failure: 0, unknown: 0, repeated: 1 })
+    },
+  )
+
+  it('is no verdict, as often as it comes', async () => {
+    const rig = new Rig(new ManualClock())
+    rig.answers['liveness'] = { ...bad, timedOut: true, silentMs: 900 }
+    rig.set(liveness({ failureThreshold: 1 }))
+    await rig.clock.advance(60_000)
+    expect(rig.results).toEqual([])
+    expect(rig.events).toEqual([])
+  })
+
+  it('does not shield a container for ever that fails while the runtime is slow', async () => {
+    const rig = new Rig(new ManualClock())
+    rig.answers['liveness'] = { ...bad, timedOut: true, silentMs: 300 }
+    rig.set(liveness({ failureThreshold: 1 }))
+    await rig.clock.advance(1)
+    expect(rig.outcome()).toEqual(['liveness failure'])
+  })
+})

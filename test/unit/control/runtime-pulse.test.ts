@@ -1,0 +1,164 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { RuntimePulse } from '../../../src/control/runtime-pulse.ts'
+import { RuntimeWatch } from '../../../src/control/runtime-watch.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { StallingClock } from '../probes/stalling-clock.ts'
+
+/** A runtime that is asked, and answers when it is told to. */
+class Asked {
+  asked = 0
+  /** It answers at once. */
+  awake = true
+  #open: { resolve(): void; reject(error: unknown): void } | undefined
+
+  readonly ask = (): Promise<void> => {
+    this.asked += 1
+    if (this.awake) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      this.#open = { resolve, reject }
+    })
+  }
+
+  wake(): void {
+    this.awake = true
+    this.#open?.resolve()
+  }
+
+  die(): void {
+    this.#open?.reject(new Error('no connection'))
+  }
+}
+
+let runtime: Asked
+beforeEach(() => {
+  runtime = new Asked()
+})
+
+describe('the pulse of a runtime', () => {
+  it('is felt only while somebody waits for it', async () => {
+    const clock = new ManualClock()
+    const pulse = new RuntimePulse(clock, runtime.ask)
+    await clock.advance(60_000)
+    expect(runtime.asked).toBe(0)
+    const mark = pulse.enter()
+    await clock.advance(400)
+    pulse.leave()
+    expect(pulse.silentMs(mark)).toBe(0)
+    await clock.advance(60_000)
+    expect(runtime.asked).toBe(0)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('tells how long it was silent, one question at a time', async () => {
+    const clock = new ManualClock()
+    const pulse = new RuntimePulse(clock, runtime.ask)
+    const mark = pulse.enter()
+    await clock.advance(2_000)
+    expect(pulse.silentMs(mark)).toBe(0)
+    const asked = runtime.asked
+    runtime.awake = false
+    await clock.advance(30_500)
+    expect(runtime.asked).toBe(asked + 1)
+    expect(pulse.silentMs(mark)).toBe(30_000)
+    const later = pulse.enter()
+    expect(pulse.silentMs(later)).toBe(0)
+    await clock.advance(1_000)
+    runtime.wake()
+    await clock.advance(5_000)
+    expect(pulse.silentMs(later)).toBe(1_000)
+    expect(pulse.silentMs(mark)).toBe(31_000)
+    pulse.leave()
+    pulse.leave()
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('proves that it answers, or not', async () => {
+    const clock = new ManualClock()
+    const pulse = new RuntimePulse(clock, runtime.ask)
+    expect(await pulse.answer()).toBe(true)
+    runtime.awake = false
+    const answer = pulse.answer()
+    expect(pulse.isAsking).toBe(true)
+    runtime.die()
+    expect(await answer).toBe(false)
+    expect(pulse.isAsking).toBe(false)
+  })
+})
+
+describe('the watch over a runtime', () => {
+  function watch<C extends ManualClock | StallingClock>(clock: C, isOwn = true) {
+    const gaps: string[] = []
+    const frozenAtMs: number[] = []
+    const pulse = new RuntimePulse(clock, runtime.ask)
+    const onFrozen = (): void => void frozenAtMs.push(clock.monotonicMs())
+    const watched = new RuntimeWatch({
+      clock,
+      pulse,
+      onGap: (message) => void gaps.push(message),
+      onFrozen: isOwn ? onFrozen : undefined,
+    })
+    const stop = new AbortController()
+    const running = watched.run(stop.signal)
+    return { clock, gaps, frozenAtMs, pulse, watched, stop, running }
+  }
+
+  it('says nothing while the runtime answers, and ends when it is told to', async () => {
+    const { clock, gaps, frozenAtMs, stop, running } = watch(new ManualClock())
+    await clock.advance(600_000)
+    expect([gaps, frozenAtMs]).toEqual([[], []])
+    expect(runtime.asked).toBe(60)
+    stop.abort()
+    await running
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('tells once of a silence, and gives a runtime up that stays silent', async () => {
+    const { clock, gaps, frozenAtMs } = watch(new ManualClock())
+    runtime.awake = false
+    await clock.advance(14_900)
+    expect(gaps).toEqual([])
+    await clock.advance(55_000)
+    expect(gaps).toEqual(['the container runtime does not answer'])
+    expect(frozenAtMs).toEqual([])
+    await clock.advance(100)
+    expect(frozenAtMs).toEqual([70_000])
+    runtime.wake()
+    await clock.advance(600_000)
+    expect(gaps).toHaveLength(1)
+    expect(frozenAtMs).toHaveLength(1)
+  })
+
+  it("asks somebody else's runtime nothing, but sees that a question is open", async () => {
+    const { clock, gaps, pulse } = watch(new ManualClock(), false)
+    runtime.awake = false
+    await clock.advance(60_000)
+    expect(runtime.asked).toBe(0)
+    pulse.enter()
+    await clock.advance(16_000)
+    expect(gaps).toEqual(['the container runtime does not answer'])
+  })
+
+  it('tells that podd was stopped, whoever looks first', async () => {
+    const { clock, gaps, watched } = watch(new StallingClock())
+    await clock.advance(25_000)
+    clock.stall(14_000)
+    watched.look()
+    expect(gaps).toEqual([])
+    clock.stall(30_000)
+    watched.look()
+    watched.look()
+    await clock.advance(30_000)
+    expect(gaps).toEqual(['podd did not run for a while'])
+  })
+
+  it('tells that the host was suspended, which only the wall clock shows, and not that it was set back', async () => {
+    const { clock, gaps, watched } = watch(new ManualClock())
+    await clock.advance(5_000)
+    clock.setWall(clock.wallMs() + 3_600_000)
+    watched.look()
+    expect(gaps).toEqual(['podd did not run for a while'])
+    clock.setWall(clock.wallMs() - 7_200_000)
+    await clock.advance(60_000)
+    expect(gaps).toHaveLength(1)
+  })
+})
