@@ -1,9 +1,11 @@
 import { errorMessage } from '../base/errors.ts'
 import { settleAll } from '../base/settle-all.ts'
+import { isCriError } from '../cri/cri-error.ts'
 import type { PodAction } from '../decide/pod-action.ts'
 import { parseImageName } from '../pod/image-name.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
 import { fetchImagesAhead } from './fetch-images.ts'
+import { OutdatedView } from './pass-loop.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { resizeContainers } from './resize-containers.ts'
@@ -121,11 +123,16 @@ async function sandboxInUse(ctx: PodContext): Promise<SandboxInUse | undefined> 
   return ctx.sandbox
 }
 
-/** containerd says for a moment of a container that has ended that it runs still, or of one whose start was called off that it starts. */
+/** containerd says for a moment of a container that has ended that it runs still, or of one whose start was cancelled that it starts. */
 const settleDelaysMs = [10, 40, 160, 640, 2560]
 
-async function removeEnded(ctx: PodContext, id: string): Promise<void> {
+async function removeWhenSettled(
+  ctx: PodContext,
+  id: string,
+  beforeEach: () => Promise<void>,
+): Promise<void> {
   for (const delayMs of settleDelaysMs) {
+    await beforeEach()
     try {
       await ctx.host.calls.removeContainer({ containerId: id })
       return
@@ -134,12 +141,24 @@ async function removeEnded(ctx: PodContext, id: string): Promise<void> {
       await ctx.clock.sleep(delayMs, ctx.signal)
     }
   }
+  await beforeEach()
   await ctx.host.calls.removeContainer({ containerId: id })
 }
 
+/** Throws OutdatedView where it was started after all: the runtime would end what runs for its removal. */
+async function checkUnstarted(ctx: PodContext, id: string): Promise<void> {
+  try {
+    const { status } = await ctx.host.calls.containerStatus({ containerId: id })
+    if (status?.state !== 'CONTAINER_CREATED') throw new OutdatedView()
+  } catch (error) {
+    if (!isCriError(error, 'RUNTIME_NOT_FOUND')) throw error
+  }
+}
+
 async function removeContainer(ctx: PodContext, id: string): Promise<void> {
-  await removeEnded(ctx, id)
   const container = ctx.observed.containers.find((candidate) => candidate.id === id)
+  const isCreated = container?.state === 'created' && container.cancelled === undefined
+  await removeWhenSettled(ctx, id, async () => (isCreated ? checkUnstarted(ctx, id) : undefined))
   if (container === undefined) return
   await ctx.host.logs.remove(ctx.ref, container)
   await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)

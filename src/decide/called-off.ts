@@ -22,17 +22,31 @@ export function selectCalledOff(
   return new Set(found.map(({ id }) => id))
 }
 
-/** Those that failed to start count as not started: the successor takes the number, whatever the restart policy says of ends. */
+/**
+ * Those that failed to start count as created: they start again whatever the restart policy says of ends. Where a process
+ * of theirs may have run, the successor is a restart.
+ */
 export function withoutCalledOff(observed: ObservedPod, calledOff: ReadonlySet<ContainerId>): ObservedPod {
   const isCalledOff = (container: ObservedContainer): boolean =>
     calledOff.has(container.id) && hasFailedToStart(container)
   if (!observed.containers.some(isCalledOff)) return observed
-  const containers = observed.containers.map((container) =>
-    isCalledOff(container) ? { ...container, state: 'created' as const } : container,
-  )
+  const containers = observed.containers.map((container) => {
+    if (!isCalledOff(container)) return container
+    const cancelled = hasNotRun(container) ? ('unrun' as const) : ('may-have-run' as const)
+    return { ...container, state: 'created' as const, cancelled }
+  })
   return { ...observed, containers }
 }
 
 function hasFailedToStart({ state, reason }: ObservedContainer): boolean {
   return state === 'exited' && reason === 'StartError'
+}
+
+/**
+ * containerd makes a container's task, and then starts it: where the first step failed, nothing of the container ran
+ * (`internal/cri/server/container_start.go`, containerd 2.1; 1.6 has the same words). No other field tells the steps
+ * apart. Whatever else stands there counts as run.
+ */
+function hasNotRun({ message }: ObservedContainer): boolean {
+  return message.startsWith('failed to create containerd task')
 }

@@ -1,6 +1,6 @@
 import { isSidecar } from '../pod/pod-resources.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
-import { isOutdated } from './container-view.ts'
+import { isOutdated, isUnrun } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
@@ -200,9 +200,10 @@ class Plan {
     if (awaitedImage !== undefined) this.#fetch(spec)
     if (planned.kind === 'start') {
       // One that was made and not started: an earlier podd may have asked for its start a moment ago. The runtime
-      // refuses to remove what is starting, so that there are never two of a name.
+      // refuses to remove what is starting, so that there are never two of a name. One that may have run stays until
+      // its successor bears the count.
       const ids = this.#facts.observed.containers
-        .filter(({ name, state }) => name === spec.name && state === 'created')
+        .filter((container) => container.name === spec.name && isUnrun(container))
         .map(({ id }) => id)
       if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
       this.actions.push(planned.action)

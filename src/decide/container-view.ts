@@ -74,8 +74,13 @@ export function isOutdated(container: ObservedContainer, specHash: string): bool
   return isKnownHash(container.specHash) && container.specHash !== specHash
 }
 
+/** Whether it was made, and no process of it can have run. */
+export function isUnrun({ state, cancelled }: ObservedContainer): boolean {
+  return state === 'created' && cancelled !== 'may-have-run'
+}
+
 /**
- * The attempt number that the next container of this name gets: one more than any that is known to have run. One
+ * The attempt number that the next container of this name gets: one more than any that ran, or may have. One
  * that was made and never started is removed before its successor is made, which takes its number.
  */
 export function nextRestartCount(
@@ -85,7 +90,7 @@ export function nextRestartCount(
 ): number {
   const numbers = observed.containers
     .filter((c) => c.name === name)
-    .map((c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1))
+    .map((c) => (isUnrun(c) ? c.restartCount : c.restartCount + 1))
   if (history?.ended !== undefined) numbers.push(history.ended.restartCount + 1)
   return Math.max(0, ...numbers)
 }

@@ -16,6 +16,11 @@ export interface ObservedContainer {
   readonly exitCode: number | undefined
   /** That it has exited, and how, an event has told; the runtime's own books don't say so yet. */
   readonly foretold?: boolean
+  /**
+   * Its start was cancelled with the podd that had asked for it, and it counts as created. `unrun`: no process of it was
+   * started; else one may have been.
+   */
+  readonly cancelled?: 'unrun' | 'may-have-run'
   /** The runtime's word for how it ended: `Completed`, `Error`, `OOMKilled`, … */
   readonly reason: string
   readonly message: string

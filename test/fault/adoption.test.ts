@@ -204,24 +204,6 @@ describePodd('podd is restarted', { config }, (rig) => {
     await podd.untilGone('probed')
   })
 
-  it('costs a pod that runs once nothing, although its start is called off with it', async () => {
-    const podd = rig()
-    const tasks = join(podd.runDir, 'containerd/state/io.containerd.runtime.v2.task/k8s.io')
-    const names = ['once-a', 'once-b', 'once-c']
-    for (const name of names) {
-      const known = readdirSync(tasks).length
-      podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { spec: { restartPolicy: 'Never' } }))
-      // The sandbox's task, and the container's: that one is being started then.
-      await podd.until('the start', () => readdirSync(tasks).length >= known + 2)
-      await podd.stopDaemon('SIGKILL')
-      await podd.startDaemon()
-      expect(containerOf(await podd.untilReady(name), 'main').restartCount).toBe(0)
-      await podd.untilWords(name, 1)
-    }
-    for (const name of names) podd.removeManifest(name)
-    for (const name of names) await podd.untilGone(name)
-  })
-
   it('notices a container that died while podd was not there', async () => {
     const podd = rig()
     const pod = await podd.untilReady('plain')

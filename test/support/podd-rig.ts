@@ -11,6 +11,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { request } from 'node:http'
@@ -39,6 +40,8 @@ export interface PoddRigOptions {
   readonly rootDisk?: { readonly sizeMiB: number; readonly ext4?: boolean }
   /** What the shell has that podd is started from: `077`. */
   readonly umask?: string
+  /** How much longer runc takes for what `slowDown` names. */
+  readonly slowRuncSeconds?: number
 }
 
 /** How a call of the command line ended. */
@@ -122,6 +125,8 @@ export class PoddRig {
       join(this.folder, 'config.yaml'),
       JSON.stringify({ ...configHead, podCIDR: this.#podCidr, ...this.#options.config }),
     )
+    const { slowRuncSeconds } = this.#options
+    if (slowRuncSeconds !== undefined) this.#wrapRunc(slowRuncSeconds)
     await this.startDaemon()
     const archive = join(this.folder, 'images.tar')
     writeFileSync(archive, rigImages())
@@ -199,7 +204,35 @@ export class PoddRig {
   }
 
   get env(): NodeJS.ProcessEnv {
-    return { ...process.env, PATH: `${this.install.binDir}:${process.env['PATH'] ?? ''}` }
+    const path = `${this.install.binDir}:${process.env['PATH'] ?? ''}`
+    return {
+      ...process.env,
+      PATH: this.#options.slowRuncSeconds === undefined ? path : `${join(this.folder, 'bin')}:${path}`,
+    }
+  }
+
+  /** A folder of programs with a runc that takes its time; containerd stands in it too, as it looks beside itself first. */
+  #wrapRunc(seconds: number): void {
+    const folder = join(this.folder, 'bin')
+    mkdirSync(folder)
+    for (const name of readdirSync(this.install.binDir))
+      if (/^(containerd|ctr)/u.test(name)) symlinkSync(join(this.install.binDir, name), join(folder, name))
+    const real = execFileSync('sh', ['-c', 'command -v runc'], { encoding: 'utf8' }).trim()
+    const script = `#!/bin/sh
+${real} "$@"
+code=$?
+for verb in $(cat ${this.folder}/slow-runc); do
+  case " $* " in *" $verb "*) sleep ${seconds} ;; esac
+done
+exit $code
+`
+    writeFileSync(join(folder, 'runc'), script, { mode: 0o755 })
+    this.slowDown()
+  }
+
+  /** Has runc return late from these of its commands, after they are done. */
+  slowDown(...commands: readonly ('create' | 'start')[]): void {
+    writeFileSync(join(this.folder, 'slow-runc'), commands.join(' '))
   }
 
   flags(): string[] {

@@ -280,6 +280,68 @@ describe('a start that was called off because podd was killed', () => {
     expect(rig.fake.world.containers.size).toBe(2)
   })
 
+  /** Has podd killed while containerd starts `main`, and containerd cancel that. */
+  async function killInStart(): Promise<void> {
+    rig.fake.fault('StartContainer', { kind: 'hangs' })
+    await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
+    await rig.clock.advance(1000)
+    await rig.kill()
+  }
+  const cancel = (): void => {
+    const message = 'failed to start containerd task "c1": context canceled'
+    const end = { exitCode: 128, reason: 'StartError', message, finishedAtMs: rig.clock.wallMs() }
+    Object.assign(rig.fake.container('main'), { state: 'CONTAINER_EXITED', ...end })
+  }
+
+  it('is made again and counted where a process may have run', async () => {
+    await rig.start()
+    await killInStart()
+    cancel()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['job/main'])
+    expect(rig.container('job').restartCount).toBe(1)
+    expect(rig.fake.world.containers.size).toBe(1)
+  })
+
+  it('is counted also where podd comes back before it is cancelled, or is killed once more', async () => {
+    await rig.start()
+    await killInStart()
+    rig.fake.fault('RemoveContainer', {
+      kind: 'fails',
+      message: "container is in starting state, can't be removed",
+    })
+    await rig.start()
+    cancel()
+    rig.fake.fault('StartContainer', { kind: 'hangs' })
+    await rig.clock.advance(1000)
+    await rig.kill()
+    const message = 'failed to create containerd task: context canceled'
+    const newest = [...rig.fake.world.containers.values()].at(-1)!
+    Object.assign(newest, { state: 'CONTAINER_EXITED', exitCode: 128, reason: 'StartError', message })
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['job/main'])
+    expect(rig.container('job').restartCount).toBe(1)
+    expect(rig.fake.world.containers.size).toBe(1)
+  })
+
+  it('is not made again where it came to pass after all', async () => {
+    await rig.start()
+    await killInStart()
+    const id = rig.fake.container('main').id
+    rig.fake.fault('RemoveContainer', {
+      kind: 'fails',
+      message: "container is in starting state, can't be removed",
+    })
+    await rig.start()
+    await rig.fake.runtime.startContainer({ containerId: id })
+    await rig.clock.advance(5000)
+    expect(rig.running()).toEqual(['job/main'])
+    expect(rig.fake.container('main').id).toBe(id)
+    expect(rig.container('job').restartCount).toBe(0)
+  })
+
   it('is told from one that failed while podd was there', async () => {
     await rig.start()
     rig.fake.script('main', { kind: 'fails-to-start', message: 'exec: "nope": not found' })

@@ -88,6 +88,18 @@ describe('nextRestartCount', () => {
       { ended: ended('a', 1, { restartCount: 1 }) },
       2,
     ],
+    [
+      'that of one whose start was cancelled before anything ran',
+      [observedContainer('a', { state: 'created', restartCount: 2, cancelled: 'unrun' })],
+      undefined,
+      2,
+    ],
+    [
+      'after one that may have run before its start was cancelled',
+      [observedContainer('a', { state: 'created', restartCount: 2, cancelled: 'may-have-run' })],
+      undefined,
+      3,
+    ],
     ['apart from other names', [observedContainer('b', { restartCount: 9 })], undefined, 0],
   ] as const)('%s', (_title, containers, history, expected) => {
     expect(nextRestartCount('a', observedPod({ containers }), history)).toBe(expected)

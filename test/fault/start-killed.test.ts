@@ -1,0 +1,115 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod, wordsOf } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
+import { StartLedger } from '../support/start-ledger.ts'
+
+const slowRuncSeconds = 0.4 * slowness
+const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
+
+/** A number from 0 to 1 for each seed, always the same one (mulberry32). */
+function randomOf(seed: number): number {
+  let t = (seed + 1) * 0x6d2b79f5
+  t = Math.imul(t ^ (t >>> 15), t | 1)
+  t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+}
+
+/** Drops a pod and resolves when containerd makes its container's task: right after podd's StartContainer. */
+async function dropUntilStart(podd: PoddRig, name: string, restartPolicy: string): Promise<void> {
+  const tasks = join(podd.runDir, 'containerd/state/io.containerd.runtime.v2.task/k8s.io')
+  const known = readdirSync(tasks).length
+  podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { spec: { restartPolicy } }))
+  // Quicker than the rig's own looks: what is waited for lasts less than these are apart.
+  while (readdirSync(tasks).length < known + 2) await sleep(1)
+}
+
+/** How many processes its container has had, by what each of them wrote, and what podd counts; then the pod goes. */
+async function countAndRemove(podd: PoddRig, name: string): Promise<{ starts: number; restarts: number }> {
+  const pod = await podd.untilReady(name)
+  await podd.untilWords(name, 1)
+  const starts = wordsOf(podd.lines(name)).filter((word) => word === 'start').length
+  podd.removeManifest(name)
+  await podd.untilGone(name)
+  return { starts, restarts: containerOf(pod, 'main').restartCount }
+}
+
+describePodd('podd is killed inside StartContainer', { slowRuncSeconds, config }, (rig) => {
+  let ledger: StartLedger
+  beforeAll(async () => {
+    const podd = rig()
+    podd.drop('anchor', shellPod('anchor', podd.shared, 'stay'))
+    await podd.untilReady('anchor')
+    ledger = new StartLedger(`unix://${join(podd.runDir, 'containerd/containerd.sock')}`)
+    await ledger.open()
+  })
+  afterAll(() => ledger.close())
+
+  it.each([
+    ['Never', 'at once', 0],
+    ['Always', 'when containerd has cancelled it', 1500],
+  ] as const)(
+    'before its process runs: it runs once, %s, with a podd that is back %s',
+    async (policy, _when, laterMs) => {
+      const podd = rig()
+      const name = `unrun-${policy.toLowerCase()}`
+      podd.slowDown('create')
+      await dropUntilStart(podd, name, policy)
+      await podd.stopDaemon('SIGKILL')
+      podd.slowDown()
+      await sleep(laterMs)
+      podd.launch()
+      expect(await countAndRemove(podd, name)).toEqual({ starts: 1, restarts: 0 })
+    },
+  )
+
+  it.each([
+    ['Never', 'at once', 0],
+    ['Always', 'when containerd has cancelled it', 1500],
+  ] as const)(
+    'when its process runs: the second one counts, %s, with a podd that is back %s',
+    async (policy, _when, laterMs) => {
+      const podd = rig()
+      const name = `run-${policy.toLowerCase()}`
+      podd.slowDown('start')
+      await dropUntilStart(podd, name, policy)
+      while (podd.lines(name).length === 0) await sleep(1)
+      await podd.stopDaemon('SIGKILL')
+      podd.slowDown()
+      await sleep(laterMs)
+      podd.launch()
+      expect(await countAndRemove(podd, name)).toEqual({ starts: 2, restarts: 1 })
+    },
+  )
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7])(
+    'at some moment (seed %i): no process is left out of the count',
+    async (seed) => {
+      const podd = rig()
+      const slow = randomOf(seed * 3)
+      const name = `seeded-${seed}`
+      if (slow < 0.4) podd.slowDown('create')
+      else if (slow < 0.8) podd.slowDown('start')
+      else podd.slowDown()
+      await dropUntilStart(podd, name, seed % 2 === 0 ? 'Never' : 'Always')
+      await sleep(randomOf(seed * 3 + 1) * (slow < 0.8 ? 600 : 100))
+      await podd.stopDaemon('SIGKILL')
+      podd.slowDown()
+      await sleep(randomOf(seed * 3 + 2) * 600)
+      podd.launch()
+      const { starts, restarts } = await countAndRemove(podd, name)
+      expect(starts).toBeLessThanOrEqual(restarts + 1)
+      // Of one that was cancelled while it was started, it is not known whether it ran.
+      expect(restarts).toBeLessThanOrEqual(1)
+    },
+  )
+
+  it('and nothing has run twice at a time', async () => {
+    expect(await ledger.close()).toEqual([])
+    expect(ledger.summary).toMatch(/^1\d+ containers/u)
+  })
+})
