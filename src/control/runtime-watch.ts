@@ -40,6 +40,7 @@ export class RuntimeWatch {
   /** Runs until the signal is aborted; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, pulse, onFrozen } = this.#options
+    this.#noteLook()
     while (!signal.aborted) {
       await clock.sleep(periodMs, signal).catch(() => undefined)
       if (signal.aborted) return
@@ -56,9 +57,13 @@ export class RuntimeWatch {
     const ranMs = monotonicMs - this.#lookedMonotonicMs
     // The monotonic clock stands still while the host is suspended.
     const suspendedMs = wallMs - this.#lookedWallMs - ranMs
-    this.#lookedMonotonicMs = monotonicMs
-    this.#lookedWallMs = wallMs
+    this.#noteLook()
     if (Math.max(ranMs - periodMs, suspendedMs) > stoppedMs) onGap('podd did not run for a while')
+  }
+
+  #noteLook(): void {
+    this.#lookedMonotonicMs = this.#options.clock.monotonicMs()
+    this.#lookedWallMs = this.#options.clock.wallMs()
   }
 
   /** Resolves when the runtime has answered, or has shown that it isn't there. */

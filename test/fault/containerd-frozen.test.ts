@@ -8,6 +8,9 @@ import { shellPod, wordsOf } from '../support/shell-pods.ts'
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
 const names = Array.from({ length: 15 }, (_, index) => `probed-${index}`)
 
+/** Dropped right before a freeze. */
+const starting = Array.from({ length: 4 }, (_, index) => `starting-${index}`)
+
 /** What tells that the very same processes run. */
 interface Life {
   readonly name: string
@@ -69,6 +72,8 @@ describePodd('containerd is frozen', { config }, (rig) => {
     const podd = rig()
     const before = await livesOf(podd)
     const containerd = podd.containerdPid
+    for (const name of starting) podd.drop(name, shellPod(name, podd.shared, 'say start; stay'))
+    await podd.until('one of them', () => podd.lines('starting-0').length > 0)
     process.kill(containerd, 'SIGSTOP')
     const frozenMs = performance.now()
     await podd.until('another containerd', () => ![0, containerd].includes(podd.containerdPid), 120_000)
@@ -79,6 +84,12 @@ describePodd('containerd is frozen', { config }, (rig) => {
     await untilProbed(podd, 2)
     expect(await livesOf(podd)).toEqual(before)
     for (const name of [...names, 'afterwards']) expect(wordsOf(podd.lines(name))).toEqual(['start'])
+    for (const name of starting) {
+      const { restartCount } = containerOf(await podd.untilReady(name), 'main')
+      // One that was killed between its creation and its start counts as one that ended, whether it ran or not.
+      expect(restartCount).toBeLessThanOrEqual(1)
+      expect(podd.lines(name).length).toBeLessThanOrEqual(restartCount + 1)
+    }
   })
 
   it('with podd, which looks at everything first when it goes on', async () => {

@@ -151,6 +151,17 @@ describe('the watch over a runtime', () => {
     expect(gaps).toEqual(['podd did not run for a while'])
   })
 
+  it('takes no note of what was before it began', async () => {
+    const clock = new StallingClock()
+    const pulse = new RuntimePulse(clock, runtime.ask)
+    const gaps: string[] = []
+    const late = new RuntimeWatch({ clock, pulse, onGap: (gap) => void gaps.push(gap), onFrozen: undefined })
+    clock.stall(60_000)
+    void late.run(new AbortController().signal)
+    late.look()
+    expect(gaps).toEqual([])
+  })
+
   it('tells that the host was suspended, which only the wall clock shows, and not that it was set back', async () => {
     const { clock, gaps, watched } = watch(new ManualClock())
     await clock.advance(5_000)
