@@ -1,3 +1,5 @@
+import type { Neighbour } from '../decide/admit-pod.ts'
+import { podKey } from '../pod/ids.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from './pod-worker.ts'
 import type { PodWorkers } from './pod-workers.ts'
@@ -6,10 +8,13 @@ import type { PodWorkers } from './pod-workers.ts'
 export class AdmissionQueue {
   readonly #workers: PodWorkers
   readonly #admission: PodAdmission
+  readonly #promises: () => readonly Neighbour[]
 
-  constructor(workers: PodWorkers, admission: PodAdmission) {
+  /** @param promises what is kept for pods that don't run yet */
+  constructor(workers: PodWorkers, admission: PodAdmission, promises: () => readonly Neighbour[]) {
     this.#workers = workers
     this.#admission = admission
+    this.#promises = promises
   }
 
   /** Decides about all that wait; called whenever room may have been made. */
@@ -28,7 +33,7 @@ export class AdmissionQueue {
     const admission = this.#admission.admit({
       pod,
       source: record.source,
-      neighbours: this.#workers.neighbours(worker),
+      neighbours: this.#neighbours(worker),
       isAccepted: record.startedAtMs !== undefined,
       classes: record.classes,
     })
@@ -38,8 +43,13 @@ export class AdmissionQueue {
   /** Before anybody else is let in: what it is given, others can't have. */
   judgeResize(worker: PodWorker): void {
     if (!worker.state.wantsToGrow) return
-    const neighbours = this.#workers.neighbours(worker)
+    const neighbours = this.#neighbours(worker)
     worker.judgeResize(this.#admission.refuseResize(worker.state.classedPod, neighbours))
+  }
+
+  #neighbours(worker: PodWorker): readonly Neighbour[] {
+    const own = podKey(worker.ref)
+    return [...this.#workers.neighbours(worker), ...this.#promises().filter(({ key }) => key !== own)]
   }
 
   #admitAll(isMeant: (worker: PodWorker) => boolean): void {

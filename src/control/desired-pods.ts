@@ -1,6 +1,7 @@
 import type { Logger } from '../base/logger.ts'
 import { newUuid } from '../base/random.ts'
 import { sameData } from '../base/json.ts'
+import type { Neighbour } from '../decide/admit-pod.ts'
 import { makesNewPod } from '../decide/diff-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../decide/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../pod/document.ts'
@@ -11,13 +12,13 @@ import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import { readManifestHash } from '../translate/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
-import type { SourcedPod } from './object-store.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from './pod-worker.ts'
 import { PodWorkers } from './pod-workers.ts'
 import type { PodWorkersDeps } from './pod-workers.ts'
-import { Replacement } from './replacement.ts'
-import type { ReplacementDeps } from './replacement.ts'
+import { ReplacementQueue } from './replacement-queue.ts'
+import type { ReplacementQueueDeps } from './replacement-queue.ts'
+import type { Replacement } from './replacement.ts'
 
 /** A document and the source that gave it. */
 export interface WantedPod {
@@ -25,9 +26,8 @@ export interface WantedPod {
   readonly source: SourceName
 }
 
-export interface DesiredPodsDeps extends PodWorkersDeps, Pick<ReplacementDeps, 'images' | 'foreseeStart'> {
-  /** What a pod refers to and isn't there; undefined: all is. */
-  readonly missingReference: (sourced: SourcedPod) => string | undefined
+export interface DesiredPodsDeps
+  extends PodWorkersDeps, Pick<ReplacementQueueDeps, 'images' | 'foreseeStart' | 'missingReference'> {
   /** As what a pod was shown before it could be begun; asks once. */
   readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
   readonly logger: Logger
@@ -50,19 +50,25 @@ export class DesiredPods {
   readonly #deps: DesiredPodsDeps
   readonly #entries = new Map<PodKey, Entry>()
   readonly #queue: AdmissionQueue
+  readonly #replacements: ReplacementQueue
   /** Before that, nobody knows who has what. */
   #isObserved = false
 
   constructor(deps: DesiredPodsDeps) {
     this.#deps = deps
     this.workers = new PodWorkers(deps)
-    this.#queue = new AdmissionQueue(this.workers, deps.admission)
+    this.#replacements = new ReplacementQueue({
+      ...deps,
+      neighbours: () => [...this.workers.neighbours(), ...this.#promises()],
+      onChange: () => this.reviewAdmission(),
+    })
+    this.#queue = new AdmissionQueue(this.workers, deps.admission, () => this.#promises())
   }
 
   /** New versions that can't take their pod's place for now, and why. */
   problems(): readonly Problem[] {
     return [...this.#entries].flatMap(([object, { worker, next, refused }]) => {
-      const message = next?.replacement?.problem ?? refused?.message ?? worker?.state.updateProblem
+      const message = this.#replacements.problem(object) ?? refused?.message ?? worker?.state.updateProblem
       if (worker === undefined || message === undefined) return []
       const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
       return [
@@ -128,14 +134,13 @@ export class DesiredPods {
    * @param mayRemove whether a pod of this source that isn't wanted may go: its source has spoken
    */
   reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (source: string) => boolean): void {
-    for (const [key, pod] of wanted) this.#tryToWant(key, pod)
     for (const [key, entry] of this.#entries) {
       if (wanted.has(key)) continue
       const { worker } = entry
       if (worker === undefined) continue
       worker.start()
       if (!mayRemove(worker.state.record.source)) continue
-      this.#dropNext(entry)
+      this.#dropNext(key, entry)
       worker.end({
         cause: 'removed',
         reason: 'Killing',
@@ -143,12 +148,18 @@ export class DesiredPods {
         graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
       })
     }
+    // What goes or gets smaller makes room for what is new.
+    const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
+      this.#entries.get(key)?.worker !== undefined
+    const known = [...wanted].filter((each) => isKnown(each))
+    const fresh = [...wanted].filter((each) => !isKnown(each))
+    for (const [key, pod] of [...known, ...fresh]) this.#tryToWant(key, pod)
     this.reviewAdmission()
   }
 
   /** Lets go of all: resolves when every pass under way has let go too. */
   async stop(): Promise<void> {
-    for (const { next } of this.#entries.values()) next?.replacement?.cancel()
+    this.#replacements.cancelAll()
     await this.workers.stop()
   }
 
@@ -164,7 +175,7 @@ export class DesiredPods {
   reviewAdmission(): void {
     if (!this.#isObserved) return
     this.#queue.review()
-    for (const { next } of this.#entries.values()) next?.replacement?.review()
+    this.#replacements.review()
   }
 
   /** No pod's trouble keeps the others from being brought in line. */
@@ -189,7 +200,7 @@ export class DesiredPods {
         entry.next = { wanted, replacement: ready.replacement }
         return undefined
       }
-      this.#dropNext(entry)
+      this.#dropNext(key, entry)
       entry.next = { wanted, replacement: undefined }
       return undefined
     }
@@ -198,7 +209,7 @@ export class DesiredPods {
       !changesHands(worker.state.record, wanted) &&
       !makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)
     ) {
-      this.#dropNext(entry)
+      this.#dropNext(key, entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
@@ -210,45 +221,21 @@ export class DesiredPods {
       return undefined
     }
     if (ready !== undefined) return undefined
-    this.#dropNext(entry)
+    this.#dropNext(key, entry)
     worker.start()
-    entry.next = { wanted, replacement: this.#replace(worker, wanted) }
+    entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
     return undefined
   }
 
-  /** Make before break: the old pod ends only when the new one could start. */
-  #replace(worker: PodWorker, { document: { pod }, source }: WantedPod): Replacement {
-    const replacement = new Replacement({
-      pod,
-      ref: worker.ref,
-      images: this.#deps.images,
-      foreseeStart: this.#deps.foreseeStart,
-      clock: this.#deps.clock,
-      admit: () => {
-        const missing = this.#deps.missingReference({ pod, source })
-        if (missing !== undefined)
-          return { kind: 'blocked', reason: 'CreateContainerConfigError', message: missing }
-        return this.#deps.admission.admit({
-          pod,
-          source,
-          neighbours: this.workers.neighbours(worker),
-          isAccepted: false,
-          classes: undefined,
-        })
-      },
-      // What never ran, or won't again, has nothing to lose.
-      needsCare: () => worker.state.isAtWork,
-      onReady: () => {
-        worker.end({
-          cause: 'replaced',
-          reason: 'Killing',
-          message: 'The manifest was changed',
-          graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
-        })
-      },
+  /** What is kept for versions whose pods were told to end, until they are admitted. */
+  #promises(): readonly Neighbour[] {
+    return this.#replacements.promises((key) => {
+      const { worker, next } = this.#entries.get(key) ?? {}
+      if (next?.replacement !== undefined) return true
+      if (worker?.state.stage !== 'waiting') return false
+      const { admission } = worker.state
+      return admission === undefined || admission.kind === 'blocked'
     })
-    replacement.begin()
-    return replacement
   }
 
   #startNew(key: PodKey, entry: Entry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
@@ -314,8 +301,8 @@ export class DesiredPods {
     return fresh
   }
 
-  #dropNext(entry: Entry): void {
-    entry.next?.replacement?.cancel()
+  #dropNext(key: PodKey, entry: Entry): void {
+    if (entry.next?.replacement !== undefined) this.#replacements.cancel(key)
     entry.next = undefined
     entry.refused = undefined
   }

@@ -1,7 +1,8 @@
 import { admitPod } from '../decide/admit-pod.ts'
-import type { Admission, HostLimits, Neighbour } from '../decide/admit-pod.ts'
+import type { Admission, Neighbour } from '../decide/admit-pod.ts'
+import type { HostLimits } from '../decide/host-shares.ts'
 import { podSecurityProblem } from '../decide/pod-security.ts'
-import { exclusiveClaimProblem } from '../decide/exclusive-claims.ts'
+import { claimsOf, exclusiveClaimProblem } from '../decide/exclusive-claims.ts'
 import { preflightPod } from '../decide/preflight-pod.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
 import { resolveClasses } from '../decide/resolve-classes.ts'
@@ -12,7 +13,7 @@ import type { PodClasses } from '../pod/pod-classes.ts'
 import type { RuntimeFeatures } from '../pod/runtime-features.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../pod/security-policy.ts'
-import type { ObjectViews } from './object-store.ts'
+import type { ObjectViews, SourcedPod } from './object-store.ts'
 
 /** What the config and the machine say about which pods may run. */
 export interface AdmissionRules {
@@ -61,6 +62,16 @@ export interface Candidate {
   readonly classes: PodClasses | undefined
 }
 
+/** Why a pod may not run here, or what it needs beside room. */
+export type Examination =
+  | Exclude<Admission, { readonly kind: 'admitted' }>
+  | {
+      readonly kind: 'fits'
+      readonly classes: PodClasses
+      /** Names of those of its claims that are for one pod alone. */
+      readonly exclusiveClaims: readonly string[]
+    }
+
 /** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
 export class PodAdmission {
   readonly #rules: AdmissionRules
@@ -76,9 +87,24 @@ export class PodAdmission {
     this.#features = facts.features
   }
 
+  get limits(): HostLimits {
+    return this.#rules.limits
+  }
+
   admit(candidate: Candidate): Admission {
     const { pod, source, neighbours } = candidate
     if (candidate.isAccepted) return this.#readmit(candidate)
+    const found = this.examine(pod, source)
+    if (found.kind !== 'fits') return found
+    const { classes, exclusiveClaims } = found
+    const taken = exclusiveClaimProblem(pod, neighbours, (name) => exclusiveClaims.includes(name))
+    if (taken !== undefined) return taken
+    const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
+    return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
+  }
+
+  /** What can be said of a pod whatever else runs here. */
+  examine(pod: Pod, source: SourceName): Examination {
     const refusal = this.refusal(pod, source)
     if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
     const resolved = resolveClasses(pod.spec, this.#classFacts(source))
@@ -86,10 +112,8 @@ export class PodAdmission {
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
-    const taken = exclusiveClaimProblem(pod, neighbours, (name) => this.#isExclusive(candidate, name))
-    if (taken !== undefined) return taken
-    const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
-    return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
+    const exclusiveClaims = claimsOf(pod.spec).filter((name) => this.#isExclusive({ pod, source }, name))
+    return { kind: 'fits', classes, exclusiveClaims }
   }
 
   /**
@@ -101,7 +125,7 @@ export class PodAdmission {
     const alone = admitPod(pod, [], limits)
     if (alone.kind === 'rejected') return { reason: 'Infeasible', message: alone.message }
     const beside = admitPod(pod, neighbours, limits)
-    return beside.kind === 'rejected' ? { reason: 'Deferred', message: beside.message } : undefined
+    return beside.kind === 'admitted' ? undefined : { reason: 'Deferred', message: beside.message }
   }
 
   /** Why the policy of its source forbids a pod. */
@@ -137,7 +161,7 @@ export class PodAdmission {
     })
   }
 
-  #isExclusive({ pod, source }: Candidate, name: string): boolean {
+  #isExclusive({ pod, source }: SourcedPod, name: string): boolean {
     const claim = this.#objects.seenBy(source).get('PersistentVolumeClaim', pod.metadata.namespace, name)
     return claim?.spec.accessModes.includes('ReadWriteOncePod') === true
   }

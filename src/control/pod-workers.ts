@@ -46,11 +46,16 @@ export class PodWorkers {
     this.#workers.delete(ref.uid)
   }
 
-  /** What the other pods have of the host. */
-  neighbours(self: PodWorker): Neighbour[] {
+  /** What pods have of the host, all or those beside one. */
+  neighbours(self?: PodWorker): Neighbour[] {
     return [...this.#workers.values()]
       .filter((worker) => worker !== self && worker.state.holdsResources)
-      .map(({ ref, state }) => ({ key: podKey(ref), pod: state.allocatedPod, hasEnded: state.hasEnded }))
+      .map(({ ref, state }) => ({
+        key: podKey(ref),
+        pod: state.allocatedPod,
+        hasEnded: state.hasEnded,
+        isEnding: state.record.ending !== undefined,
+      }))
   }
 
   /** Pods of the same name that were stopped and not yet cleared away. */

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage, PoddError } from '../base/errors.ts'
-import type { Admission } from '../decide/admit-pod.ts'
+import type { Readiness } from '../decide/plan-replacements.ts'
 import type { PodRef } from '../pod/ids.ts'
 import { selectVolumeImages } from '../pod/image-volumes.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
@@ -17,17 +17,16 @@ export interface ReplacementDeps {
   /** Throws where the host would keep it from starting. */
   readonly foreseeStart: (pod: Pod) => Promise<void>
   readonly clock: Clock
-  /** Whether there is room once the old pod is gone. */
-  readonly admit: () => Admission
-  /** Whether the old pod runs, or will again by itself, so that a new one that can't start would be a loss. */
-  readonly needsCare: () => boolean
-  /** The new pod can start: the old one may end. Called once. */
-  readonly onReady: () => void
+  /** Its readiness is another one. */
+  readonly onChange: () => void
 }
 
+/** How long a look at the host holds. */
+const readyForMs = 60_000
+
 /**
- * A new version of a running pod, getting ready while the old one runs: admitted, its images pulled, the host looked at.
- * What is missing is tried again, by the images' own backoff, until it is cancelled.
+ * A new version of a running pod, getting ready while the old one runs: its images pulled, the host looked at. What
+ * fails is tried again, by the images' own backoff, until it is cancelled.
  */
 export class Replacement {
   readonly #deps: ReplacementDeps
@@ -36,16 +35,31 @@ export class Replacement {
   /** By image, whom its containers run as unless told. */
   readonly #users = new Map<string, ImageUser>()
   #problem: string | undefined
-  #state: 'idle' | 'pulling' | 'done' = 'idle'
+  #state: Readiness['kind'] = 'unprepared'
+  #readyAtMs = 0
   #timer: Timer | undefined
 
   constructor(deps: ReplacementDeps) {
     this.#deps = deps
   }
 
-  /** Why it isn't ready; undefined while it is on its way. */
+  get pod(): Pod {
+    return this.#deps.pod
+  }
+
+  /** What kept it from getting ready, the last time. */
   get problem(): string | undefined {
     return this.#problem
+  }
+
+  get readiness(): Readiness {
+    if (this.#state !== 'failed') return { kind: this.#state }
+    return { kind: 'failed', message: this.#problem ?? '' }
+  }
+
+  /** Whether it got ready so long ago that the host is to be looked at again. */
+  get isStale(): boolean {
+    return this.#deps.clock.wallMs() - this.#readyAtMs > readyForMs
   }
 
   /** The images that were made sure of. */
@@ -53,31 +67,21 @@ export class Replacement {
     return this.#pulled
   }
 
-  begin(): void {
-    this.review()
-  }
-
-  /** Looks again: room may have been made. */
-  review(): void {
-    if (this.#state !== 'idle' || this.#abort.signal.aborted) return
-    if (!this.#deps.needsCare()) return this.#finish()
-    const admission = this.#deps.admit()
-    if (admission.kind !== 'admitted') {
-      this.#problem = admission.message
-      return
-    }
-    this.#state = 'pulling'
+  /** Gets ready, or makes sure that it is; tells by `onChange` what came of it. */
+  prepare(): void {
+    if (this.#state === 'preparing' || this.#abort.signal.aborted) return
+    this.#state = 'preparing'
     this.#timer?.cancel()
-    void this.#pull()
+    void this.#prepare()
   }
 
   cancel(): void {
     this.#timer?.cancel()
-    this.#abort.abort(new Error('the replacement was called off'))
+    this.#abort.abort(new Error('the replacement was cancelled'))
   }
 
-  async #pull(): Promise<void> {
-    const { pod, ref, images, clock } = this.#deps
+  async #prepare(): Promise<void> {
+    const { pod, ref, images, clock, onChange } = this.#deps
     try {
       const { initContainers, containers, volumes } = pod.spec
       for (const container of [...initContainers, ...containers, ...selectVolumeImages(volumes)]) {
@@ -89,14 +93,22 @@ export class Replacement {
       }
       this.#checkUsers()
       await this.#deps.foreseeStart(pod)
-      this.#finish()
+      this.#problem = undefined
+      this.#state = 'ready'
+      this.#readyAtMs = clock.wallMs()
     } catch (error) {
       if (this.#abort.signal.aborted) return
       this.#problem = errorMessage(error)
-      this.#state = 'idle'
+      this.#state = 'failed'
       const retryAtMs = error instanceof ImageError ? error.retryAtMs : clock.wallMs() + 10_000
-      this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.review())
+      this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.#retry())
     }
+    if (!this.#abort.signal.aborted) onChange()
+  }
+
+  #retry(): void {
+    this.#state = 'unprepared'
+    this.#deps.onChange()
   }
 
   /** Whether its containers may run as whom their images say. */
@@ -107,12 +119,5 @@ export class Replacement {
       const problem = user && runAsRootProblem(effectiveSecurityContext(securityContext, own), user)
       if (problem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', `container ${name}: ${problem}`)
     }
-  }
-
-  #finish(): void {
-    if (this.#abort.signal.aborted || this.#state === 'done') return
-    this.#state = 'done'
-    this.#problem = undefined
-    this.#deps.onReady()
   }
 }

@@ -1,9 +1,7 @@
-import { podRequests } from '../pod/pod-resources.ts'
-import type { ResourceList } from '../pod/pod-resources.ts'
 import type { PodClasses } from '../pod/pod-classes.ts'
-import { addQuantities, compareQuantities, quantityMilliValue, quantityValue } from '../pod/quantity.ts'
-import type { ContainerPort } from '../pod/schema/container-schema.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { findPortClash, findRoomLack, hostShares, totalShares } from './host-shares.ts'
+import type { HostLimits, HostPort } from './host-shares.ts'
 
 /** Another pod that holds things on this host. */
 export interface Neighbour {
@@ -12,6 +10,10 @@ export interface Neighbour {
   readonly pod: Pod
   /** Nothing of it will run again: until its sandbox is stopped it holds its ports, and nothing else. */
   readonly hasEnded?: boolean
+  /** It is being ended: it holds what it holds for now only. */
+  readonly isEnding?: boolean
+  /** It doesn't run yet: what it asks for is kept for it until pods that are ending are gone. */
+  readonly isPromised?: boolean
 }
 
 export type Admission =
@@ -25,74 +27,29 @@ export type Admission =
   /** Not at all, as things are: the pod is Failed with this reason. */
   | { readonly kind: 'rejected'; readonly reason: string; readonly message: string }
 
-interface HeldPort {
-  readonly ip: string
-  readonly port: number
-  readonly protocol: ContainerPort['protocol']
-}
-
-function heldPorts(pod: Pod): HeldPort[] {
-  return [...pod.spec.initContainers, ...pod.spec.containers].flatMap((container) =>
-    container.ports.flatMap(({ hostPort, hostIP, protocol }) =>
-      hostPort === undefined || hostPort === 0 ? [] : [{ ip: hostIP ?? '', port: hostPort, protocol }],
-    ),
-  )
-}
-
-/** Of all that is counted. Huge pages of a size that the host hasn't set aside are none. */
-function capacities(
-  requested: ResourceList,
-  { allocatable }: HostLimits,
-): readonly (readonly [name: string, capacity: string])[] {
-  if (allocatable === undefined) return []
-  const missing = Object.keys(requested).filter(
-    (name) => name.startsWith('hugepages-') && allocatable[name] === undefined,
-  )
-  return [...Object.entries(allocatable), ...missing.map((name) => [name, '0'] as const)]
-}
-
-const anyAddress = (ip: string): boolean => ip === '' || ip === '0.0.0.0' || ip === '::'
-
-function clash(a: HeldPort, b: HeldPort): boolean {
-  if (a.port !== b.port || a.protocol !== b.protocol) return false
-  return a.ip === b.ip || anyAddress(a.ip) || anyAddress(b.ip)
-}
-
-/** What the host gives pods; see allocatable.ts. */
-export interface HostLimits {
-  readonly maxPods: number
-  /** What all pods together may request; a resource that isn't in it is given freely. */
-  readonly allocatable?: ResourceList
-}
-
 /**
- * Whether `pod` may start beside its neighbours. Those that are ending still hold what they hold. Pods
- * come with what their classes add. Resources: `pkg/kubelet/lifecycle/predicate.go` (1.36).
+ * Whether `pod` may start beside its neighbours. Those that are ending still hold what they hold; a pod that fits once
+ * they are gone waits for that. Pods come with what their classes add. Resources: `pkg/kubelet/lifecycle/predicate.go`
+ * (1.36).
  */
 export function admitPod(pod: Pod, neighbours: readonly Neighbour[], limits: HostLimits): Admission {
-  const wanted = heldPorts(pod)
-  for (const neighbour of neighbours) {
-    for (const held of heldPorts(neighbour.pod)) {
-      if (!wanted.some((want) => clash(want, held))) continue
-      const message = `host port ${held.port}/${held.protocol} is held by pod ${neighbour.key}`
-      return { kind: 'blocked', reason: 'Blocked', message }
-    }
+  const wanted = hostShares(pod)
+  const others = neighbours.map((neighbour) => ({ ...neighbour, shares: hostShares(neighbour.pod) }))
+  for (const { key, shares } of others) {
+    const port = findPortClash(wanted, shares)
+    if (port !== undefined) return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key) }
   }
-  const living = neighbours.filter(({ hasEnded }) => hasEnded !== true)
-  if (living.length >= limits.maxPods) {
-    const message = `Node didn't have enough resource: pods, requested: 1, used: ${living.length}, capacity: ${limits.maxPods}`
-    return { kind: 'rejected', reason: 'OutOfpods', message }
-  }
-  const requested = podRequests(pod.spec, 'with-overhead')
-  for (const [name, capacity] of capacities(requested, limits)) {
-    const wanted = requested[name] ?? '0'
-    if (compareQuantities(wanted, '0') <= 0) continue
-    const held = living.map((other) => podRequests(other.pod.spec, 'with-overhead')[name] ?? '0')
-    const used = addQuantities('0', ...held)
-    if (compareQuantities(addQuantities(used, wanted), capacity) <= 0) continue
-    const count = name === 'cpu' ? quantityMilliValue : quantityValue
-    const message = `Node didn't have enough resource: ${name}, requested: ${count(wanted)}, used: ${count(used)}, capacity: ${count(capacity)}`
-    return { kind: 'rejected', reason: `OutOf${name}`, message }
-  }
+  const living = others.filter(({ hasEnded }) => hasEnded !== true)
+  const lack = (beside: typeof living) =>
+    findRoomLack(wanted, totalShares(beside.map(({ shares }) => shares)), limits)
+  const never = lack(living.filter(({ isEnding }) => isEnding !== true))
+  if (never !== undefined)
+    return { kind: 'rejected', reason: `OutOf${never.resource}`, message: never.message }
+  const now = lack(living.filter(({ isPromised }) => isPromised !== true))
+  if (now !== undefined) return { kind: 'blocked', reason: 'Blocked', message: now.message }
   return { kind: 'admitted' }
+}
+
+export function portHeld({ port, protocol }: HostPort, key: string): string {
+  return `host port ${port}/${protocol} is held by pod ${key}`
 }

@@ -27,6 +27,7 @@ export function exclusiveClaimProblem(
   return undefined
 }
 
-function claimsOf({ volumes }: PodSpec): readonly string[] {
+/** Names of the claims that a pod uses. */
+export function claimsOf({ volumes }: PodSpec): readonly string[] {
   return volumes.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [])
 }

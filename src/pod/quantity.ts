@@ -91,13 +91,13 @@ export function canonicalQuantity(text: string): string | undefined {
 }
 
 /** Billionths of a text that was checked before (as all in a decoded Pod is); 0 for anything else. */
-function nanosOf(text: string): bigint {
+export function quantityNanos(text: string): bigint {
   return parseQuantity(text)?.nanos ?? 0n
 }
 
 /** Negative, zero or positive, as `a` is less than, equal to or greater than `b`. Takes checked text. */
 export function compareQuantities(a: string, b: string): -1 | 0 | 1 {
-  const difference = nanosOf(a) - nanosOf(b)
+  const difference = quantityNanos(a) - quantityNanos(b)
   if (difference === 0n) return 0
   return difference < 0n ? -1 : 1
 }
@@ -105,21 +105,21 @@ export function compareQuantities(a: string, b: string): -1 | 0 | 1 {
 /** The sum of checked texts, in the format of the first. */
 export function addQuantities(...texts: readonly string[]): string {
   const format = parseQuantity(texts[0] ?? '0')?.format ?? 'DecimalSI'
-  const nanos = texts.reduce((sum, text) => sum + nanosOf(text), 0n)
+  const nanos = texts.reduce((sum, text) => sum + quantityNanos(text), 0n)
   return formatQuantity({ nanos, format })
 }
 
 /** Whole units (bytes, cores) of a checked text, rounded up as Kubernetes' `Value()` does. */
 export function quantityValue(text: string): number {
-  return Number(divideUp(nanosOf(text), nano))
+  return Number(divideUp(quantityNanos(text), nano))
 }
 
 /** Whether a checked text is a whole number of units. */
 export function isWholeQuantity(text: string): boolean {
-  return nanosOf(text) % nano === 0n
+  return quantityNanos(text) % nano === 0n
 }
 
 /** Thousandths of a checked text, rounded up as Kubernetes' `MilliValue()` does. */
 export function quantityMilliValue(text: string): number {
-  return Number(divideUp(nanosOf(text), nano / 1000n))
+  return Number(divideUp(quantityNanos(text), nano / 1000n))
 }

@@ -219,6 +219,12 @@ export class PodRig {
     await this.offer(source)
   }
 
+  /** Only these are left of the directory. */
+  async replaceAll(...manifests: readonly JsonObject[]): Promise<void> {
+    this.#documents.set('file', [])
+    await this.apply(...manifests)
+  }
+
   /** Shows podd what the source holds, changed or not. */
   async offer(source: SourceName = 'file'): Promise<void> {
     this.#system?.offerSnapshot(this.snapshot(source))

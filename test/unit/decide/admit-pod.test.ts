@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { admitPod } from '../../../src/decide/admit-pod.ts'
-import type { HostLimits, Neighbour } from '../../../src/decide/admit-pod.ts'
+import type { Neighbour } from '../../../src/decide/admit-pod.ts'
+import type { HostLimits } from '../../../src/decide/host-shares.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 
@@ -127,5 +128,34 @@ describe('resources', () => {
 
   it('are given freely where nothing is said of them', () => {
     expect(admitPod(makePod(asks({ cpu: '64' })), [], roomy).kind).toBe('admitted')
+  })
+})
+
+describe('room that is not there for long, or not yet', () => {
+  const limits: HostLimits = { maxPods: 110, allocatable: { cpu: '2' } }
+  const ending = { ...neighbour('ending', asks({ cpu: '1500m' })), isEnding: true }
+  const promised = { ...neighbour('promised', asks({ cpu: '1500m' })), isPromised: true }
+
+  it.each<[string, Neighbour[], string]>([
+    ['held by a pod that is ending', [ending], 'blocked'],
+    ['promised to another pod', [promised], 'rejected'],
+    ['held by one that is ending and promised to another', [ending, promised], 'rejected'],
+    ['held by a pod that stays', [{ ...ending, isEnding: false }], 'rejected'],
+    ['nobody’s', [], 'admitted'],
+  ])('%s', (_what, neighbours, kind) => {
+    expect(admitPod(makePod(asks({ cpu: '1' })), neighbours, limits).kind).toBe(kind)
+  })
+
+  it('is enough beside a pod and the one that takes its place', () => {
+    const others = [
+      { ...neighbour('web', asks({ cpu: '1' })), isEnding: true },
+      { ...neighbour('web', asks({ cpu: '1' })), isPromised: true },
+    ]
+    expect(admitPod(makePod(asks({ cpu: '1' })), others, limits).kind).toBe('admitted')
+  })
+
+  it('leaves a promised port alone', () => {
+    const others = [{ ...neighbour('next', port({ hostPort: 8080 })), isPromised: true }]
+    expect(admitPod(makePod(port({ hostPort: 8080 })), others, roomy).kind).toBe('blocked')
   })
 })
