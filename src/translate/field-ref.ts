@@ -1,7 +1,7 @@
 import { isPositive } from '../pod/pod-resources.ts'
 import { quantityMilliValue, quantityValue } from '../pod/quantity.ts'
 import type { PodUid } from '../pod/ids.ts'
-import type { ContainerView, PodView, ResourceList } from './spec-view.ts'
+import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
 
 /** What a pod's own fields can refer to besides its manifest. */
 export interface FieldFacts {
@@ -75,21 +75,23 @@ function mapLines(map: Readonly<Record<string, string>>): string {
 
 /**
  * The value of a `resourceFieldRef` in units of its divisor, rounded up; undefined where there is no such
- * resource. A limit that isn't set, or is 0, is what the host gives pods
- * (`pkg/api/v1/resource/helpers.go`, ExtractContainerResourceValue and MergeContainerResourceLimits, 1.36).
- * @param divisor a quantity; `0` and none at all mean 1
+ * resource. A limit that isn't set, or is 0, is the pod's own of cpu and memory, and without one what the host gives
+ * pods (`pkg/api/v1/resource/helpers.go`, ExtractContainerResourceValue and MergeContainerResourceLimits, and
+ * `pkg/kubelet/kubelet_resources.go`, defaultPodLimitsForDownwardAPI, 1.36).
+ * @param reference its divisor is a quantity; `0` and none at all mean 1
  */
 export function resourceFieldValue(
   reference: { readonly resource: string; readonly divisor?: string },
   container: ContainerView,
-  capacity: ResourceList,
+  { pod, capacity }: { readonly pod: PodSpecView; readonly capacity: ResourceList },
 ): string | undefined {
   const [kind, name = ''] = splitOnce(reference.resource)
   const known =
     name === 'cpu' || name === 'memory' || name === 'ephemeral-storage' || name.startsWith('hugepages-')
   if (!known || (kind !== 'limits' && kind !== 'requests')) return undefined
   const { limits, requests } = container.resources
-  const limit = isPositive(limits[name]) ? limits[name] : capacity[name]
+  const ofPod = name === 'cpu' || name === 'memory' ? pod.resources?.limits[name] : undefined
+  const limit = [limits[name], ofPod].find((each) => isPositive(each)) ?? capacity[name]
   const quantity = (kind === 'limits' ? limit : requests[name]) ?? '0'
   const valueOf = name === 'cpu' ? quantityMilliValue : quantityValue
   const divisor = valueOf(reference.divisor ?? '1')

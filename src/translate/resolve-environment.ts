@@ -111,8 +111,9 @@ function resourceValue(
   reference: NonNullable<NonNullable<EnvVar['valueFrom']>['resourceFieldRef']>,
 ): string {
   const name = reference.containerName || input.container.name
-  const container = allContainers(input.fields.pod.spec).find((candidate) => candidate.name === name)
-  const value = container && resourceFieldValue(reference, container, input.capacity)
+  const pod = input.fields.pod.spec
+  const container = allContainers(pod).find((candidate) => candidate.name === name)
+  const value = container && resourceFieldValue(reference, container, { pod, capacity: input.capacity })
   if (value !== undefined) return value
   throw new MissingReference(`unsupported resource: ${reference.resource} of container ${name}`)
 }

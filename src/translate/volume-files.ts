@@ -111,7 +111,10 @@ function downwardValue({ fieldRef, resourceFieldRef }: DownwardFile, input: Volu
   const container = allContainers(fields.pod.spec).find(
     ({ name }) => name === resourceFieldRef?.containerName,
   )
-  const value = resourceFieldRef && container && resourceFieldValue(resourceFieldRef, container, capacity)
+  const value =
+    resourceFieldRef &&
+    container &&
+    resourceFieldValue(resourceFieldRef, container, { pod: fields.pod.spec, capacity })
   if (value !== undefined) return value
   const { containerName = '', resource = '' } = resourceFieldRef ?? {}
   throw new MissingReference(`unsupported resource: ${resource} of container ${containerName}`)

@@ -56,11 +56,28 @@ describe('resourceFieldValue', () => {
     ['cpu', undefined, undefined],
   ])('of %s by %s is %j', (resource, divisor, expected) => {
     const reference = divisor === undefined ? { resource } : { resource, divisor }
-    expect(resourceFieldValue(reference, appOf(pod), capacity)).toBe(expected)
+    expect(resourceFieldValue(reference, appOf(pod), { pod: pod.spec, capacity })).toBe(expected)
   })
 
   it('takes a limit of 0 for none', () => {
     const free = testPod({ containers: [{ name: 'app', image: 'i', ...resources({}, { cpu: '0' }) }] })
-    expect(resourceFieldValue({ resource: 'limits.cpu' }, appOf(free), capacity)).toBe('4')
+    expect(resourceFieldValue({ resource: 'limits.cpu' }, appOf(free), { pod: free.spec, capacity })).toBe(
+      '4',
+    )
+  })
+
+  it.each([
+    ['its own limit', {}, { memory: '32Mi' }, 'limits.memory', String(32 * 2 ** 20)],
+    ['the limit of the pod', {}, {}, 'limits.memory', String(64 * 2 ** 20)],
+    ['the limit of the pod for one of 0', {}, { memory: '0' }, 'limits.memory', String(64 * 2 ** 20)],
+    ['what the host gives, where the pod has a limit of 0', {}, {}, 'limits.cpu', '4'],
+    ['what the host gives of huge pages', {}, {}, 'limits.hugepages-2Mi', '4194304'],
+    ['its own request and not that of the pod', {}, {}, 'requests.memory', '0'],
+  ])('is %s', (_what, requests, limits, resource, expected) => {
+    const within = testPod({
+      containers: [{ name: 'app', image: 'i', ...resources(requests, limits) }],
+      ...resources({ memory: '48Mi' }, { memory: '64Mi', cpu: '0', 'hugepages-2Mi': '2Mi' }),
+    })
+    expect(resourceFieldValue({ resource }, appOf(within), { pod: within.spec, capacity })).toBe(expected)
   })
 })
