@@ -193,7 +193,7 @@ const sections: readonly {
       entry('HOOK_FAILED', 'A lifecycle hook failed.', 'See the event.'),
       entry(
         'RESIZE_BELOW_USAGE',
-        'A container was to get a memory limit below what it uses.',
+        'A container, or a pod as a whole, was to get a memory limit below what it uses.',
         'Choose a higher limit, or restart the container; podd tries again every 10 seconds.',
       ),
       entry('VOLUME_SETUP', 'A volume could not be set up.', 'The event says which, and why.'),

@@ -5,6 +5,7 @@ import type { PodAction } from '../decide/pod-action.ts'
 import type { Hold } from '../decide/pod-facts.ts'
 import type { ContainerResize } from '../decide/resize.ts'
 import type { SourceName } from '../pod/document.ts'
+import type { ResourceLists } from '../pod/pod-resources.ts'
 import type { ContainerId, PodRef, SandboxId } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { EventRecorder } from '../pod/pod-event.ts'
@@ -83,6 +84,8 @@ export interface PodContext {
   appliedPod(): Pod
   /** A container has its new resources. */
   noteResized(resize: ContainerResize): void
+  /** The pod itself has the cpu and memory that it asks for. */
+  noteResizedPod(resources: ResourceLists): void
   /** Containers that were started and whose postStart hook isn't done. */
   readonly postStarts: Set<ContainerId>
   /** See linkLog. */

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../base/json.ts'
 import { sameData } from '../base/json.ts'
 import type { Admission } from '../decide/admit-pod.ts'
-import { computeHeldBack } from '../decide/resize.ts'
+import { changedResources, computeHeldBack, podAsAllocated, podLevelResources } from '../decide/resize.ts'
 import type { ResizeRefusal } from '../decide/resize.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
@@ -50,13 +50,22 @@ export function takeUpdate(
       ? computeHeldBack(state.pod.spec, pod.spec, state.record.allocated)
       : undefined
   if (allocated === undefined) state.resizeRefusal = undefined
+  const podResources = podLevelBefore(state, pod)
   state.pod = pod
   const { generation = 1 } = state.record
   state.memory.change({
     ...place,
     manifest,
     allocated,
+    podResources,
     ...(change === 'spec' ? { generation: generation + 1 } : {}),
   })
   return change
+}
+
+/** What the pod itself has from now on, whatever its new version asks for; undefined where that changes nothing. */
+function podLevelBefore({ record, pod: before }: PodState, after: Pod): PodRecord['podResources'] {
+  if (record.podResources !== undefined) return record.podResources
+  const applied = podLevelResources(podAsAllocated(before, record.allocated).spec)
+  return changedResources(applied, podLevelResources(after.spec)).length === 0 ? undefined : applied
 }

@@ -98,6 +98,7 @@ export function makePodContext(
     appliedPod: () => state.appliedPod,
     noteResized: ({ container: { id, name }, to }) =>
       memory.changeContainer(name, { resized: { containerId: id, resources: to } }),
+    noteResizedPod: (podResources) => memory.change({ podResources }),
     postStarts: state.postStarts,
     linkedLogs: state.linkedLogs,
     foreseen: new Map(),

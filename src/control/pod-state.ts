@@ -195,11 +195,12 @@ export class PodState {
   }
 
   get restartFacts() {
-    const { containers: history, restartRequested, restartAll } = this.record
+    const { containers: history, podResources, restartRequested, restartAll } = this.record
     return {
       pod: this.pod,
       observed: this.observed,
       history,
+      podResources,
       restartRequested: new Set(restartRequested),
       restartAll: new Set(restartAll),
     }

@@ -9,7 +9,7 @@ import { sandboxHold } from './pod-facts.ts'
 import { restartsAfterStop } from './restart-policy.ts'
 import { computeRestartAll } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
-import { needsRestart, resizeHold, selectResizes } from './resize.ts'
+import { changesPodLevel, needsRestart, resizeHold, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
 import { selectDeadContainers } from './select-dead-containers.ts'
@@ -154,15 +154,16 @@ function planResizes(facts: PodFacts, plan: Plan): void {
   const { resizeRefusal } = facts
   if (resizeRefusal !== undefined) plan.resize = { kind: 'pending', ...resizeRefusal }
   const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
-  if (resizes.length === 0) return
+  const podLevel = changesPodLevel(facts)
+  if (resizes.length === 0 && !podLevel) return
   const hold = holdOn(facts, resizeHold)
   plan.resize ??= { kind: 'in-progress', error: hold?.waiting.message }
   if (hold !== undefined) return plan.wakeAt(hold.untilMs)
   const [restarts, inPlace] = [true, false].map((wanted) =>
     resizes.filter((resize) => needsRestart(resize) === wanted),
   )
-  if (inPlace !== undefined && inPlace.length > 0)
-    plan.actions.unshift({ kind: 'resize-containers', resizes: inPlace })
+  if (inPlace !== undefined && (inPlace.length > 0 || podLevel))
+    plan.actions.unshift({ kind: 'resize-containers', resizes: inPlace, podLevel })
   const ready = restarts?.filter(({ spec }) => canReplace(facts, spec)) ?? []
   for (const { spec } of restarts ?? []) {
     if (canReplace(facts, spec)) continue
@@ -175,7 +176,7 @@ function planResizes(facts: PodFacts, plan: Plan): void {
     plan.actions.push({ kind: 'stop-container', container, cause: 'changed', message })
     plan.start(spec, isSidecar(facts.pod.spec, spec) ? 'init' : 'main')
   }
-  plan.actions.push({ kind: 'resize-containers', resizes: [] })
+  plan.actions.push({ kind: 'resize-containers', resizes: [], podLevel: false })
   return undefined
 }
 

@@ -196,7 +196,12 @@ function statusResources(
 ): Pick<ContainerStatus, 'allocatedResources' | 'resources'> {
   const runs = view.kind === 'live' && view.container.state === 'running'
   const applied = runs ? appliedResources(view.container, facts.record.containers) : undefined
-  const { requests, limits } = applied === undefined ? spec.resources : withResizable(spec.resources, applied)
+  const { requests, limits: bound } =
+    applied === undefined ? spec.resources : withResizable(spec.resources, applied)
+  // Those of the pod that bind the container are the pod's.
+  const limits = Object.fromEntries(
+    Object.entries(bound).filter(([name]) => spec.resources.limits[name] !== undefined),
+  )
   const some = (list: Readonly<Record<string, string>>): boolean => Object.keys(list).length > 0
   if (!some(requests) && !some(limits)) return {}
   return {

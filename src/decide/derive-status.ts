@@ -5,6 +5,7 @@ import { computeQosClass } from '../pod/qos.ts'
 import type { ConditionStatus, ContainerStatus, PodCondition, PodPhase, PodStatus } from '../pod/status.ts'
 import { deriveContainerStatus } from './derive-container-status.ts'
 import { derivePhase } from './derive-phase.ts'
+import { derivePodResources } from './derive-pod-resources.ts'
 import { goesAwayAfter } from './pod-ending.ts'
 import { podGeneration } from './pod-generation.ts'
 import type { ResizeState } from './resize.ts'
@@ -61,6 +62,7 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     ...(isNeverLetIn(facts)
       ? {}
       : {
+          ...(facts.blocked === undefined ? derivePodResources({ pod, record, observed, phase }) : {}),
           ...(initStatuses.length === 0 ? {} : { initContainerStatuses: initStatuses }),
           containerStatuses: statuses,
           ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),

@@ -34,7 +34,12 @@ export type PodAction =
    * Running containers get other resources, the pod's cgroup with them; with none, the cgroup alone is
    * brought in line after containers were restarted for it.
    */
-  | { readonly kind: 'resize-containers'; readonly resizes: readonly ContainerResize[] }
+  | {
+      readonly kind: 'resize-containers'
+      readonly resizes: readonly ContainerResize[]
+      /** Other cpu and memory for the pod itself, too. */
+      readonly podLevel: boolean
+    }
   | { readonly kind: 'remove-containers'; readonly ids: readonly ContainerId[] }
   | { readonly kind: 'remove-sandboxes'; readonly ids: readonly SandboxId[] }
 

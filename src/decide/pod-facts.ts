@@ -1,6 +1,7 @@
 import type { ContainerId } from '../pod/ids.ts'
 import type { ObservedPod } from '../pod/observed.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
+import type { ResourceLists } from '../pod/pod-resources.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { ContainerSpec } from '../pod/schema/container-schema.ts'
 import type { Waiting } from './pod-action.ts'
@@ -46,6 +47,8 @@ export interface PodFacts {
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
   /** Why the host has no room for what running containers shall get. */
   readonly resizeRefusal?: ResizeRefusal | undefined
+  /** The pod-level cpu and memory that the pod has; undefined where they never changed. */
+  readonly podResources?: ResourceLists | undefined
   readonly nowMs: number
   /** Another one after each boot of the host. */
   readonly bootId: string

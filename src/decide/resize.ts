@@ -1,5 +1,5 @@
 import type { ObservedContainer, ObservedPod } from '../pod/observed.ts'
-import { isSidecar, resizableNames, resizableResources } from '../pod/pod-resources.ts'
+import { boundLimits, isSidecar, resizableNames, resizableResources } from '../pod/pod-resources.ts'
 import type { ResourceList, ResourceLists } from '../pod/pod-resources.ts'
 import type { PodRecord } from '../pod/pod-record.ts'
 import { compareQuantities } from '../pod/quantity.ts'
@@ -10,7 +10,13 @@ import { viewContainer } from './container-view.ts'
 /** The key under which a hold on the pod's resize stands; no container can be called so. */
 export const resizeHold = '/resize'
 
-/** One running container that shall have other resources than it has. */
+/** The pod itself, where containers go by their names; no container can be called so. */
+const podLevel = '/pod'
+
+/**
+ * One running container that shall have other resources than it has. The pod's own limits count where the container
+ * has none.
+ */
 export interface ContainerResize {
   readonly container: ObservedContainer
   readonly spec: ContainerSpec
@@ -34,6 +40,8 @@ type Facts = {
   readonly pod: Pod
   readonly observed: ObservedPod
   readonly history: PodRecord['containers']
+  /** The pod-level cpu and memory that its cgroup was given; undefined where they never changed. */
+  readonly podResources?: ResourceLists | undefined
 }
 
 /** What a container has: as it was made, or as it was resized since; undefined where nothing tells. */
@@ -52,12 +60,36 @@ export function selectResizes(facts: Facts): readonly ContainerResize[] {
     const view = viewContainer({ name: spec.name, observed, history: history[spec.name] })
     if (view.kind !== 'live' || view.container.state !== 'running') return []
     const { container } = view
-    const from = appliedResources(container, history)
-    const to = resizableResources(spec.resources)
+    const from = boundResources(container, facts)
+    const own = resizableResources(spec.resources)
+    const to = { ...own, limits: boundLimits(own.limits, facts.pod.spec.resources?.limits ?? {}) }
     return from === undefined || changedResources(from, to).length === 0
       ? []
       : [{ container, spec, from, to }]
   })
+}
+
+/** As appliedResources, with the limits of the pod that bind the container. */
+function boundResources(container: ObservedContainer, facts: Facts): ResourceLists | undefined {
+  const applied = appliedResources(container, facts.history)
+  if (applied === undefined) return undefined
+  const podLimits = container.podLimits ?? appliedPodLevel(facts).limits
+  return { ...applied, limits: boundLimits(applied.limits, podLimits) }
+}
+
+/** The pod-level cpu and memory that it has. */
+function appliedPodLevel({ pod, podResources }: Pick<Facts, 'pod' | 'podResources'>): ResourceLists {
+  return podResources ?? podLevelResources(pod.spec)
+}
+
+/** The pod-level cpu and memory that it asks for. */
+export function podLevelResources({ resources }: Pick<PodSpec, 'resources'>): ResourceLists {
+  return resizableResources(resources ?? { limits: {}, requests: {} })
+}
+
+/** Whether the pod's own cpu or memory isn't what it asks for. */
+export function changesPodLevel(facts: Pick<Facts, 'pod' | 'podResources'>): boolean {
+  return changedResources(appliedPodLevel(facts), podLevelResources(facts.pod.spec)).length > 0
 }
 
 /** Which of cpu and memory differ. */
@@ -78,12 +110,12 @@ export function needsRestart({ spec, from, to }: ContainerResize): boolean {
   )
 }
 
-/** What containers have been let in with, by name, where their manifest asks for something else. */
+/** What containers were admitted with, by name, and the pod itself, where their manifest asks for something else. */
 export type Allocations = NonNullable<PodRecord['allocated']>
 
 /**
- * What containers go on with while it isn't known whether the host has room for what a new manifest asks for; undefined
- * where it asks for no more than before, so that nobody has to be asked.
+ * What a pod and its containers go on with while it isn't known whether the host has room for what a new manifest asks
+ * for; undefined where it asks for no more than before, so that nobody has to be asked.
  * @param open what was held back of earlier manifests
  */
 export function computeHeldBack(
@@ -91,15 +123,13 @@ export function computeHeldBack(
   after: PodSpec,
   open: Allocations = {},
 ): Allocations | undefined {
-  const had = new Map(
-    resizableContainers(before).map(({ name, resources }) => [
-      name,
-      open[name] ?? resizableResources(resources),
-    ]),
-  )
-  const changes = resizableContainers(after).flatMap(({ name, resources }) => {
+  const listed = (spec: PodSpec): readonly (readonly [string, ResourceLists])[] => [
+    [podLevel, podLevelResources(spec)],
+    ...resizableContainers(spec).map(({ name, resources }) => [name, resizableResources(resources)] as const),
+  ]
+  const had = new Map(listed(before).map(([name, lists]) => [name, open[name] ?? lists]))
+  const changes = listed(after).flatMap(([name, to]) => {
     const from = had.get(name)
-    const to = resizableResources(resources)
     return from === undefined || changedResources(from, to).length === 0 ? [] : [{ name, from, to }]
   })
   if (!changes.some((change) => growsRequests(change))) return undefined
@@ -123,8 +153,8 @@ function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
   return [...spec.initContainers.filter((container) => isSidecar(spec, container)), ...spec.containers]
 }
 
-/** Whether its memory limit goes down, or comes into being. */
-export function lowersMemoryLimit({ from, to }: ContainerResize): boolean {
+/** Whether the memory limit goes down, or comes into being. */
+export function lowersMemoryLimit({ from, to }: Pick<ContainerResize, 'from' | 'to'>): boolean {
   const [before, after] = [from.limits['memory'], to.limits['memory']]
   if (after === undefined) return false
   return before === undefined || compareQuantities(after, before) < 0
@@ -141,13 +171,19 @@ export function withResizable(all: ResourceLists, from: ResourceLists): Resource
   return { limits: merge(all.limits, from.limits), requests: merge(all.requests, from.requests) }
 }
 
-/** The pod with the resources that its running containers have now. */
+/** The pod with the resources that it and its running containers have now. */
 export function podAsApplied(facts: Facts): Pod {
-  const resizes = new Map(selectResizes(facts).map((resize) => [resize.spec.name, resize.from]))
-  return resizes.size === 0 ? facts.pod : withResources(facts.pod, resizes)
+  const own = new Map(selectResizes(facts).map((resize) => [resize.spec.name, resize.from]))
+  if (changesPodLevel(facts)) own.set(podLevel, appliedPodLevel(facts))
+  return own.size === 0 ? facts.pod : withResources(facts.pod, own)
 }
 
-/** The pod with other cpu and memory for the containers named. */
+/** The pod with the pod-level cpu and memory of another version of it. */
+export function withPodLevel(pod: Pod, other: Pod): Pod {
+  return withResources(pod, new Map([[podLevel, podLevelResources(other.spec)]]))
+}
+
+/** The pod with other cpu and memory for the containers named, and for itself. */
 function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
   const changed = (container: ContainerSpec): ContainerSpec => {
     const resources = own.get(container.name)
@@ -155,7 +191,8 @@ function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
       ? container
       : { ...container, resources: withResizable(container.resources, resources) }
   }
-  const { spec } = pod
+  const ofPod = own.get(podLevel)
+  const spec = ofPod === undefined ? pod.spec : withPodResources(pod.spec, ofPod)
   return {
     ...pod,
     spec: {
@@ -164,4 +201,12 @@ function withResources(pod: Pod, own: ReadonlyMap<string, ResourceLists>): Pod {
       containers: spec.containers.map((container) => changed(container)),
     },
   }
+}
+
+/** The spec with other cpu and memory for the pod itself; without `resources` where nothing is left of them: a pod that has none is another thing than one that asks for nothing. */
+export function withPodResources({ resources, ...spec }: PodSpec, own: ResourceLists): PodSpec {
+  const all = resources ?? { limits: {}, requests: {} }
+  const changed = { ...all, ...withResizable(all, own) }
+  const isEmpty = [changed.limits, changed.requests].every((list) => Object.keys(list).length === 0)
+  return isEmpty ? spec : { ...spec, resources: changed }
 }

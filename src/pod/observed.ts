@@ -1,5 +1,5 @@
 import type { ContainerId, PodUid, SandboxId } from './ids.ts'
-import type { ResourceLists } from './pod-resources.ts'
+import type { ResourceList, ResourceLists } from './pod-resources.ts'
 import type { LinuxContainerUser } from './status.ts'
 
 /** What the runtime says of one container. Times are wall milliseconds; undefined where it hasn't happened. */
@@ -34,6 +34,8 @@ export interface ObservedContainer {
   readonly resources?: ResourceLists | undefined
   /** Whom its first process runs as; undefined where the runtime doesn't tell. */
   readonly user?: LinuxContainerUser | undefined
+  /** The pod's own limits of cpu and memory at that time; undefined where there were none. */
+  readonly podLimits?: ResourceList | undefined
   readonly annotations: Readonly<Record<string, string>>
 }
 

@@ -94,10 +94,16 @@ export interface PodRecord {
   readonly containers: Readonly<Record<string, ContainerHistory>>
   readonly ending?: PodEnding | undefined
   /**
-   * The cpu and memory that containers, by name, go on with: their manifest asks for more, and that was not let in yet
-   * (the kubelet's allocated_pods_state, 1.36). Absent where they have all that the manifest says.
+   * The cpu and memory that containers, by name, go on with, and under `/pod` the pod itself: their manifest asks for
+   * more, and that was not admitted yet (the kubelet's allocated_pods_state, 1.36). Absent where they have all that the
+   * manifest says.
    */
   readonly allocated?: Readonly<Record<string, ResourceLists>> | undefined
+  /**
+   * The pod-level cpu and memory that its cgroup was given, where they have changed since it was made (the kubelet's
+   * actuated_pods_state, 1.36).
+   */
+  readonly podResources?: ResourceLists | undefined
   /** Containers whose preStop hook has been begun: it is run once, whatever happens to podd. */
   readonly preStopBegun?: readonly ContainerId[] | undefined
   /** Containers that somebody asked to be restarted, or that were stopped to be changed, and that have no successor yet. */

@@ -38,6 +38,26 @@ export function resizableResources({ limits, requests }: ResourceLists): Resourc
   return { limits: only(limits), requests: only(requests) }
 }
 
+/**
+ * A container's limits, and for cpu and memory the pod's own where it has none
+ * (`pkg/kubelet/util/util.go`, GetLimits, 1.36).
+ */
+export function boundLimits(container: ResourceList, pod: ResourceList): ResourceList {
+  const bound = resizableNames.flatMap((name) => {
+    const limit = isPositive(container[name]) ? container[name] : pod[name]
+    return limit === undefined ? [] : [[name, limit] as const]
+  })
+  return { ...container, ...Object.fromEntries(bound) }
+}
+
+/** Whether the pod as a whole is limited: by itself, or because each of its containers is (ResourceConfigForPod, 1.36). */
+export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[number]): boolean {
+  if (isPositive(spec.resources?.limits[name])) return true
+  return [...spec.initContainers, ...spec.containers].every(({ resources }) =>
+    isPositive(resources.limits[name]),
+  )
+}
+
 /** A container's requests, a limit standing in for a request that isn't given. */
 export function containerRequests({ resources }: Pick<ContainerSpec, 'resources'>): ResourceList {
   return { ...resources.limits, ...resources.requests }

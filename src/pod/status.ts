@@ -58,13 +58,15 @@ export interface ContainerStatus {
   readonly containerID?: string
   readonly started?: boolean
   readonly allocatedResources?: Readonly<Record<string, string>>
-  readonly resources?: {
-    readonly limits?: Readonly<Record<string, string>>
-    readonly requests?: Readonly<Record<string, string>>
-  }
+  readonly resources?: StatusResources
   readonly volumeMounts?: readonly VolumeMountStatus[]
   /** Absent where the runtime doesn't tell: containerd does from 2.0 on. */
   readonly user?: { readonly linux: LinuxContainerUser }
+}
+
+export interface StatusResources {
+  readonly limits?: Readonly<Record<string, string>>
+  readonly requests?: Readonly<Record<string, string>>
 }
 
 export interface PodStatus {
@@ -80,6 +82,10 @@ export interface PodStatus {
   readonly podIPs?: readonly { readonly ip: string }[]
   readonly startTime?: string
   readonly qosClass: 'Guaranteed' | 'Burstable' | 'BestEffort'
+  /** What the pod as a whole was admitted with. */
+  readonly allocatedResources?: Readonly<Record<string, string>>
+  /** What the pod as a whole has. */
+  readonly resources?: StatusResources
   readonly initContainerStatuses?: readonly ContainerStatus[]
   readonly containerStatuses?: readonly ContainerStatus[]
   readonly ephemeralContainerStatuses?: readonly ContainerStatus[]

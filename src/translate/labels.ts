@@ -34,6 +34,8 @@ export const annotationKeys = {
   image: 'podd.dev/image',
   /** The cpu and memory that the container was made with, by which a later change is found. */
   resources: 'podd.dev/resources',
+  /** The pod's own limits of cpu and memory that the container was made with, where there are any. */
+  podLimits: 'podd.dev/pod-limits',
   /** On the sandbox: the hash of the applied manifest, for when the pod's record is lost. */
   manifestHash: 'podd.dev/manifest-hash',
 } as const
@@ -83,6 +85,7 @@ export function containerAnnotations(input: {
 }): StringMap {
   const { pod, container } = input
   const preStop = container.lifecycle?.preStop
+  const { limits: podLimits } = resizableResources(pod.spec.resources ?? { limits: {}, requests: {} })
   return {
     [annotationKeys.hash]: input.specHash,
     [annotationKeys.restartCount]: String(input.restartCount),
@@ -96,6 +99,7 @@ export function containerAnnotations(input: {
     ...(container.ports.length === 0 ? {} : { [annotationKeys.ports]: JSON.stringify(container.ports) }),
     [annotationKeys.image]: container.image,
     [annotationKeys.resources]: JSON.stringify(resizableResources(container.resources)),
+    ...(Object.keys(podLimits).length === 0 ? {} : { [annotationKeys.podLimits]: JSON.stringify(podLimits) }),
   }
 }
 
@@ -125,6 +129,7 @@ export interface ContainerFacts {
   readonly restartCount: number | undefined
   readonly image: string | undefined
   readonly resources: ResourceLists | undefined
+  readonly podLimits: ResourceList | undefined
   readonly terminationMessagePath: string
   readonly terminationMessagePolicy: 'File' | 'FallbackToLogsOnError'
   readonly terminationGraceSeconds: number | undefined
@@ -142,6 +147,7 @@ export function readContainerFacts(annotations: StringMap): ContainerFacts {
     restartCount: readCount(annotations[annotationKeys.restartCount]),
     image: annotations[annotationKeys.image],
     resources: readResources(parseJson(annotations[annotationKeys.resources])),
+    podLimits: readList(parseJson(annotations[annotationKeys.podLimits])),
     terminationMessagePath: annotations[annotationKeys.terminationMessagePath] ?? '',
     terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
     terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
@@ -168,13 +174,15 @@ function parseJson(text: string | undefined): unknown {
 
 function readResources(value: unknown): ResourceLists | undefined {
   if (!isJsonObject(value)) return undefined
-  const list = (key: string): ResourceList => {
-    const entries = isJsonObject(value[key]) ? Object.entries(value[key]) : []
-    return Object.fromEntries(
-      entries.flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount] as const] : [])),
-    )
-  }
-  return { limits: list('limits'), requests: list('requests') }
+  return { limits: readList(value['limits']) ?? {}, requests: readList(value['requests']) ?? {} }
+}
+
+function readList(value: unknown): ResourceList | undefined {
+  if (!isJsonObject(value)) return undefined
+  const entries = Object.entries(value)
+  return Object.fromEntries(
+    entries.flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount] as const] : [])),
+  )
 }
 
 function optionalString(object: JsonObject, key: string): string | undefined {

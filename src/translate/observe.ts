@@ -98,6 +98,7 @@ export function observeContainer(
     specHash: facts.specHash,
     resources: facts.resources,
     user: observeUser(status?.user),
+    podLimits: facts.podLimits,
     annotations: listed.annotations,
   }
 }

@@ -1,5 +1,5 @@
 import type * as cri from '../cri-types/cri-v1.ts'
-import { isPositive, podLimits, podRequests } from '../pod/pod-resources.ts'
+import { boundLimits, isPodLimited, isPositive, podLimits, podRequests } from '../pod/pod-resources.ts'
 import { computeQosClass } from '../pod/qos.ts'
 import { quantityMilliValue, quantityValue } from '../pod/quantity.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
@@ -71,7 +71,7 @@ export function containerResources(
   facts: ResourceFacts,
 ): cri.LinuxContainerResourcesInput {
   const { requests } = container.resources
-  const limits = withPodLevel(container.resources.limits, spec.resources?.limits ?? {})
+  const limits = boundLimits(container.resources.limits, spec.resources?.limits ?? {})
   const base = cpuAndMemory(requests, limits, facts)
   const oomScoreAdj = computeOomScoreAdj(spec, container, facts.memoryCapacityBytes)
   return {
@@ -80,15 +80,6 @@ export function containerResources(
     oomScoreAdj: clampOomScoreAdj(oomScoreAdj, facts.minOomScoreAdj),
     hugepageLimits: hugePageLimits(container.resources.limits, facts.hugePageSizes),
   }
-}
-
-/** A limit of the whole pod binds a container that has none of its own. */
-function withPodLevel(container: ResourceList, pod: ResourceList): ResourceList {
-  const bound = ['cpu', 'memory'].flatMap((name) => {
-    const limit = isPositive(container[name]) ? container[name] : pod[name]
-    return limit === undefined ? [] : [[name, limit]]
-  })
-  return { ...container, ...Object.fromEntries(bound) }
 }
 
 /**
@@ -180,12 +171,7 @@ export function podCgroupResources(
   const cpuLimitMilli = quantityMilliValue(limits['cpu'] ?? '0')
   const qosClass = computeQosClass(spec)
   const limited = (name: 'cpu' | 'memory'): boolean =>
-    qosClass !== 'BestEffort' &&
-    isPositive(limits[name]) &&
-    (isPositive(spec.resources?.limits[name]) ||
-      [...spec.initContainers, ...spec.containers].every(({ resources }) =>
-        isPositive(resources.limits[name]),
-      ))
+    qosClass !== 'BestEffort' && isPositive(limits[name]) && isPodLimited(spec, name)
   return {
     cpuShares:
       qosClass === 'BestEffort'

@@ -152,6 +152,91 @@ describe('a pod that asks for more than there is', () => {
   })
 })
 
+describe('a pod that asks for more as a whole', () => {
+  const whole = (name: string, cpu: string): JsonObject =>
+    podManifest(name, { resources: { limits: { cpu }, requests: { cpu } } })
+  const cpuOf = (rig: PodRig, name: string) => {
+    const { allocatedResources, resources } = rig.pod(name).status
+    return [allocatedResources?.['cpu'], resources?.limits?.['cpu']]
+  }
+
+  it('is given it in place when there is room, by a podd that came later, too', async () => {
+    const rig = smallHost()
+    await rig.start()
+    await rig.apply(whole('web', '100m'), asking('other', '1500m'))
+    const { uid } = rig.pod('web').metadata
+    await rig.apply(whole('web', '1'))
+    expect(resizeCondition(rig, 'web')).toBe('Deferred')
+    expect(cpuOf(rig, 'web')).toEqual(['100m', '100m'])
+    await rig.kill()
+    await rig.start()
+    expect(resizeCondition(rig, 'web')).toBe('Deferred')
+    expect(cpuOf(rig, 'web')).toEqual(['100m', '100m'])
+    await rig.remove('other')
+    await rig.clock.advance(35_000)
+    expect(resizeCondition(rig, 'web')).toBeUndefined()
+    expect(cpuOf(rig, 'web')).toEqual(['1', '1'])
+    expect(rig.pod('web').metadata.uid).toBe(uid)
+    expect(rig.container('web').restartCount).toBe(0)
+    const [update] = rig.fake.calls('UpdateContainerResources')
+    expect(update?.request).toMatchObject({ linux: { cpuQuota: 100_000 } })
+  })
+
+  it('has its cgroup grow before its containers, and shrink after them', async () => {
+    const rig = smallHost()
+    const quotas: unknown[] = []
+    rig.host = {
+      cgroups: {
+        ...plainCgroups,
+        ensure: async (uid, pod, before = pod) => {
+          quotas.push([before, pod].map(({ spec }) => spec.resources?.limits['cpu']))
+          return plainCgroups.ensure(uid, pod, before)
+        },
+      },
+    }
+    await rig.start()
+    await rig.apply(whole('web', '500m'))
+    quotas.splice(0)
+    await rig.apply(whole('web', '1'))
+    await rig.clock.advance(2000)
+    await rig.apply(whole('web', '200m'))
+    await rig.clock.advance(2000)
+    expect(quotas).toEqual([
+      ['500m', '1'],
+      ['1', '1'],
+      ['1', '200m'],
+      ['200m', '200m'],
+    ])
+    expect(rig.fake.calls('UpdateContainerResources')).toHaveLength(2)
+  })
+
+  it('is tried again where its cgroup cannot be changed', async () => {
+    const rig = smallHost()
+    let problem: Error | undefined
+    rig.host = {
+      cgroups: {
+        ...plainCgroups,
+        ensure: async (...given) => {
+          if (problem !== undefined) throw problem
+          return plainCgroups.ensure(...given)
+        },
+      },
+    }
+    await rig.start()
+    await rig.apply(whole('web', '500m'))
+    problem = new Error('EBUSY')
+    await rig.apply(whole('web', '1'))
+    const inProgress = () =>
+      rig.pod('web').status.conditions.find(({ type }) => type === 'PodResizeInProgress')?.message
+    expect(inProgress()).toBe('EBUSY')
+    expect(cpuOf(rig, 'web')).toEqual(['1', '500m'])
+    problem = undefined
+    await rig.clock.advance(30_000)
+    expect(inProgress()).toBeUndefined()
+    expect(cpuOf(rig, 'web')).toEqual(['1', '1'])
+  })
+})
+
 describe('a pod that has ended', () => {
   it('runs again, as a new pod, when its image or its deadline changes', async () => {
     const rig = new PodRig()
