@@ -19,8 +19,8 @@ async function ports(count: number): Promise<readonly number[]> {
   return [...found]
 }
 
-/** Waits until each of these ports is served by the pod of that name. */
-async function untilServed(podd: PoddRig, served: ReadonlyMap<number, string>): Promise<void> {
+/** Waits until each of these ports is served by the pod of that name; gives the pods' UIDs. */
+async function untilServed(podd: PoddRig, served: ReadonlyMap<number, string>): Promise<readonly string[]> {
   const [first = ''] = served.values()
   const { hostIP } = (await podd.untilReady(first)).status
   for (const [port, name] of served) {
@@ -30,6 +30,8 @@ async function untilServed(podd: PoddRig, served: ReadonlyMap<number, string>): 
     }
     await podd.until(`${name} on its new port`, async () => (await page().catch(() => '')) === `${name}\n`)
   }
+  const pods = await Promise.all([...served.values()].toSorted().map((name) => podd.untilReady(name)))
+  return pods.map(({ metadata }) => metadata.uid)
 }
 
 describePodd('pods that ask for what the others hold', {}, (rig) => {
@@ -38,7 +40,7 @@ describePodd('pods that ask for what the others hold', {}, (rig) => {
     const [one = 0, two = 0] = await ports(2)
     podd.drop('left', server(podd, 'left', one))
     podd.drop('right', server(podd, 'right', two))
-    await untilServed(
+    const before = await untilServed(
       podd,
       new Map([
         [one, 'left'],
@@ -47,26 +49,28 @@ describePodd('pods that ask for what the others hold', {}, (rig) => {
     )
     podd.drop('left', server(podd, 'left', two))
     podd.drop('right', server(podd, 'right', one))
-    await untilServed(
+    const after = await untilServed(
       podd,
       new Map([
         [two, 'left'],
         [one, 'right'],
       ]),
     )
+    expect(new Set([...before, ...after]).size).toBe(4)
   })
 
   it.concurrent('pass three host ports round', async () => {
     const podd = rig()
     const given = await ports(3)
     const names = ['ring-a', 'ring-b', 'ring-c']
-    const turn = async (by: number): Promise<void> => {
+    const turn = async (by: number): Promise<readonly string[]> => {
       const wanted = new Map(given.map((_port, i) => [given[(i + by) % 3] ?? 0, names[i] ?? '']))
       for (const [port, name] of wanted) podd.drop(name, server(podd, name, port))
-      await untilServed(podd, wanted)
+      return untilServed(podd, wanted)
     }
-    await turn(0)
-    await turn(1)
+    const before = await turn(0)
+    const after = await turn(1)
+    expect(new Set([...before, ...after]).size).toBe(6)
   })
 
   it.concurrent('end nobody while the image of one cannot be pulled, and say why', async () => {
