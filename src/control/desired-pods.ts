@@ -60,6 +60,10 @@ export class DesiredPods {
     this.#replacements = new ReplacementQueue({
       ...deps,
       neighbours: () => [...this.workers.neighbours(), ...this.#promises()],
+      growing: () =>
+        [...this.workers.all()]
+          .filter(({ state }) => state.wantsToGrow)
+          .map((worker) => ({ worker, pod: worker.state.classedPod })),
       onChange: () => this.reviewAdmission(),
     })
     this.#queue = new AdmissionQueue(this.workers, deps.admission, () => this.#promises())

@@ -18,6 +18,8 @@ export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'images' | '
   readonly missingReference: (sourced: SourcedPod) => string | undefined
   /** All pods that hold something. */
   readonly neighbours: () => readonly Neighbour[]
+  /** Pods that ask for more in place, which the host has no room for as it is; with what they ask for. */
+  readonly growing: () => readonly { readonly worker: PodWorker; readonly pod: Pod }[]
   /** One of them may have got ready. */
   readonly onChange: () => void
 }
@@ -28,9 +30,13 @@ interface Waiting {
   readonly replacement: Replacement
 }
 
+/** A resize in place needs nothing but room. */
+const atHand = { kind: 'ready' } as const
+
 /**
  * New versions of pods that run, until their pods are told to end: make before break. They are judged together, so that
- * those that wait for what the others hold take their places together.
+ * those that wait for what the others hold take their places together; pods that wait for room to be resized in place
+ * are among them.
  */
 export class ReplacementQueue {
   readonly #deps: ReplacementQueueDeps
@@ -82,14 +88,27 @@ export class ReplacementQueue {
   /** Looks again at all that wait: room may have been made, or one of them has got ready. */
   review(): void {
     for (const [key, { worker }] of this.#waiting) if (!worker.state.isAtWork) this.#release(key)
-    const versions = [...this.#waiting].map(([key, waiting]) => this.#examine(key, waiting))
+    const { admission, neighbours, growing } = this.#deps
+    const resized = new Map(growing().map((each) => [podKey(each.worker.ref), each]))
+    for (const key of this.#waiting.keys()) resized.delete(key)
+    const versions = [
+      ...[...this.#waiting].map(([key, waiting]) => this.#examine(key, waiting)),
+      ...[...resized].map(([key, { pod }]) => ({ key, pod, exclusiveClaims: [], readiness: atHand })),
+    ]
     if (versions.length === 0) return
-    const { admission, neighbours } = this.#deps
     const plan = planReplacements({ pods: neighbours(), versions, limits: admission.limits })
     this.#problems = plan.waiting
     for (const key of plan.prepare) this.#waiting.get(key)?.replacement.prepare()
     const pods = new Map(versions.map(({ key, pod }) => [key, pod]))
-    for (const group of plan.release) this.#releaseGroup(group, pods)
+    for (const group of plan.release) {
+      if (this.#lookAgain(group)) continue
+      for (const key of group) {
+        resized.get(key)?.worker.judgeResize(undefined)
+        const pod = pods.get(key)
+        if (this.#waiting.has(key) && pod !== undefined) this.#promised.set(key, pod)
+        this.#release(key)
+      }
+    }
   }
 
   #examine(key: PodKey, { replacement, source }: Waiting): WaitingVersion {
@@ -105,18 +124,14 @@ export class ReplacementQueue {
     return { key, pod: withClasses(pod, classes), exclusiveClaims, readiness }
   }
 
-  /** A last look at those that got ready long before the others. */
-  #releaseGroup(group: readonly PodKey[], pods: ReadonlyMap<PodKey, Pod>): void {
+  /** A last look at those that got ready long before the others; gives whether there are any. */
+  #lookAgain(group: readonly PodKey[]): boolean {
     const stale = group.flatMap((key) => {
       const replacement = this.#waiting.get(key)?.replacement
       return replacement?.isStale === true ? [replacement] : []
     })
-    if (stale.length > 0) return stale.forEach((replacement) => replacement.prepare())
-    for (const key of group) {
-      const pod = pods.get(key)
-      if (pod !== undefined) this.#promised.set(key, pod)
-      this.#release(key)
-    }
+    for (const replacement of stale) replacement.prepare()
+    return stale.length > 0
   }
 
   /** Ends the old pod: the new one starts when its name is free. */

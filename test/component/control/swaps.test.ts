@@ -21,6 +21,9 @@ const asking = (name: string, requests: JsonObject): JsonObject =>
     containers: [{ name: 'main', image: 'app:1', resources: { requests } }],
   })
 
+const askingInPlace = (name: string, requests: JsonObject): JsonObject =>
+  podManifest(name, { containers: [{ name: 'main', image: 'app:1', resources: { requests } }] })
+
 /** The host port of each pod that runs. */
 function portsOf(rig: PodRig, ...names: readonly string[]): readonly unknown[] {
   return names.map((name) => runningIn(rig, name)?.sandbox.config.portMappings[0]?.hostPort)
@@ -106,20 +109,27 @@ describe('pods that ask for what the others hold', () => {
     expect(portsOf(rig, 'a', 'b')).toEqual([8001, 8000])
   })
 
-  it('trade cpu for memory', async () => {
+  it.each([
+    ['by new pods', asking],
+    ['in place', askingInPlace],
+    ['one by a new pod and one in place', asking, askingInPlace],
+  ])('trade cpu for memory, %s', async (_how, first, second = first) => {
     const allocatable = { cpu: '2', memory: '2Gi' }
     const rig = new PodRig({ admission: openRules({ maxPods: 110, allocatable }) })
     await rig.start()
     const much = { cpu: '1500m', memory: '512Mi' }
     const little = { cpu: '500m', memory: '1536Mi' }
-    await rig.apply(asking('a', much), asking('b', little))
+    await rig.apply(first('a', much), second('b', little))
     const before = uids(rig, 'a', 'b')
-    await rig.apply(asking('a', little), asking('b', much))
+    await rig.apply(first('a', little), second('b', much))
     await rig.clock.advance(60_000)
     expect(rig.running()).toEqual(['a/main', 'b/main'])
-    expect(uids(rig, 'a', 'b')).not.toEqual(before)
+    expect(uids(rig, 'a', 'b').map((uid, i) => uid !== before[i])).toEqual(
+      [first, second].map((each) => each === asking),
+    )
     expect(rig.container('a').allocatedResources).toEqual(little)
     expect(rig.container('b').allocatedResources).toEqual(much)
+    expect(rig.condition('b', 'PodResizePending')).toBeUndefined()
   })
 
   it('swap claims that are for one pod alone', async () => {
