@@ -1,5 +1,6 @@
 import type { Neighbour } from '../decide/admit-pod.ts'
 import { podKey } from '../pod/ids.ts'
+import type { Pod } from '../pod/schema/pod-schema.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from './pod-worker.ts'
 import type { PodWorkers } from './pod-workers.ts'
@@ -9,12 +10,24 @@ export class AdmissionQueue {
   readonly #workers: PodWorkers
   readonly #admission: PodAdmission
   readonly #promises: () => readonly Neighbour[]
+  readonly #nextOf: (key: string) => Pod | undefined
 
-  /** @param promises what is kept for pods that don't run yet */
-  constructor(workers: PodWorkers, admission: PodAdmission, promises: () => readonly Neighbour[]) {
+  /**
+   * @param promises what is kept for pods that don't run yet
+   * @param nextOf the new version that waits to take a pod's place
+   */
+  constructor(
+    workers: PodWorkers,
+    admission: PodAdmission,
+    {
+      promises,
+      nextOf,
+    }: { readonly promises: () => readonly Neighbour[]; readonly nextOf: (key: string) => Pod | undefined },
+  ) {
     this.#workers = workers
     this.#admission = admission
     this.#promises = promises
+    this.#nextOf = nextOf
   }
 
   /** Decides about all that wait; called whenever room may have been made. */
@@ -49,7 +62,9 @@ export class AdmissionQueue {
 
   #neighbours(worker: PodWorker): readonly Neighbour[] {
     const own = podKey(worker.ref)
-    return [...this.#workers.neighbours(worker), ...this.#promises().filter(({ key }) => key !== own)]
+    const others = this.#workers.neighbours(worker)
+    const promised = this.#promises().filter(({ key }) => key !== own)
+    return [...others, ...promised].map((each) => Object.assign(each, { next: this.#nextOf(each.key) }))
   }
 
   #admitAll(isMeant: (worker: PodWorker) => boolean): void {

@@ -66,7 +66,10 @@ export class DesiredPods {
           .map((worker) => ({ worker, pod: worker.state.classedPod })),
       onChange: () => this.reviewAdmission(),
     })
-    this.#queue = new AdmissionQueue(this.workers, deps.admission, () => this.#promises())
+    this.#queue = new AdmissionQueue(this.workers, deps.admission, {
+      promises: () => this.#promises(),
+      nextOf: (key) => this.#replacements.waitingFor(key),
+    })
   }
 
   /** New versions that can't take their pod's place for now, and why. */

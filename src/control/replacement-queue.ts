@@ -70,6 +70,11 @@ export class ReplacementQueue {
     for (const { replacement } of this.#waiting.values()) replacement.cancel()
   }
 
+  /** The new version that waits to take a pod's place. */
+  waitingFor(key: PodKey): Pod | undefined {
+    return this.#waiting.get(key)?.replacement.pod
+  }
+
   /** Why a new version doesn't take its pod's place; undefined while it is on its way. */
   problem(key: PodKey): string | undefined {
     const waiting = this.#waiting.get(key)

@@ -1,7 +1,7 @@
 import type { PodClasses } from '../pod/pod-classes.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
-import { findPortClash, findRoomLack, hostShares, totalShares } from './host-shares.ts'
-import type { HostLimits, HostPort } from './host-shares.ts'
+import { findPortClash, findRoomLack, hostShares, smallerShares, totalShares } from './host-shares.ts'
+import type { HostLimits, HostPort, HostShares } from './host-shares.ts'
 
 /** Another pod that holds things on this host. */
 export interface Neighbour {
@@ -14,6 +14,8 @@ export interface Neighbour {
   readonly isEnding?: boolean
   /** It doesn't run yet: what it asks for is kept for it until pods that are ending are gone. */
   readonly isPromised?: boolean
+  /** A new version that waits to take its place: what that doesn't ask for may become free. */
+  readonly next?: Pod | undefined
 }
 
 export type Admission =
@@ -28,8 +30,8 @@ export type Admission =
   | { readonly kind: 'rejected'; readonly reason: string; readonly message: string }
 
 /**
- * Whether `pod` may start beside its neighbours. Those that are ending still hold what they hold; a pod that fits once
- * they are gone waits for that. Pods come with what their classes add. Resources: `pkg/kubelet/lifecycle/predicate.go`
+ * Whether `pod` may start beside its neighbours. Those that are ending or to be replaced still hold what they hold; a pod
+ * that fits once they are gone waits for that. Pods come with what their classes add. Resources: `pkg/kubelet/lifecycle/predicate.go`
  * (1.36).
  */
 export function admitPod(pod: Pod, neighbours: readonly Neighbour[], limits: HostLimits): Admission {
@@ -40,12 +42,17 @@ export function admitPod(pod: Pod, neighbours: readonly Neighbour[], limits: Hos
     if (port !== undefined) return { kind: 'blocked', reason: 'Blocked', message: portHeld(port, key) }
   }
   const living = others.filter(({ hasEnded }) => hasEnded !== true)
-  const lack = (beside: typeof living) =>
-    findRoomLack(wanted, totalShares(beside.map(({ shares }) => shares)), limits)
-  const never = lack(living.filter(({ isEnding }) => isEnding !== true))
+  const lack = (beside: readonly HostShares[]) => findRoomLack(wanted, totalShares(beside), limits)
+  const lasting = living.filter(({ isEnding }) => isEnding !== true)
+  const never = lack(
+    lasting.map(({ shares, next }) =>
+      next === undefined ? shares : smallerShares(shares, hostShares(next)),
+    ),
+  )
   if (never !== undefined)
     return { kind: 'rejected', reason: `OutOf${never.resource}`, message: never.message }
-  const now = lack(living.filter(({ isPromised }) => isPromised !== true))
+  const present = living.filter(({ isPromised }) => isPromised !== true)
+  const now = lack(present.map(({ shares }) => shares))
   if (now !== undefined) return { kind: 'blocked', reason: 'Blocked', message: now.message }
   return { kind: 'admitted' }
 }

@@ -70,6 +70,15 @@ export function totalShares(all: readonly HostShares[]): SharesTotal {
   return { pods: all.length, requests }
 }
 
+/** The shares with as much of each resource as the pod has in either form. */
+export function smallerShares({ ports, requests }: HostShares, other: HostShares): HostShares {
+  const least = [...requests].map(([name, amount]) => {
+    const next = other.requests.get(name) ?? 0n
+    return [name, next < amount ? next : amount] as const
+  })
+  return { ports, requests: new Map(least) }
+}
+
 /** A total without one of those that it counts. */
 export function withoutShares({ pods, requests }: SharesTotal, { requests: own }: HostShares): SharesTotal {
   const left = [...requests].map(([name, amount]) => [name, amount - (own.get(name) ?? 0n)] as const)

@@ -203,6 +203,19 @@ describe('room that is made in the same reading of the manifests', () => {
     await rig.clock.advance(60_000)
     expect(rig.running()).toEqual(['a-new/main'])
   })
+
+  it.each([
+    ['resized in place', askingInPlace],
+    ['replaced', asking],
+  ])('is had by a new pod when an old one is %s', async (_how, ask) => {
+    const rig = host()
+    await rig.start()
+    await rig.apply(ask('old', { cpu: '2' }))
+    rig.fake.fault('StopContainer', { kind: 'delays', delayMs: 5000 })
+    await rig.replaceAll(asking('a-new', { cpu: '1' }), ask('old', { cpu: '1' }))
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['a-new/main', 'old/main'])
+  })
 })
 
 function claim(name: string): ObjectDocument {

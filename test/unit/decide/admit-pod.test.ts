@@ -141,6 +141,16 @@ describe('room that is not there for long, or not yet', () => {
     ['promised to another pod', [promised], 'rejected'],
     ['held by one that is ending and promised to another', [ending, promised], 'rejected'],
     ['held by a pod that stays', [{ ...ending, isEnding: false }], 'rejected'],
+    [
+      'held by a pod whose next version asks for less',
+      [{ ...ending, isEnding: false, next: makePod(asks({ cpu: '1' })) }],
+      'blocked',
+    ],
+    [
+      'held by a pod whose next version asks for as much',
+      [{ ...ending, isEnding: false, next: makePod(asks({ cpu: '1500m' })) }],
+      'rejected',
+    ],
     ['nobody’s', [], 'admitted'],
   ])('%s', (_what, neighbours, kind) => {
     expect(admitPod(makePod(asks({ cpu: '1' })), neighbours, limits).kind).toBe(kind)
