@@ -5,7 +5,10 @@ import { join } from 'node:path'
 const defaultFolder = '/var/lib/cni/results'
 
 /** The sandboxes to which a network of podd's own gave something, as far as is remembered. */
-export async function listCniResults(networkName: string, folder = defaultFolder): Promise<readonly string[]> {
+export async function listCniResults(
+  networkName: string,
+  folder = defaultFolder,
+): Promise<readonly string[]> {
   const ours = ownResults(networkName)
   return (await list(folder)).flatMap((name) => ours.exec(name)?.[1] ?? [])
 }

@@ -135,7 +135,7 @@ describePodd('the manifest directory', {}, (rig) => {
       allow()
     }
     await podd.untilReady('later')
-    expect(await podd.notes()).not.toContain('decoded')
+    await podd.until('an end of the notes', async () => !(await podd.notes()).includes('decoded'))
     expect((await podd.findPod('heavy'))?.metadata.uid).toBe(metadata.uid)
     for (const name of ['heavy', 'later']) {
       podd.removeManifest(name)
