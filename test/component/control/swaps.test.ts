@@ -4,7 +4,7 @@ import { openRules } from '../../../src/control/pod-admission.ts'
 import type { ObjectDocument } from '../../../src/pod/document.ts'
 import { objectFromManifest } from '../../../src/pod/local-object.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
-import { PodRig, podManifest } from './pod-rig.ts'
+import { PodRig, podManifest, toDocument } from './pod-rig.ts'
 
 /** A pod on a host port. */
 const at = (name: string, hostPort: number, image = 'app:1'): JsonObject => {
@@ -144,6 +144,26 @@ describe('pods that ask for what the others hold', () => {
     expect(rig.running()).toEqual(['a/main', 'b/main'])
     const specs = ['a', 'b'].map((name) => rig.records.named(name)?.manifest)
     expect(specs).toEqual([using('a', 'blue'), using('b', 'red')])
+  })
+
+  it('swap the names in their files, and with them what they hold', async () => {
+    const rig = new PodRig()
+    const files = async (first: JsonObject, second: JsonObject): Promise<void> => {
+      const inFile = (manifest: JsonObject, path: string) => ({
+        ...toDocument('file', manifest),
+        place: { path },
+      })
+      const pods = [inFile(first, '/file/1.yaml'), inFile(second, '/file/2.yaml')]
+      rig.system.offerSnapshot({ ...rig.snapshot('file'), pods })
+      await rig.settle()
+    }
+    await rig.start()
+    await files(at('a', 8080), at('b', 8081))
+    expect(portsOf(rig, 'a', 'b')).toEqual([8080, 8081])
+    await files(at('b', 8080), at('a', 8081))
+    await rig.clock.advance(60_000)
+    expect(portsOf(rig, 'a', 'b')).toEqual([8081, 8080])
+    expect(rig.system.problems()).toEqual([])
   })
 
   it('end together though their graces differ, and nobody gets in between', async () => {
