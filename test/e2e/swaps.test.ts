@@ -25,7 +25,10 @@ async function untilServed(podd: PoddRig, served: ReadonlyMap<number, string>): 
   const { hostIP } = (await podd.untilReady(first)).status
   for (const [port, name] of served) {
     const page = async (): Promise<string> => {
-      const response = await fetch(`http://${hostIP}:${port}/`, { headers: { connection: 'close' } })
+      const response = await fetch(`http://${hostIP}:${port}/`, {
+        headers: { connection: 'close' },
+        signal: AbortSignal.timeout(2000),
+      })
       return await response.text()
     }
     await podd.until(`${name} on its new port`, async () => (await page().catch(() => '')) === `${name}\n`)
