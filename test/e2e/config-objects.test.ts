@@ -239,6 +239,43 @@ describePodd('environment', {}, (rig) => {
     rig().removeManifest('escaping')
   })
 
+  it('from a file without an end, and one full of unclosed references, hold nobody up', async () => {
+    const endless = envPod(rig(), 'endless', {
+      env: [
+        { name: 'OPEN', value: '$('.repeat(60_000) },
+        { name: 'WRITTEN', valueFrom: { fileKeyRef: { volumeName: 'made', path: 'env', key: 'KEY' } } },
+      ],
+    }) as { spec: { volumes: object[] } }
+    const init = {
+      name: 'init',
+      image: 'localhost/podd-test/shell:1',
+      command: ['sh', '-c', String.raw`{ printf "KEY='"; yes A | head -c 900000; } >/made/env`],
+      volumeMounts: [{ name: 'made', mountPath: '/made' }],
+    }
+    rig().drop('endless', {
+      ...endless,
+      spec: {
+        ...endless.spec,
+        initContainers: [init],
+        volumes: [...endless.spec.volumes, { name: 'made', emptyDir: {} }],
+      },
+    })
+    let longestMs = 0
+    const waiting = await rig().until('its refusal', async () => {
+      const before = performance.now()
+      const pod = await rig().findPod('endless')
+      longestMs = Math.max(longestMs, performance.now() - before)
+      const found = pod?.status.containerStatuses?.[0]?.state.waiting
+      return found?.reason === 'CreateContainerConfigError' ? found : undefined
+    })
+    expect(waiting.message).toBe(
+      "couldn't parse env file env: invalid environment variable format at line 1: unclosed single quote",
+    )
+    expect(longestMs).toBeLessThan(1000 * slowness)
+    rig().removeManifest('endless')
+    await rig().untilGone('endless')
+  })
+
   it('that doubles itself keeps its container waiting, and podd small', async () => {
     const peakMiB = (): number => {
       const status = readFileSync(`/proc/${rig().daemonPid}/status`, 'utf8')
