@@ -67,6 +67,7 @@ export function runExecProbe(
     {
       begin: (settle) => {
         const mark = pulse.enter()
+        let isOver = false
         const say = (outcome: ProbeOutcome): void => {
           const silentMs = pulse.silentMs(mark)
           settle(silentMs === 0 ? outcome : { ...outcome, silentMs })
@@ -76,7 +77,9 @@ export function runExecProbe(
           settle(unknown('the container runtime is away'))
         })
         const onOverdue = async (): Promise<void> => {
-          if (await pulse.answer()) {
+          const isAnswered = await pulse.answer()
+          if (isOver) return
+          if (isAnswered) {
             clock.startTimer(killSlackMs, () => giveUp.abort())
             return say(outOfTime())
           }
@@ -85,6 +88,7 @@ export function runExecProbe(
         }
         const onSent = (): void => {
           timer.cancel()
+          if (isOver) return
           timer = clock.startTimer(timeoutMs + answerSlackMs, () => void onOverdue())
         }
         execSync({ containerId: target.containerId, cmd, timeoutMs, signal: giveUp.signal, onSent }).then(
@@ -92,6 +96,7 @@ export function runExecProbe(
           (error: unknown) => settle(unknown(errorMessage(error))),
         )
         return () => {
+          isOver = true
           timer.cancel()
           pulse.leave()
         }

@@ -1,13 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { RuntimePulse } from '../../../src/control/runtime-pulse.ts'
 import { runExecProbe } from '../../../src/probes/exec-probe.ts'
 import type { ExecSync, ExecSyncRequest } from '../../../src/probes/exec-probe.ts'
-import type { ProbeTarget } from '../../../src/probes/probe-outcome.ts'
+import type { ProbeOutcome, ProbeTarget } from '../../../src/probes/probe-outcome.ts'
 import { runTcpProbe } from '../../../src/probes/tcp-probe.ts'
 import { serveTcp } from './bad-servers.ts'
 import type { RunningServer } from './bad-servers.ts'
 import { freePort } from '../../support/free-port.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { slowness } from '../../support/slowness.ts'
 
 const open: RunningServer[] = []
@@ -82,11 +83,7 @@ describe('a tcp probe', () => {
 })
 
 describe('an exec probe', () => {
-  let ask = (): Promise<unknown> => Promise.resolve()
-  const pulse = (): RuntimePulse => new RuntimePulse(systemClock, () => ask())
-  afterEach(() => {
-    ask = () => Promise.resolve()
-  })
+  const pulse = (): RuntimePulse => new RuntimePulse(systemClock, () => Promise.resolve())
   const answering =
     (exitCode: number, output = ''): ExecSync =>
     () =>
@@ -148,44 +145,65 @@ describe('an exec probe', () => {
     expect(performance.now() - startMs).toBeLessThan(1_000 * slowness)
   })
 
-  it('that a silent runtime does not answer is waited for, and late then', async () => {
-    const answered = Promise.withResolvers<void>()
-    ask = () => answered.promise
-    let seen: AbortSignal | undefined
-    const running = run(({ signal, onSent }) => {
-      seen = signal
-      onSent?.()
-      return new Promise(() => undefined)
-    }, 100)
-    const early = await Promise.race([running, systemClock.sleep(1_200)])
-    expect(early).toBeUndefined()
-    expect(seen?.aborted).toBe(false)
-    answered.resolve()
-    const { result, timedOut, silentMs } = await running
-    expect({ result, timedOut }).toEqual({ result: 'failure', timedOut: true })
-    expect(silentMs).toBeGreaterThan(500)
-  })
+  describe('of a silent runtime', () => {
+    const answer = (): { promise: Promise<void>; resolve(): void; reject(error: Error): void } =>
+      Promise.withResolvers<void>()
+    let clock = new ManualClock()
+    let asked = answer()
+    beforeEach(() => {
+      clock = new ManualClock()
+      asked = answer()
+    })
+    /** The probe, and what came of it so far. */
+    function begin(execSync: ExecSync, timeoutMs: number) {
+      const probe: { outcome?: ProbeOutcome; signal?: AbortSignal } = {}
+      const sending: ExecSync = (request) => {
+        probe.signal = request.signal
+        request.onSent?.()
+        return execSync(request)
+      }
+      const means = { execSync: sending, pulse: new RuntimePulse(clock, () => asked.promise) }
+      const { signal } = new AbortController()
+      void runExecProbe(means, { command: ['true'] }, target, { clock, timeoutMs, signal }).then(
+        (outcome) => (probe.outcome = outcome),
+      )
+      return probe
+    }
+    const silence: ExecSync = () => new Promise(() => undefined)
 
-  it('that a runtime does not answer until it is gone says nothing about the container', async () => {
-    ask = () => systemClock.sleep(200).then(() => Promise.reject(new Error('gone')))
-    const outcome = await run(({ onSent }) => {
-      onSent?.()
-      return new Promise(() => undefined)
-    }, 50)
-    expect(outcome).toEqual({ result: 'unknown', output: 'the container runtime does not answer' })
-  })
+    it('is waited for, and says how long that was', async () => {
+      const probe = begin(silence, 2_000)
+      await clock.advance(30_000)
+      expect(probe.outcome).toBeUndefined()
+      expect(probe.signal?.aborted).toBe(false)
+      asked.resolve()
+      await clock.advance(0)
+      expect(probe.outcome).toMatchObject({ result: 'failure', timedOut: true, silentMs: 29_500 })
+      await clock.advance(2_000)
+      expect(probe.signal?.aborted).toBe(true)
+      expect(clock.pendingTimers).toBe(0)
+    })
 
-  it('whose answer comes after a silence says how long that was', async () => {
-    const answered = Promise.withResolvers<void>()
-    ask = () => answered.promise
-    const outcome = await run(async ({ onSent }) => {
-      onSent?.()
-      await systemClock.sleep(900)
-      return { exitCode: 1, output: 'stale' }
-    }, 2_000)
-    expect(outcome).toMatchObject({ result: 'failure', output: 'stale' })
-    expect(outcome.silentMs).toBeGreaterThan(200)
-    answered.resolve()
+    it('that is gone in the end says nothing about the container', async () => {
+      const probe = begin(silence, 2_000)
+      await clock.advance(5_000)
+      asked.reject(new Error('gone'))
+      await clock.advance(0)
+      expect(probe.outcome).toEqual({ result: 'unknown', output: 'the container runtime does not answer' })
+      expect(probe.signal?.aborted).toBe(true)
+    })
+
+    it('that answers late says how late', async () => {
+      const probe = begin(async () => {
+        await clock.sleep(20_000)
+        return { exitCode: 1, output: 'stale' }
+      }, 2_000)
+      await clock.advance(20_000)
+      expect(probe.outcome).toEqual({ result: 'failure', output: 'stale', silentMs: 19_500 })
+      asked.resolve()
+      await clock.advance(0)
+      expect(clock.pendingTimers).toBe(0)
+    })
   })
 
   it('that never reaches the runtime says nothing about the container, and is called off', async () => {
