@@ -48,7 +48,7 @@ const sections: readonly {
       entry(
         'PLACES_UNKNOWN',
         '`podd down` was given the socket of a daemon that is too old to say which places are its own.',
-        'Leave the socket out and name them: `--root-dir` and `--run-dir`, or `--config`.',
+        'Name them, too: `--root-dir` and `--run-dir`, or `--config`.',
       ),
       entry(
         'CONTAINER_NOT_FOUND',

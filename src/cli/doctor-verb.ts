@@ -1,14 +1,18 @@
+import type { DaemonPlaces, DaemonStatus } from '../api/routes.ts'
 import type { DoctorFinding } from '../decide/host-facts.ts'
+import { formatError } from './format-error.ts'
 import { configFlags, loadConfig } from './load-config.ts'
 import { formatReport, readReportFormat, reportFlag } from './report-format.ts'
+import { namedSocket } from './socket-path.ts'
 import { Table } from './table.ts'
 import { UsageError } from './usage-error.ts'
-import type { Verb } from './verb.ts'
+import type { Verb, VerbContext } from './verb.ts'
 
 export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
   help: `Checks what this host has and lacks for podd, and says how to mend it; works whether the daemon runs or not.
-The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`.`,
+The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`; with --socket or
+PODD_SOCKET it looks at the places of the podd that answers there.`,
   flags: [reportFlag('a table'), ...configFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],
@@ -18,11 +22,13 @@ The exit code is 1 where something is missing that pods need. Takes the flags of
     ],
     ['doctor -o json', 'for a program that watches over hosts'],
   ],
-  async run({ args, deps, signal }) {
+  async run(context) {
+    const { args, deps, signal } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(args)
-    const findings = await deps.doctor((await loadConfig(args)).config, signal)
+    const { config } = await loadConfig(args)
+    const findings = await deps.doctor({ ...config, ...(await placesOfNamed(context)) }, signal)
     return {
       kind: 'text',
       text:
@@ -32,6 +38,24 @@ The exit code is 1 where something is missing that pods need. Takes the flags of
       exitCode: findings.some(({ status }) => status === 'error') ? 1 : 0,
     }
   },
+}
+
+/** Of the podd whose socket is named, as far as it answers: what keeps it from that is for doctor to find out. */
+async function placesOfNamed({
+  args,
+  client,
+  env,
+  signal,
+  notify,
+}: VerbContext): Promise<DaemonPlaces | undefined> {
+  if (namedSocket(args.value('socket'), env) === undefined) return undefined
+  try {
+    return (await client.get<DaemonStatus>('/podd/v1/status', signal)).places
+  } catch (error) {
+    signal.throwIfAborted()
+    notify(formatError(error))
+    return undefined
+  }
 }
 
 function formatFindings(findings: readonly DoctorFinding[]): string {

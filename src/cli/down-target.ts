@@ -52,7 +52,10 @@ export async function findDownTarget(context: VerbContext): Promise<DownTarget> 
     throw errorCode(error) === 'DAEMON_NOT_RUNNING' ? nobodyThere(socketPath, error) : error
   }
   const { places } = status
-  if (places === undefined) throw unknownPlaces(socketPath, status.version)
+  if (places === undefined) {
+    if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify), socketPath }
+    throw unknownPlaces(socketPath, status.version)
+  }
   // The default config file may be another podd's.
   const said =
     args.value('config') === undefined
@@ -105,7 +108,7 @@ function unknownPlaces(socketPath: string, version: string): PoddError {
     'PLACES_UNKNOWN',
     `podd ${version} at ${socketPath} does not say which places are its own`,
     {
-      hint: 'Name them, without the socket: podd down --root-dir DIR --run-dir DIR, or --config FILE.',
+      hint: 'Name them, too: podd down --root-dir DIR --run-dir DIR, or --config FILE.',
     },
   )
 }

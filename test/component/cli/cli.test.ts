@@ -10,6 +10,7 @@ import type { DaemonStatus } from '../../../src/api/routes.ts'
 import type { DownRequest, RunRequest } from '../../../src/cli/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
+import type { PoddConfig } from '../../../src/config/options.ts'
 import type { DoctorFinding } from '../../../src/decide/host-facts.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import type { CliOptions, CliOutcome } from '../../support/cli-rig.ts'
@@ -994,6 +995,24 @@ docs/OPTIONS.md lists the fields.
       expect((await down(flags, noSocket())).exitCode).toBe(0)
       expect(requests).toMatchObject([{ config: { ...defaultConfig(), ...named } }])
       expect(requests[0]?.socketPath).toBeUndefined()
+    })
+
+    it('has doctor look at those places, too', async () => {
+      const looked: PoddConfig[] = []
+      const doctor = async (config: PoddConfig): Promise<readonly DoctorFinding[]> => {
+        looked.push(config)
+        return []
+      }
+      expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
+      const away = await callCli(['doctor', '--socket', noSocket()], { deps: { doctor } })
+      expect(away.stderr).toContain(`nobody answers at ${noSocket()}`)
+      expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
+    })
+
+    it('goes by the flags where the daemon is too old to say, if they do', async () => {
+      rig.status = older
+      expect((await down('--config /dev/null')).exitCode).toBe(0)
+      expect(requests).toMatchObject([{ config: defaultConfig(), socketPath: rig.socketPath }])
     })
 
     it('does nothing where the daemon is too old to say', async () => {
