@@ -6,8 +6,13 @@ import type { Patience } from './respond.ts'
 import { encodeLine } from './watch-lines.ts'
 import type { WatchLines } from './watch-lines.ts'
 
-/** A watcher for which so many bytes of changes wait is cut off; it may ask again and gets the present state. */
-const mostWaitingBytes = 1024 * 1024
+/**
+ * A watcher for which so many bytes of changes wait is cut off; it may ask again and gets the present state. Many
+ * changes can come at once, before any client has had the time to read: with `muchBytes` it gets `muchForMs`.
+ */
+const mostWaitingBytes = 8 * 1024 * 1024
+const muchBytes = 1024 * 1024
+const muchForMs = 1000
 
 export interface WatchSource<T> {
   list(): readonly T[]
@@ -56,6 +61,8 @@ class WatchBacklog<T> {
   #waitingBytes = 0
   /** Runs while the client has no room. */
   #unread: Timer | undefined
+  /** Runs while much waits. */
+  #much: Timer | undefined
 
   constructor(response: ServerResponse, request: WatchRequest<T>) {
     this.#response = response
@@ -65,19 +72,21 @@ class WatchBacklog<T> {
       .filter((object) => request.source.accepts(object))
       .reverse()
     response.on('drain', () => {
-      this.close()
+      this.#unread?.cancel()
+      this.#unread = undefined
       this.sendOn()
     })
   }
 
   push(change: WatchEvent<T>): void {
-    const { source, lines } = this.#request
+    const { source, lines, clock } = this.#request
     if (!source.accepts(change.object)) return
     const line = lines.lineOf(change)
     this.#changes.push(line)
     this.#waitingBytes += line.length
     this.sendOn()
     if (this.#waitingBytes > mostWaitingBytes) this.#response.destroy()
+    if (this.#waitingBytes > muchBytes) this.#much ??= clock.startTimer(muchForMs, () => this.#judge())
   }
 
   /** Sends what the client has room for. */
@@ -93,7 +102,12 @@ class WatchBacklog<T> {
 
   close(): void {
     this.#unread?.cancel()
-    this.#unread = undefined
+    this.#much?.cancel()
+  }
+
+  #judge(): void {
+    this.#much = undefined
+    if (this.#waitingBytes > muchBytes) this.#response.destroy()
   }
 
   #next(): Uint8Array | undefined {

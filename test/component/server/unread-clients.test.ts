@@ -95,8 +95,23 @@ describe('clients that never read', () => {
     await expect.poll(() => heldBytes() - before, { interval: 250 }).toBeLessThan(100 * 80 * 1024)
     expect(rig.pods.watchers).toBe(100)
     for (let round = 0; round < 400; round += 1) change(round)
+    expect(rig.pods.watchers).toBe(100)
+    await clock.advance(1000)
     await expect.poll(() => rig.pods.watchers).toBe(0)
     await expect.poll(() => heldBytes() - before, { interval: 250 }).toBeLessThan(8 * mebibyte)
+  })
+
+  it('differ from one that reads, to which all changes come that were made at once', async () => {
+    const response = await rig.open(`${podsPath}?watch=true`)
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    for (let round = 0; round < 1000; round += 1) change(round)
+    let lines = 0
+    for await (const chunk of response) {
+      lines += String(chunk).split('\n').length - 1
+      if (lines === 1000) break
+    }
+    await clock.advance(1000)
+    expect(lines).toBe(1000)
   })
 
   it('are cut off when they have taken nothing of a watch for a minute', async () => {
