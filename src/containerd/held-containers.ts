@@ -76,9 +76,10 @@ export class HeldContainers {
       const held = readHeld(message, labelled)
       if (held !== undefined) found.push(held)
     }
-    const signal = AbortSignal.timeout(callMs)
-    await channel.ready(signal)
-    await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, headers)
+    await this.#bounded('ListStream', async (signal) => {
+      await channel.ready(signal)
+      await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, headers)
+    })
     return found
   }
 
@@ -121,10 +122,26 @@ export class HeldContainers {
     return status === 'STOPPED' || status === 'CREATED' ? 'stopped' : 'running'
   }
 
-  async #send(service: Readonly<Record<string, WireMethod>>, name: string, request: object): Promise<object> {
-    const signal = AbortSignal.timeout(callMs)
-    await this.#options.channel.ready(signal)
-    return this.#options.channel.unary(methodOf(service, name), request, signal, headers)
+  #send(service: Readonly<Record<string, WireMethod>>, name: string, request: object): Promise<object> {
+    const { channel } = this.#options
+    return this.#bounded(name, async (signal) => {
+      await channel.ready(signal)
+      return channel.unary(methodOf(service, name), request, signal, headers)
+    })
+  }
+
+  async #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const cancel = new AbortController()
+    const timer = this.#options.clock.startTimer(callMs, () =>
+      cancel.abort(
+        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
+      ),
+    )
+    try {
+      return await call(cancel.signal)
+    } finally {
+      timer.cancel()
+    }
   }
 }
 
