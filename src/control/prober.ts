@@ -236,12 +236,19 @@ export class Prober {
       if (share >= stalledShare && repeats < maxRepeats) {
         worker.counts = { ...worker.counts, repeated: worker.counts.repeated + 1 }
         repeats += 1
+        if (outcome.silentMs !== undefined) await this.#spread(worker, signal)
         continue
       }
       if (share >= blindShare) return undefined
       tries += 1
       if (outcome.result !== 'unknown' || tries >= maxTries) return outcome
     }
+  }
+
+  /** All wait for a silent runtime, and must not come upon it at once when it answers again. */
+  async #spread(worker: ProbeWorker, signal: AbortSignal): Promise<void> {
+    const delayMs = this.#options.random() * worker.probe.periodSeconds * 1000
+    await this.#clock.sleep(delayMs, signal).catch(() => undefined)
   }
 
   #take(worker: ProbeWorker, outcome: ProbeOutcome): void {

@@ -493,6 +493,17 @@ describe('the silence of the runtime', () => {
     },
   )
 
+  it('spreads the probes that are sent again', async () => {
+    const rig = new Rig(new ManualClock(), () => 0.5)
+    let silences = 1
+    rig.answers['liveness'] = async () => ((silences -= 1) === 0 ? { ...good, silentMs: 30_000 } : good)
+    rig.set(liveness({ periodSeconds: 4 }))
+    await rig.clock.advance(5_000)
+    expect(rig.times('liveness')).toEqual([2_000, 4_000])
+    rig.prober.stop()
+    expect(rig.clock.pendingTimers).toBe(0)
+  })
+
   it('is no verdict, as often as it comes', async () => {
     const rig = new Rig(new ManualClock())
     rig.answers['liveness'] = { ...bad, timedOut: true, silentMs: 900 }
