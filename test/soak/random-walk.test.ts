@@ -12,7 +12,8 @@ const operations = Number(process.env['PODD_WALK_OPERATIONS'] ?? 500)
 describe.each(seeds)('seed %i', (seed) => {
   describePodd('a random walk', { config }, (rig) => {
     it('ends with what shall run and nothing else', async () => {
-      const done = await new RandomWalk(rig(), { seed, operations, killContainerd: true }).run()
+      const options = { seed, operations, killContainerd: true, freezeContainerd: true }
+      const done = await new RandomWalk(rig(), options).run()
       console.log(done)
       expect(done).toContain(`${operations} operations`)
     })

@@ -19,6 +19,8 @@ export interface WalkOptions {
   readonly mostPods?: number
   /** Whether containerd is killed too, now and then. */
   readonly killContainerd?: boolean
+  /** Whether half of those times it is stopped for a while instead. */
+  readonly freezeContainerd?: boolean
 }
 
 const operations = [
@@ -55,6 +57,7 @@ export class RandomWalk {
   readonly #counts = new Map<string, number>()
   readonly #story: string[] = []
   readonly #ledger: StartLedger
+  readonly #thaws = new Set<Promise<void>>()
   #generation = 0
 
   constructor(rig: PoddRig, options: WalkOptions) {
@@ -72,9 +75,11 @@ export class RandomWalk {
         await this.#turn(turn)
         await sleep(this.#pauseMs())
       }
+      await Promise.all(this.#thaws)
       await this.#settle()
       await this.#takeAllAway()
     } catch (error) {
+      await Promise.all(this.#thaws)
       await this.#ledger.close()
       throw new Error(
         `seed ${this.#options.seed}: ${String(error)}\nlast turns:\n${this.#story.slice(-40).join('\n')}`,
@@ -145,7 +150,9 @@ export class RandomWalk {
       case 'stop-podd':
         return this.#restartPodd('SIGTERM')
       case 'kill-containerd':
-        return kill(this.#rig.containerdPid)
+        return this.#options.freezeContainerd === true && this.#random() < 0.5
+          ? this.#freezeContainerd()
+          : kill(this.#rig.containerdPid)
       case 'rest':
         return this.#rest()
     }
@@ -243,6 +250,21 @@ export class RandomWalk {
     }
     this.#rig.launch()
     return ''
+  }
+
+  /** Stops containerd; the walk goes on meanwhile. */
+  #freezeContainerd(): string {
+    const pid = this.#rig.containerdPid
+    const forMs = 2000 + this.#random() * 38_000
+    if (pid === 0) return 'there was none'
+    process.kill(pid, 'SIGSTOP')
+    const thaw = sleep(forMs).then(() => {
+      this.#thaws.delete(thaw)
+      // podd may have killed it by then.
+      if (this.#rig.containerdPid === pid) process.kill(pid, 'SIGCONT')
+    })
+    this.#thaws.add(thaw)
+    return `${pid} for ${forMs.toFixed(0)} ms`
   }
 
   /** Lets things come to rest, so that the next blow meets pods that run. */
