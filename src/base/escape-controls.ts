@@ -4,7 +4,7 @@
  */
 const unseenInText = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\n\t]]/gv
 /** In JSON and YAML other control characters stand escaped already. */
-const unseenInData = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\0-\x1f]]/gv
+const unseenInData = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]&&[\u{7f}-\u{10ffff}]]/gv
 
 /**
  * Text from elsewhere as a terminal may have it: what could move the cursor, change what stands there, send keys or

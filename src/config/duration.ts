@@ -24,10 +24,11 @@ export function parseDuration(text: string): number {
     })
   }
   let totalMs = 0
-  for (const part of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/guy)) {
+  const [, sign = ''] = match
+  for (const part of text.slice(sign.length).matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/guy)) {
     totalMs += Number(part[1]) * (unitMs[part[2] ?? ''] ?? Number.NaN)
   }
-  return match[1] === '-' ? -totalMs : totalMs
+  return sign === '-' ? -totalMs : totalMs
 }
 
 /** The shortest Go spelling of whole milliseconds: `1m30s`, `20s`, `250ms`, `0s`. */

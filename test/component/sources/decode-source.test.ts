@@ -48,7 +48,7 @@ describe('createDecodeSource', () => {
 
   it.each([
     ['small', smallDocumentBytes],
-    ['of some size', 32 * 1024],
+    ['of some size', 16 * 1024],
   ])(
     'holds the event loop with no text that is %s, however hard',
     async (_, bytes) => {
