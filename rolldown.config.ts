@@ -8,7 +8,7 @@ export default defineConfig({
   input: {
     main: 'src/main.ts',
     'decode-worker': 'src/sources/decode-worker.ts',
-    'netns-dial-worker': 'src/host/netns-dial-worker.ts',
+    'netns-dial-worker': 'src/host/netns/netns-dial-worker.ts',
   },
   platform: 'node',
   output: { dir: 'dist', format: 'esm', cleanDir: true, chunkFileNames: '[name]-[hash].js' },

@@ -8,7 +8,7 @@ const exitCode = await runCli(
   process.argv.slice(2),
   {
     async startDaemon(request) {
-      const { startDaemon } = await import('./daemon.ts')
+      const { startDaemon } = await import('./daemon/run-daemon.ts')
       try {
         // Calls to the runtime may be under way still, such as one that stops a container within its grace: nobody
         // waits for them, the next podd looks what became of them.
@@ -18,8 +18,8 @@ const exitCode = await runCli(
         throw error
       }
     },
-    down: async (request) => (await import('./cli/down-host.ts')).downHost(request),
-    doctor: async (config, signal) => (await import('./cli/doctor.ts')).runDoctor(config, signal),
+    down: async (request) => (await import('./cli/local/down-host.ts')).downHost(request),
+    doctor: async (config, signal) => (await import('./cli/local/doctor.ts')).runDoctor(config, signal),
   },
   {
     stdout: process.stdout,

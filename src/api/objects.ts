@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import type { PodStatus } from '../pod/status.ts'
+import type { PodStatus } from '../pod/state/status.ts'
 
 /** A Pod as the API gives it: the applied manifest's spec, podd's metadata, the derived status. */
 export interface PodObject {

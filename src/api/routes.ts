@@ -24,7 +24,7 @@
  *
  * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).
  */
-import type { Problem } from '../pod/document.ts'
+import type { Problem } from '../pod/objects/document.ts'
 
 /** The protocol of a connection to a pod's port, once it is upgraded: bytes, nothing else. */
 export const forwardProtocol = 'podd-port-forward/1'

@@ -1,5 +1,5 @@
-import type { FlagSpec } from './parse-arguments.ts'
-import type { Verb } from './verb.ts'
+import type { FlagSpec } from './arguments/parse-arguments.ts'
+import type { Verb } from './arguments/verb.ts'
 import type { VerbEntry } from './verbs.ts'
 
 /** Flags that every verb takes. */

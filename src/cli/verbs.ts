@@ -1,4 +1,4 @@
-import type { Verb } from './verb.ts'
+import type { Verb } from './arguments/verb.ts'
 
 export interface VerbEntry {
   readonly name: string
@@ -14,78 +14,78 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'run',
     summary: 'Run the daemon in this terminal',
-    load: async () => (await import('./run.ts')).runVerb,
+    load: async () => (await import('./verbs/run.ts')).runVerb,
   },
   {
     name: 'get',
     summary: 'List pods, events and what pods refer to',
-    load: async () => (await import('./get.ts')).getVerb,
+    load: async () => (await import('./verbs/get.ts')).getVerb,
   },
   {
     name: 'describe',
     summary: 'Show all about one pod',
-    load: async () => (await import('./describe.ts')).describeVerb,
+    load: async () => (await import('./verbs/describe.ts')).describeVerb,
   },
   {
     name: 'logs',
     aliases: ['log'],
     summary: 'Print what a container wrote',
-    load: async () => (await import('./logs.ts')).logsVerb,
+    load: async () => (await import('./verbs/logs.ts')).logsVerb,
   },
   {
     name: 'exec',
     summary: 'Run a command in a container',
-    load: async () => (await import('./exec.ts')).execVerb,
+    load: async () => (await import('./verbs/exec.ts')).execVerb,
   },
   {
     name: 'port-forward',
     summary: 'Open local ports that lead into a pod',
-    load: async () => (await import('./port-forward.ts')).portForwardVerb,
+    load: async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
   },
   {
     name: 'restart',
     summary: "Restart a pod's containers",
-    load: async () => (await import('./restart.ts')).restartVerb,
+    load: async () => (await import('./verbs/restart.ts')).restartVerb,
   },
   {
     name: 'top',
     summary: 'Show what pods use',
-    load: async () => (await import('./top.ts')).topVerb,
+    load: async () => (await import('./verbs/top.ts')).topVerb,
   },
   {
     name: 'delete',
     summary: "Delete a claim's data",
-    load: async () => (await import('./delete.ts')).deleteVerb,
+    load: async () => (await import('./verbs/delete.ts')).deleteVerb,
   },
   {
     name: 'events',
     summary: 'List what happened',
-    load: async () => (await import('./events.ts')).eventsVerb,
+    load: async () => (await import('./verbs/events.ts')).eventsVerb,
   },
   {
     name: 'images',
     aliases: ['image'],
     summary: "List the runtime's images, or import some from a file",
-    load: async () => (await import('./images.ts')).imagesVerb,
+    load: async () => (await import('./verbs/images.ts')).imagesVerb,
   },
   {
     name: 'validate',
     summary: 'Check manifests without running them',
-    load: async () => (await import('./validate.ts')).validateVerb,
+    load: async () => (await import('./verbs/validate.ts')).validateVerb,
   },
   {
     name: 'doctor',
     summary: 'Check what this host has and lacks',
-    load: async () => (await import('./doctor-verb.ts')).doctorVerb,
+    load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
   },
   {
     name: 'down',
     summary: 'End all pods and the embedded containerd',
-    load: async () => (await import('./down.ts')).downVerb,
+    load: async () => (await import('./verbs/down.ts')).downVerb,
   },
   {
     name: 'version',
     summary: 'Print the versions',
-    load: async () => (await import('./version.ts')).versionVerb,
+    load: async () => (await import('./verbs/version.ts')).versionVerb,
   },
 ]

@@ -1,6 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import { canonicalQuantity } from '../pod/quantity.ts'
+import { canonicalQuantity } from '../pod/values/quantity.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 
 type Check = (item: string) => string | undefined

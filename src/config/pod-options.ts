@@ -1,4 +1,4 @@
-import type { SecurityLevel } from '../pod/security-policy.ts'
+import type { SecurityLevel } from '../pod/validation/security-policy.ts'
 import { reservedResources, runtimeClasses, textList } from './list-types.ts'
 import { duration, flag, integer, optionalPath, word } from './option-type.ts'
 import { option } from './option.ts'

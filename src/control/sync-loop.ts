@@ -1,9 +1,9 @@
 import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
-import type { PodUid } from '../pod/ids.ts'
-import type { SourceSnapshot } from '../pod/document.ts'
-import type { PodWorker } from './pod-worker.ts'
-import type { RuntimeHealth } from './runtime-observer.ts'
+import type { PodUid } from '../pod/values/ids.ts'
+import type { SourceSnapshot } from '../pod/objects/document.ts'
+import type { PodWorker } from './worker/pod-worker.ts'
+import type { RuntimeHealth } from './runtime/runtime-observer.ts'
 
 /**
  * Everything that can happen, and who takes care of it:

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
-import type { CgroupDriver } from '../host/cgroups-layout.ts'
+import type { CgroupDriver } from '../host/cgroups/layout.ts'
 import { isCriError } from './cri-error.ts'
 import type { RuntimeService } from './cri-runtime.ts'
 

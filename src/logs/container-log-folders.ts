@@ -1,7 +1,7 @@
 import { mkdir, readdir, readlink, rm, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../base/errors.ts'
-import type { ContainerId, PodRef } from '../pod/ids.ts'
+import type { ContainerId, PodRef } from '../pod/values/ids.ts'
 import {
   containerLogPath,
   containerLogSymlink,

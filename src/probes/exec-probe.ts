@@ -1,5 +1,5 @@
 import { errorMessage } from '../base/errors.ts'
-import type { ContainerId } from '../pod/ids.ts'
+import type { ContainerId } from '../pod/values/ids.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { expandWords } from '../translate/exec-limits.ts'
 import { boundAttempt } from './bound-attempt.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { ContainerId } from '../pod/ids.ts'
+import type { ContainerId } from '../pod/values/ids.ts'
 import type { ContainerPort } from '../pod/schema/container-schema.ts'
 
 /** What came of one probe. */

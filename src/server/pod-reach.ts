@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { TerminalSize } from '../api/exec-frames.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 
 /** A command that runs in a container. */
 export interface RunningCommand {

@@ -1,5 +1,5 @@
 import type { PodObject } from '../api/objects.ts'
-import { nearestName } from '../pod/nearest-name.ts'
+import { nearestName } from '../pod/values/nearest-name.ts'
 import { ApiError, notFound } from './api-error.ts'
 import type { PodReader } from './readers.ts'
 

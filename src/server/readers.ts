@@ -2,7 +2,7 @@ import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../api/routes.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { PodReach } from './pod-reach.ts'
 
 /** Stops what was begun; calling it twice is harmless. */

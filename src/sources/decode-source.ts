@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
-import type { DecodeOptions, DecodeResult } from '../pod/decode-documents.ts'
-import { decodeDocuments, unreadable } from '../pod/decode-documents.ts'
+import type { DecodeOptions, DecodeResult } from '../pod/decode/decode-documents.ts'
+import { decodeDocuments, unreadable } from '../pod/decode/decode-documents.ts'
 import type { DecodeRequest, StartWorker } from './decode-thread.ts'
 import { DecodeThread, DecodeUnavailable } from './decode-thread.ts'
 

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads'
 import type { Clock, Timer } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { Semaphore } from '../base/semaphore.ts'
-import type { DecodeOptions, DecodeResult } from '../pod/decode-documents.ts'
-import { unreadable } from '../pod/decode-documents.ts'
+import type { DecodeOptions, DecodeResult } from '../pod/decode/decode-documents.ts'
+import { unreadable } from '../pod/decode/decode-documents.ts'
 
 /** What a decode worker is given. */
 export interface DecodeRequest {

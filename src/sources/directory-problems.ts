@@ -1,5 +1,5 @@
 import { errorCode, errorMessage } from '../base/errors.ts'
-import type { Problem } from '../pod/document.ts'
+import type { Problem } from '../pod/objects/document.ts'
 
 /** The manifest directory can't be listed. `podsKept` are what it gave before. */
 export function folderProblem(folder: string, error: unknown, podsKept: number): Problem {

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
-import { maxSourceBytes } from '../pod/decode-documents.ts'
+import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
 import type { HttpRoute } from './http-routes.ts'
 
 const maxRedirects = 5

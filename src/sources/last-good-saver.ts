@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
-import type { SourceDocument, Problem, SourceName } from '../pod/document.ts'
+import type { SourceDocument, Problem, SourceName } from '../pod/objects/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 
 /** Keeps one source's last good copy up to date, behind the source's back: nothing waits for the disk. */

@@ -1,6 +1,6 @@
-import type { DecodeResult } from '../pod/decode-documents.ts'
-import type { SourceDocument } from '../pod/document.ts'
-import { documentKey } from '../pod/document.ts'
+import type { DecodeResult } from '../pod/decode/decode-documents.ts'
+import type { SourceDocument } from '../pod/objects/document.ts'
+import { documentKey } from '../pod/objects/document.ts'
 
 /**
  * What one file or response gives now: its good documents, and in place of bad ones what they gave

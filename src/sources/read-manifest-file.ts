@@ -4,7 +4,7 @@ import { constants } from 'node:fs'
 import { lstat, open, stat } from 'node:fs/promises'
 import { errorCode, mayPass } from '../base/errors.ts'
 import { readRest } from '../base/read-bounded.ts'
-import { maxSourceBytes } from '../pod/decode-documents.ts'
+import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
 
 /** What a file in the manifest directory looks like from outside. */
 export type FileLook =

@@ -1,4 +1,4 @@
-import type { SourceSnapshot } from '../pod/document.ts'
+import type { SourceSnapshot } from '../pod/objects/document.ts'
 
 /** Where desired pods come from. */
 export interface Source {

@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
-import type { SourceDocument, SourceName } from '../pod/document.ts'
-import { isObjectKind, objectFromManifest } from '../pod/local-object.ts'
-import { podFromManifest } from '../pod/pod-from-manifest.ts'
+import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
+import { isObjectKind, objectFromManifest } from '../pod/objects/local-object.ts'
+import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from './atomic-file.ts'
 
 /** The last good copy of every source, on disk, so that pods outlive a source that turned bad, also over a reboot. */

@@ -2,8 +2,8 @@ import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
-import type { PodUid } from '../pod/ids.ts'
-import type { PodRecord } from '../pod/pod-record.ts'
+import type { PodUid } from '../pod/values/ids.ts'
+import type { PodRecord } from '../pod/state/pod-record.ts'
 import { isAtomicFileTemp, removeFileDurably, writeFileAtomic } from './atomic-file.ts'
 
 /** A record that couldn't be read; it was put aside under `path`, never deleted. */

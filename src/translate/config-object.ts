@@ -1,6 +1,6 @@
 import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
-import type { ObjectDocument, SourceName } from '../pod/document.ts'
-import { objectData } from '../pod/object-data.ts'
+import type { ObjectDocument, SourceName } from '../pod/objects/document.ts'
+import { objectData } from '../pod/objects/object-data.ts'
 import type { ConfigMap, Secret } from '../pod/schema/object-schema.ts'
 
 /** A client of the API keeps the whole manifest here, values and all. */

@@ -1,5 +1,5 @@
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { Environment } from './environment.ts'
 import type { ContainerCommand } from './exec-limits.ts'
 import { containerAnnotations, containerLabels } from './labels.ts'

@@ -1,6 +1,6 @@
-import { isPositive } from '../pod/pod-resources.ts'
-import { quantityMilliValue, quantityValue } from '../pod/quantity.ts'
-import type { PodUid } from '../pod/ids.ts'
+import { isPositive } from '../pod/spec/pod-resources.ts'
+import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
 
 /** What a pod's own fields can refer to besides its manifest. */

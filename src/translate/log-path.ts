@@ -1,4 +1,4 @@
-import type { ContainerId, PodRef } from '../pod/ids.ts'
+import type { ContainerId, PodRef } from '../pod/values/ids.ts'
 
 /** The longest file name that Linux allows, in bytes. */
 const longestNameBytes = 255

@@ -1,6 +1,6 @@
 import { PoddError } from '../base/errors.ts'
-import type { ObjectReader } from '../pod/local-object.ts'
-import { objectKey } from '../pod/local-object.ts'
+import type { ObjectReader } from '../pod/objects/local-object.ts'
+import { objectKey } from '../pod/objects/local-object.ts'
 
 /**
  * A pod refers to an object, a key or a file that isn't there; in the kubelet's words. A container waits

@@ -1,6 +1,6 @@
-import { containerRequests, isSidecar, podRequests } from '../pod/pod-resources.ts'
-import { computeQosClass } from '../pod/qos.ts'
-import { quantityValue } from '../pod/quantity.ts'
+import { containerRequests, isSidecar, podRequests } from '../pod/spec/pod-resources.ts'
+import { computeQosClass } from '../pod/spec/qos.ts'
+import { quantityValue } from '../pod/values/quantity.ts'
 import type { ContainerView, PodSpecView } from './spec-view.ts'
 
 const guaranteed = -997

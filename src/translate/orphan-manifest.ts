@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts'
-import type { ObservedPod } from '../pod/observed.ts'
+import type { ObservedPod } from '../pod/state/observed.ts'
 import { readContainerFacts } from './labels.ts'
 
 /** The kubelet's grace where nothing says how long (`minimumGracePeriodInSeconds`). */

@@ -1,7 +1,7 @@
 import type { Json } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
 import type * as cri from '../cri-types/cri-v1.ts'
-import type { HandlerFeatures, RuntimeFeatures } from '../pod/runtime-features.ts'
+import type { HandlerFeatures, RuntimeFeatures } from '../pod/state/runtime-features.ts'
 
 /**
  * Reads a verbose Status reply. containerd 2.0 and later list their handlers with what each can do; from

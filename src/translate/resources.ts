@@ -1,7 +1,7 @@
 import type * as cri from '../cri-types/cri-v1.ts'
-import { boundLimits, isPodLimited, isPositive, podLimits, podRequests } from '../pod/pod-resources.ts'
-import { computeQosClass } from '../pod/qos.ts'
-import { quantityMilliValue, quantityValue } from '../pod/quantity.ts'
+import { boundLimits, isPodLimited, isPositive, podLimits, podRequests } from '../pod/spec/pod-resources.ts'
+import { computeQosClass } from '../pod/spec/qos.ts'
+import { quantityMilliValue, quantityValue } from '../pod/values/quantity.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
 import type { ContainerView, PodSpecView, ResourceList } from './spec-view.ts'
 

@@ -1,5 +1,5 @@
 import { chmod, mkdir } from 'node:fs/promises'
-import { quantityValue } from '../pod/quantity.ts'
+import { quantityValue } from '../pod/values/quantity.ts'
 import { ensureTmpfs } from './ensure-tmpfs.ts'
 import { applyFsGroup } from './fs-group.ts'
 import { volumeFolder } from './pod-folder.ts'

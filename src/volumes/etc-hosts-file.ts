@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import { etcHostsPath, podFolder } from './pod-folder.ts'
 
 /**

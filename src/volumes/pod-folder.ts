@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 
 /*
  * Where a pod's files lie below podd's root directory, laid out as the kubelet's

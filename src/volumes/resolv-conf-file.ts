@@ -1,6 +1,6 @@
 import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import { readIfExists } from '../store/atomic-file.ts'
 import { podFolder } from './pod-folder.ts'
 

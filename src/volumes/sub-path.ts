@@ -3,7 +3,7 @@ import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import { makeInside, openInside } from './open-inside.ts'
 import { podFolder } from './pod-folder.ts'
 

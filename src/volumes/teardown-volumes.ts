@@ -1,7 +1,7 @@
 import { realpath, rm } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import { podFolder } from './pod-folder.ts'
 import { VolumeError } from './volume-error.ts'
 

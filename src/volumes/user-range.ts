@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { PoddError, errorCode } from '../base/errors.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/user-namespace.ts'
 import { podFolder } from './pod-folder.ts'
 

@@ -1,5 +1,5 @@
-import type { SourceName } from '../pod/document.ts'
-import type { PodUid } from '../pod/ids.ts'
+import type { SourceName } from '../pod/objects/document.ts'
+import type { PodUid } from '../pod/values/ids.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../translate/mounts.ts'
 import type { VolumeFiles } from '../translate/volume-files.ts'

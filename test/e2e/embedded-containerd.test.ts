@@ -14,14 +14,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import { setPoddUmask } from '../../src/base/umask.ts'
-import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { EmbeddedContainerd } from '../../src/containerd/embedded-containerd.ts'
 import type {
   EmbeddedContainerdOptions,
   RunningContainerd,
 } from '../../src/containerd/embedded-containerd.ts'
-import { importImageFile } from '../../src/containerd/import-image.ts'
-import { reapLeaks } from '../../src/containerd/reap-leaks.ts'
+import { importImageFile } from '../../src/containerd/process/import-image.ts'
+import { reapLeaks } from '../../src/containerd/leaks/reap-leaks.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'

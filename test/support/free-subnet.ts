@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { readHostNetwork } from '../../src/containerd/pod-network.ts'
-import { networksOverlap, parseIpv4Cidr } from '../../src/containerd/pod-subnet.ts'
+import { readHostNetwork } from '../../src/containerd/network/pod-network.ts'
+import { networksOverlap, parseIpv4Cidr } from '../../src/containerd/network/pod-subnet.ts'
 
 /** A /24 that no route of the host goes into; of so many that two tests at a time get different ones. */
 export function freeSubnet(): string {

@@ -1,12 +1,18 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
-import type { StatusFacts } from '../../src/decide/status-facts.ts'
-import type { PodPlan, Waiting } from '../../src/decide/pod-action.ts'
-import type { Hold, PodFacts, ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../src/decide/pod-facts.ts'
-import { backoffLimits } from '../../src/decide/restart-policy.ts'
-import { containerSpecHash } from '../../src/pod/hash.ts'
-import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/observed.ts'
-import { podFromManifest } from '../../src/pod/pod-from-manifest.ts'
-import type { EndedContainer, PodRecord } from '../../src/pod/pod-record.ts'
+import type { StatusFacts } from '../../src/decide/plan/status-facts.ts'
+import type { PodPlan, Waiting } from '../../src/decide/plan/pod-action.ts'
+import type {
+  Hold,
+  PodFacts,
+  ProbeKind,
+  ProbeVerdict,
+  ProbeVerdicts,
+} from '../../src/decide/plan/pod-facts.ts'
+import { backoffLimits } from '../../src/decide/plan/restart-policy.ts'
+import { containerSpecHash } from '../../src/pod/values/hash.ts'
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/state/observed.ts'
+import { podFromManifest } from '../../src/pod/decode/pod-from-manifest.ts'
+import type { EndedContainer, PodRecord } from '../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
 import type { ResourceFacts } from '../../src/translate/resources.ts'
 

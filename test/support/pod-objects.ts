@@ -1,6 +1,6 @@
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
 import type { JsonObject } from '../../src/base/json.ts'
-import type { ContainerState, ContainerStatus, PodStatus } from '../../src/pod/status.ts'
+import type { ContainerState, ContainerStatus, PodStatus } from '../../src/pod/state/status.ts'
 
 /** A container's status that a test changes where it cares. */
 export function containerStatus(name: string, changes: Partial<ContainerStatus> = {}): ContainerStatus {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/base/clock.ts'
-import { containerdPlaces } from '../../src/containerd/containerd-places.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 
 /** What tells one podd's things on the host from all others. */

@@ -2,8 +2,8 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listOptions } from '../../src/config/options.ts'
-import { isPodDocument } from '../../src/pod/document.ts'
-import { decodeDocuments } from '../../src/pod/decode-documents.ts'
+import { isPodDocument } from '../../src/pod/objects/document.ts'
+import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
 
 interface PackageJson {
   readonly scripts: Readonly<Record<string, string>>

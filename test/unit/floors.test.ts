@@ -21,7 +21,7 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/base/calls-up.ts', importOf('../pod/ids.ts'), 'no-restricted-imports'],
   ['src/store/calls-up.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
   ['src/server/calls-up.ts', importOf('../daemon.ts'), 'no-restricted-imports'],
-  ['src/daemon.ts', importOf('./main.ts'), 'no-restricted-imports'],
+  ['src/daemon/run-daemon.ts', importOf('./main.ts'), 'no-restricted-imports'],
   ['src/translate/types-up.ts', typeImportOf('../server/api.ts'), 'no-restricted-imports'],
   ['src/volumes/calls-sideways.ts', importOf('../logs/reader.ts'), 'no-restricted-imports'],
   ['src/probes/calls-sideways.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],

@@ -1,6 +1,6 @@
-import type { FieldPath, FieldProblem } from '../field-path.ts'
-import { conforms } from '../fill-defaults.ts'
-import { isWholeQuantity } from '../quantity.ts'
+import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import { conforms } from '../schema/fill-defaults.ts'
+import { isWholeQuantity } from '../values/quantity.ts'
 import type { AnyType, Infer } from '../schema/types.ts'
 
 /** Collects what is wrong, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */

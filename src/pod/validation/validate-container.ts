@@ -1,4 +1,4 @@
-import type { FieldPath } from '../field-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { ContainerPort, ContainerSpec, VolumeMount } from '../schema/container-schema.ts'
 import { securityContextSchema } from '../schema/container-schema.ts'
 import { string } from '../schema/types.ts'

@@ -1,4 +1,4 @@
-import type { FieldPath } from '../field-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { ContainerSpec, EnvVar } from '../schema/container-schema.ts'
 import { envFromSourceSchema, envVarSourceSchema } from '../schema/container-schema.ts'
 import type { Infer } from '../schema/types.ts'

@@ -1,4 +1,4 @@
-import type { FieldPath } from '../field-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { ObjectMeta } from '../schema/pod-schema.ts'
 import type { Issues } from './issues.ts'
 import { dnsLabel, dnsSubdomain, labelValue, qualifiedName } from './name-rules.ts'

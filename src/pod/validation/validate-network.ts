@@ -1,4 +1,4 @@
-import type { FieldPath } from '../field-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
 import { hostAliasSchema, podDNSConfigSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'

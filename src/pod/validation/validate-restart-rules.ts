@@ -1,4 +1,4 @@
-import type { FieldPath } from '../field-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import type { Issues } from './issues.ts'
 

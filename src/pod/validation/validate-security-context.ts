@@ -1,5 +1,5 @@
-import { isKnownCapability } from '../capability-name.ts'
-import type { FieldPath } from '../field-path.ts'
+import { isKnownCapability } from '../values/capability-name.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type {
   appArmorProfileSchema,
   seccompProfileSchema,

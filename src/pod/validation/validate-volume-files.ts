@@ -1,5 +1,5 @@
-import { cleanPath } from '../clean-path.ts'
-import type { FieldPath } from '../field-path.ts'
+import { cleanPath } from '../values/clean-path.ts'
+import type { FieldPath } from '../schema/field-path.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
 import type { downwardAPIFileSchema, VolumeSpec } from '../schema/volume-schema.ts'
 import {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { execProtocol } from '../../../src/api/exec-frames.ts'
-import { ApiClient } from '../../../src/cli/client.ts'
+import { ApiClient } from '../../../src/cli/client/client.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 let folder: string

@@ -6,7 +6,7 @@ import {
   listCniResults,
   removeCniResults,
   removeTornCniResults,
-} from '../../../src/containerd/cni-results.ts'
+} from '../../../src/containerd/network/cni-results.ts'
 
 const id = 'ab'.repeat(32)
 const other = 'cd'.repeat(32)

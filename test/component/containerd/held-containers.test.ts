@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
-import { HeldContainers } from '../../../src/containerd/held-containers.ts'
-import type { HeldContainersChannel } from '../../../src/containerd/held-containers.ts'
+import { HeldContainers } from '../../../src/containerd/client/held-containers.ts'
+import type { HeldContainersChannel } from '../../../src/containerd/client/held-containers.ts'
 import { loadProto } from '../../../src/cri/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

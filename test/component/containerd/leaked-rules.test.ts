@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
-import { LeakedRules } from '../../../src/containerd/leaked-rules.ts'
+import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import { LeakedRules } from '../../../src/containerd/leaks/leaked-rules.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 // Of no real network: what libcni remembers of it on this host isn't touched.

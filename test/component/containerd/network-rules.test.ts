@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
-import { NetworkRules } from '../../../src/containerd/network-rules.ts'
+import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import { NetworkRules } from '../../../src/containerd/network/network-rules.ts'
 
 const places = containerdPlaces('/var/lib/podd', '/run/podd')
 const ready = () => Promise.resolve(new Set(['ab12']))

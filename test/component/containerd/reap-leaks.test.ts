@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
-import { reapLeaks } from '../../../src/containerd/reap-leaks.ts'
+import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import { reapLeaks } from '../../../src/containerd/leaks/reap-leaks.ts'
 
 /**
  * A ctr whose containerd is two files, a line for each container and task; it can't delete `hung`. Containers of pods

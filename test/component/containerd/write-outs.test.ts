@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Logger } from '../../../src/base/logger.ts'
-import { writeOutLayers } from '../../../src/containerd/import-image.ts'
-import { WriteOuts } from '../../../src/containerd/write-outs.ts'
+import { writeOutLayers } from '../../../src/containerd/process/import-image.ts'
+import { WriteOuts } from '../../../src/containerd/process/write-outs.ts'
 
 const path = process.env['PATH']
 let folder: string

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ObjectDocument } from '../../../src/pod/document.ts'
-import { objectFromManifest } from '../../../src/pod/local-object.ts'
+import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
 
 let rig: PodRig

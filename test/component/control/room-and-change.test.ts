@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { openRules } from '../../../src/control/pod-admission.ts'
+import { openRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodRig, onHostPort, plainCgroups, podManifest } from './pod-rig.ts'
 
 /** A host with two processors. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { openRules } from '../../../src/control/pod-admission.ts'
-import type { ObjectDocument } from '../../../src/pod/document.ts'
-import { objectFromManifest } from '../../../src/pod/local-object.ts'
+import { openRules } from '../../../src/control/desired/pod-admission.ts'
+import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
 import { PodRig, podManifest, toDocument } from './pod-rig.ts'
 

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
-import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import type { DecodeSource } from '../../../src/sources/decode-source.ts'
 import {
   createDecodeSource,

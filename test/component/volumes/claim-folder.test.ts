@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ObjectStore } from '../../../src/control/object-store.ts'
-import { LocalObjects } from '../../../src/control/local-objects.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { finishPurges, listClaimFolders } from '../../../src/volumes/claim-folder.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { followResolver } from '../../../src/host/follow-resolver.ts'
+import { followResolver } from '../../../src/host/network/follow-resolver.ts'
 import {
   refreshResolvConf,
   removeResolvConf,

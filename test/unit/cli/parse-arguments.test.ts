@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { FlagSpec } from '../../../src/cli/parse-arguments.ts'
-import { parseArguments } from '../../../src/cli/parse-arguments.ts'
+import type { FlagSpec } from '../../../src/cli/arguments/parse-arguments.ts'
+import { parseArguments } from '../../../src/cli/arguments/parse-arguments.ts'
 
 const specs: readonly FlagSpec[] = [
   { name: 'follow', short: 'f', doc: '' },

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
-import { formatJson, formatYaml } from '../../../src/cli/format-data.ts'
-import { Description } from '../../../src/cli/description.ts'
-import { Table } from '../../../src/cli/table.ts'
-import { formatProblem } from '../../../src/pod/format-problem.ts'
+import { formatJson, formatYaml } from '../../../src/cli/output/format-data.ts'
+import { Description } from '../../../src/cli/output/description.ts'
+import { Table } from '../../../src/cli/output/table.ts'
+import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
 
 describe('text from elsewhere', () => {
   it.each([

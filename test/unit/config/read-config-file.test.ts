@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ignoredKubeletFields } from '../../../src/config/kubelet-fields.ts'
 import { listOptions } from '../../../src/config/options.ts'
 import { readConfigFile } from '../../../src/config/read-config-file.ts'
-import { formatProblem } from '../../../src/pod/format-problem.ts'
+import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
 
 const podd = 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\n'
 const kubelet = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n'

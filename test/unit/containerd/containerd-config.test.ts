@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { formatContainerdConfig } from '../../../src/containerd/containerd-config.ts'
-import type { ContainerdConfigInput } from '../../../src/containerd/containerd-config.ts'
-import { containerdPlaces } from '../../../src/containerd/containerd-places.ts'
-import { isSupportedVersion, parseContainerdVersion } from '../../../src/containerd/containerd-version.ts'
-import { formatToml } from '../../../src/containerd/toml.ts'
+import { formatContainerdConfig } from '../../../src/containerd/setup/containerd-config.ts'
+import type { ContainerdConfigInput } from '../../../src/containerd/setup/containerd-config.ts'
+import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import {
+  isSupportedVersion,
+  parseContainerdVersion,
+} from '../../../src/containerd/process/containerd-version.ts'
+import { formatToml } from '../../../src/containerd/setup/toml.ts'
 
 const v16 = { major: 1, minor: 6, patch: 20, text: '1.6.20~ds1' }
 const v21 = { major: 2, minor: 1, patch: 9, text: '2.1.9' }

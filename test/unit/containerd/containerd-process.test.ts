@@ -7,11 +7,11 @@ import {
   parseLogErrors,
   readLogFrom,
   sizeOf,
-} from '../../../src/containerd/containerd-log.ts'
-import { chooseSnapshotter } from '../../../src/containerd/choose-snapshotter.ts'
-import { containerdEnvironment, isContainerdOf } from '../../../src/containerd/containerd-process.ts'
-import { parseImportedNames } from '../../../src/containerd/import-image.ts'
-import { cgroupFolders } from '../../../src/containerd/kill-containers.ts'
+} from '../../../src/containerd/process/containerd-log.ts'
+import { chooseSnapshotter } from '../../../src/containerd/setup/choose-snapshotter.ts'
+import { containerdEnvironment, isContainerdOf } from '../../../src/containerd/process/containerd-process.ts'
+import { parseImportedNames } from '../../../src/containerd/process/import-image.ts'
+import { cgroupFolders } from '../../../src/containerd/process/kill-containers.ts'
 
 describe('containerdEnvironment', () => {
   it('puts the folder of containerd first, so that its own shim is found, and adds the sbin folders', () => {

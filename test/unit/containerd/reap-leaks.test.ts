@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseTasks } from '../../../src/containerd/reap-leaks.ts'
-import { selectLeakedShims } from '../../../src/containerd/reap-shims.ts'
+import { parseTasks } from '../../../src/containerd/leaks/reap-leaks.ts'
+import { selectLeakedShims } from '../../../src/containerd/leaks/reap-shims.ts'
 import type { HostProcess } from '../../../src/host/processes.ts'
 
 function shim(pid: number, args: readonly string[]): HostProcess {

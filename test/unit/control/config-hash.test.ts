@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { computeSpecHash } from '../../../src/control/config-hash.ts'
-import { ObjectStore } from '../../../src/control/object-store.ts'
+import { computeSpecHash } from '../../../src/control/actions/config-hash.ts'
+import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { objectFromManifest } from '../../../src/pod/local-object.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 import { execLimits } from '../../../src/translate/exec-limits.ts'
 

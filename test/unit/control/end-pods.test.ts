@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { PodRecord } from '../../../src/pod/pod-record.ts'
-import { waitForEnds } from '../../../src/control/end-pods.ts'
-import type { EndingWorker } from '../../../src/control/end-pods.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
+import { waitForEnds } from '../../../src/control/desired/end-pods.ts'
+import type { EndingWorker } from '../../../src/control/desired/end-pods.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 interface Fake extends EndingWorker {

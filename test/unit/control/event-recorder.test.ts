@@ -2,9 +2,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { RingEventRecorder } from '../../../src/control/event-recorder.ts'
+import { RingEventRecorder } from '../../../src/control/status/event-recorder.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { PodEvent } from '../../../src/pod/pod-event.ts'
+import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 let rootDir: string

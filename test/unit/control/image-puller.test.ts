@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ImageError, ImagePuller } from '../../../src/control/image-puller.ts'
-import type { PodEvent } from '../../../src/pod/pod-event.ts'
+import { ImageError, ImagePuller } from '../../../src/control/actions/image-puller.ts'
+import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A puller whose registry never answers well. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import type { PodWorker } from '../../../src/control/pod-worker.ts'
-import { watchVolumeLimits } from '../../../src/control/volume-limits.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import type { PodWorker } from '../../../src/control/worker/pod-worker.ts'
+import { watchVolumeLimits } from '../../../src/control/node/volume-limits.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const clock = new ManualClock()

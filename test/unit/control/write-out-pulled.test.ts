@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { writeOutPulled } from '../../../src/control/write-out-pulled.ts'
+import { writeOutPulled } from '../../../src/control/runtime/write-out-pulled.ts'
 import type { ImageService } from '../../../src/cri/cri-runtime.ts'
 
 const refuse = (): Promise<never> => Promise.reject(new Error('not asked for'))

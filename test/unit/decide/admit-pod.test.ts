@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { admitPod } from '../../../src/decide/admit-pod.ts'
-import type { Neighbour } from '../../../src/decide/admit-pod.ts'
-import type { HostLimits } from '../../../src/decide/host-shares.ts'
+import { admitPod } from '../../../src/decide/admission/admit-pod.ts'
+import type { Neighbour } from '../../../src/decide/admission/admit-pod.ts'
+import type { HostLimits } from '../../../src/decide/admission/host-shares.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 

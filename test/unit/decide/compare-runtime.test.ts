@@ -3,8 +3,12 @@ import {
   decideRuntimeStep,
   findForgotten,
   selectStillForgotten,
-} from '../../../src/decide/compare-runtime.ts'
-import type { HeldContainer, RuntimeBooks, RuntimeSituation } from '../../../src/decide/compare-runtime.ts'
+} from '../../../src/decide/node/compare-runtime.ts'
+import type {
+  HeldContainer,
+  RuntimeBooks,
+  RuntimeSituation,
+} from '../../../src/decide/node/compare-runtime.ts'
 
 const pod = { namespace: 'default', name: 'web', uid: 'uid-web' }
 const sandbox: HeldContainer = { id: 's1', kind: 'sandbox', pod, name: '' }

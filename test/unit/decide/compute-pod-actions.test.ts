@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
-import { hasFinished } from '../../../src/decide/has-finished.ts'
-import { backoffKey } from '../../../src/decide/restart-policy.ts'
-import { containerSpecHash } from '../../../src/pod/hash.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
+import { backoffKey } from '../../../src/decide/plan/restart-policy.ts'
+import { containerSpecHash } from '../../../src/pod/values/hash.ts'
 import {
   actionsOf,
   bornMs,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { deriveContainerStatus } from '../../../src/decide/derive-container-status.ts'
-import type { ContainerStatus } from '../../../src/pod/status.ts'
+import { deriveContainerStatus } from '../../../src/decide/status/derive-container-status.ts'
+import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import {
   bornMs,
   ended,

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { isOutdated, newestEnd, nextRestartCount, viewContainer } from '../../../src/decide/container-view.ts'
-import { containerSpecHash } from '../../../src/pod/hash.ts'
-import type { ObservedContainer } from '../../../src/pod/observed.ts'
-import type { ContainerHistory } from '../../../src/pod/pod-record.ts'
+import {
+  isOutdated,
+  newestEnd,
+  nextRestartCount,
+  viewContainer,
+} from '../../../src/decide/plan/container-view.ts'
+import { containerSpecHash } from '../../../src/pod/values/hash.ts'
+import type { ObservedContainer } from '../../../src/pod/state/observed.ts'
+import type { ContainerHistory } from '../../../src/pod/state/pod-record.ts'
 import { ended, exitedContainer, observedContainer, observedPod } from '../../support/pod-builders.ts'
 
 const live = observedContainer('a', { restartCount: 2 })

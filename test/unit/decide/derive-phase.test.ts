@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { derivePhase } from '../../../src/decide/derive-phase.ts'
-import type { PodPhase } from '../../../src/pod/status.ts'
+import { derivePhase } from '../../../src/decide/status/derive-phase.ts'
+import type { PodPhase } from '../../../src/pod/state/status.ts'
 import {
   deadSandbox,
   ended,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { deriveStatus } from '../../../src/decide/derive-status.ts'
-import type { PodCondition } from '../../../src/pod/status.ts'
+import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
+import type { PodCondition } from '../../../src/pod/state/status.ts'
 import {
   bornMs,
   deadSandbox,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { diffPod, makesNewPod } from '../../../src/decide/diff-pod.ts'
+import { diffPod, makesNewPod } from '../../../src/decide/sources/diff-pod.ts'
 import { makePod, sidecar } from '../../support/pod-builders.ts'
 import type { PodChanges } from '../../support/pod-builders.ts'
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { computeEndingActions } from '../../../src/decide/compute-ending-actions.ts'
+import { computeEndingActions } from '../../../src/decide/plan/compute-ending-actions.ts'
 import {
   computeTerminationWaves,
   endingDeadlineMs,
   stopTimeout,
-} from '../../../src/decide/termination-order.ts'
-import type { ObservedPod } from '../../../src/pod/observed.ts'
+} from '../../../src/decide/plan/termination-order.ts'
+import type { ObservedPod } from '../../../src/pod/state/observed.ts'
 import {
   actionsOf,
   deadSandbox,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import {
   actionsOf,
   deadSandbox,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { selectVisibleObjects } from '../../../src/decide/merge-objects.ts'
-import type { ObjectRules } from '../../../src/decide/merge-objects.ts'
-import { mergeSnapshots } from '../../../src/decide/merge-snapshots.ts'
-import type { ObjectDocument, SourceName, SourceSnapshot } from '../../../src/pod/document.ts'
-import { objectFromManifest } from '../../../src/pod/local-object.ts'
-import { defaultObjectPolicies } from '../../../src/pod/object-policy.ts'
+import { selectVisibleObjects } from '../../../src/decide/sources/merge-objects.ts'
+import type { ObjectRules } from '../../../src/decide/sources/merge-objects.ts'
+import { mergeSnapshots } from '../../../src/decide/sources/merge-snapshots.ts'
+import type { ObjectDocument, SourceName, SourceSnapshot } from '../../../src/pod/objects/document.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { defaultObjectPolicies } from '../../../src/pod/objects/object-policy.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 function document(kind: string, name: string, fields: JsonObject, path: string): ObjectDocument {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { inOrderOfAdmission, newPodRecord } from '../../../src/decide/new-pod-record.ts'
-import type { PodDocument } from '../../../src/pod/document.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { inOrderOfAdmission, newPodRecord } from '../../../src/decide/sources/new-pod-record.ts'
+import type { PodDocument } from '../../../src/pod/objects/document.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 
 function documentOf(name: string): PodDocument {
   const manifest = {

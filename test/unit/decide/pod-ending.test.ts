@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../../../src/decide/pod-ending.ts'
-import type { EndRequest } from '../../../src/decide/pod-ending.ts'
-import type { PodEnding } from '../../../src/pod/pod-record.ts'
+import { computeEnding, freesNameWithContainers, goesAwayAfter } from '../../../src/decide/plan/pod-ending.ts'
+import type { EndRequest } from '../../../src/decide/plan/pod-ending.ts'
+import type { PodEnding } from '../../../src/pod/state/pod-record.ts'
 import { makePod } from '../../support/pod-builders.ts'
 
 const request = (changes: Partial<EndRequest> = {}): EndRequest => ({

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { podSecurityProblem } from '../../../src/decide/pod-security.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
-import type { SecurityPolicy } from '../../../src/pod/security-policy.ts'
+import { podSecurityProblem } from '../../../src/decide/admission/pod-security.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import type { SecurityPolicy } from '../../../src/pod/validation/security-policy.ts'
 
 const open: SecurityPolicy = {
   level: 'privileged',

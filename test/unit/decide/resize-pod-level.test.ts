@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
-import { derivePodResources } from '../../../src/decide/derive-pod-resources.ts'
-import { diffPod } from '../../../src/decide/diff-pod.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { derivePodResources } from '../../../src/decide/status/derive-pod-resources.ts'
+import { diffPod } from '../../../src/decide/sources/diff-pod.ts'
 import {
   changesPodLevel,
   computeHeldBack,
   podAsAllocated,
   podAsApplied,
   selectResizes,
-} from '../../../src/decide/resize.ts'
+} from '../../../src/decide/plan/resize.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import { makePod, observedContainer, observedPod, podFacts, podRecord } from '../../support/pod-builders.ts'
 

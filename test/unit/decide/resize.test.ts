@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
-import { diffPod } from '../../../src/decide/diff-pod.ts'
-import type { PodFacts } from '../../../src/decide/pod-facts.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { diffPod } from '../../../src/decide/sources/diff-pod.ts'
+import type { PodFacts } from '../../../src/decide/plan/pod-facts.ts'
 import {
   computeHeldBack,
   podAsAllocated,
   podAsApplied,
   resizeHold,
   selectResizes,
-} from '../../../src/decide/resize.ts'
-import { deriveStatus } from '../../../src/decide/derive-status.ts'
-import type { ObservedContainer, ObservedPod } from '../../../src/pod/observed.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
-import type { ResourceLists } from '../../../src/pod/pod-resources.ts'
-import type { PodRecord } from '../../../src/pod/pod-record.ts'
+} from '../../../src/decide/plan/resize.ts'
+import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
+import type { ObservedContainer, ObservedPod } from '../../../src/pod/state/observed.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import type { ResourceLists } from '../../../src/pod/spec/pod-resources.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 
 /** `100m/64Mi..200m/128Mi`: requests, then limits; `-` for none. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
-import { hasFinished } from '../../../src/decide/has-finished.ts'
-import { deriveStatus } from '../../../src/decide/derive-status.ts'
-import type { PodFacts } from '../../../src/decide/pod-facts.ts'
-import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
+import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
+import type { PodFacts } from '../../../src/decide/plan/pod-facts.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import {
   actionsOf,
   deadSandbox,

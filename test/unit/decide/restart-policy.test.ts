@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import {
   backoffKey,
   backoffLimits,
@@ -10,8 +10,8 @@ import {
   matchRestartRule,
   restartsAfterStop,
   shouldRestart,
-} from '../../../src/decide/restart-policy.ts'
-import type { BackoffEntry } from '../../../src/pod/pod-record.ts'
+} from '../../../src/decide/plan/restart-policy.ts'
+import type { BackoffEntry } from '../../../src/pod/state/pod-record.ts'
 import {
   actionsOf,
   deadSandbox,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { computeSandboxChange } from '../../../src/decide/sandbox-change.ts'
-import type { ObservedSandbox } from '../../../src/pod/observed.ts'
+import { computeSandboxChange } from '../../../src/decide/plan/sandbox-change.ts'
+import type { ObservedSandbox } from '../../../src/pod/state/observed.ts'
 import { observedPod, observedSandbox } from '../../support/pod-builders.ts'
 
 const second = observedSandbox({ attempt: 1 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { selectDeadContainers } from '../../../src/decide/select-dead-containers.ts'
-import type { ObservedPod } from '../../../src/pod/observed.ts'
+import { selectDeadContainers } from '../../../src/decide/plan/select-dead-containers.ts'
+import type { ObservedPod } from '../../../src/pod/state/observed.ts'
 import {
   exitedContainer,
   observedContainer,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Hold } from '../../../src/decide/pod-facts.ts'
-import { backoffKey } from '../../../src/decide/restart-policy.ts'
-import { planStart } from '../../../src/decide/start-plan.ts'
-import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { Hold } from '../../../src/decide/plan/pod-facts.ts'
+import { backoffKey } from '../../../src/decide/plan/restart-policy.ts'
+import { planStart } from '../../../src/decide/plan/start-plan.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import { ended, exitedContainer, nowMs, observedContainer, podFacts } from '../../support/pod-builders.ts'
 import type { FactsChanges } from '../../support/pod-builders.ts'
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { checkHost } from '../../../src/decide/doctor-checks.ts'
+import { checkHost } from '../../../src/decide/doctor/doctor-checks.ts'
 import type {
   DiskFacts,
   DoctorFinding,
   EmbeddedRuntimeFacts,
   ExternalRuntimeFacts,
   HostFacts,
-} from '../../../src/decide/host-facts.ts'
+} from '../../../src/decide/doctor/host-facts.ts'
 
 const gibibyte = 1024 ** 3
 

@@ -7,7 +7,7 @@ import {
   podCgroupName,
   qosCgroupName,
   sliceName,
-} from '../../../src/host/cgroups-layout.ts'
+} from '../../../src/host/cgroups/layout.ts'
 import { parseMountInfo } from '../../../src/host/mounts.ts'
 
 const hybrid = `

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { CgroupSystem } from '../../../src/host/cgroups-layout.ts'
-import { countOomKills } from '../../../src/host/oom-kills.ts'
+import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
+import { countOomKills } from '../../../src/host/cgroups/oom-kills.ts'
 
 let mountPoint: string
 

@@ -4,9 +4,9 @@ import type { NetworkInterfaceInfo } from 'node:os'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseMemInfo, readHostInfo } from '../../../src/host/host-info.ts'
-import { readHostResolver } from '../../../src/host/host-resolver.ts'
-import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/node-address.ts'
+import { parseMemInfo, readHostInfo } from '../../../src/host/facts/host-info.ts'
+import { readHostResolver } from '../../../src/host/network/host-resolver.ts'
+import { parseDefaultInterface, selectNodeAddress } from '../../../src/host/network/node-address.ts'
 
 let root: string
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { hardDocuments } from '../../support/hard-documents.ts'
 import { slowness } from '../../support/slowness.ts'
 import { cpuMs } from '../../support/thread-time.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
-import { documentKey, isObjectDocument } from '../../../src/pod/document.ts'
-import { formatProblem } from '../../../src/pod/format-problem.ts'
-import { objectData } from '../../../src/pod/object-data.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { documentKey, isObjectDocument } from '../../../src/pod/objects/document.ts'
+import { formatProblem } from '../../../src/pod/objects/format-problem.ts'
+import { objectData } from '../../../src/pod/objects/object-data.ts'
 
 const path = 'objects.yaml'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { containerSpecHash, isKnownHash, podManifestHash } from '../../../src/pod/hash.ts'
+import { containerSpecHash, isKnownHash, podManifestHash } from '../../../src/pod/values/hash.ts'
 
 describe('hashes', () => {
   it('are what they were in every version before: a change here restarts containers on an upgrade', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { normalizeImageName, parseImageName } from '../../../src/pod/image-name.ts'
+import { normalizeImageName, parseImageName } from '../../../src/pod/values/image-name.ts'
 
 const sha = `sha256:${'a1'.repeat(32)}`
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
-import { computeQosClass } from '../../../src/pod/qos.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { computeQosClass } from '../../../src/pod/spec/qos.ts'
 import { withFields } from './sample-pod.ts'
 
 const both = { cpu: '1', memory: '1Gi' }

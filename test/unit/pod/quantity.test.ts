@@ -8,7 +8,7 @@ import {
   parseQuantity,
   quantityMilliValue,
   quantityValue,
-} from '../../../src/pod/quantity.ts'
+} from '../../../src/pod/values/quantity.ts'
 
 describe('canonicalQuantity', () => {
   it.each([

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { formatFieldPath } from '../../../src/pod/field-path.ts'
-import { fillDefaults } from '../../../src/pod/fill-defaults.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
+import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
+import { fillDefaults } from '../../../src/pod/schema/fill-defaults.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { containerSchema } from '../../../src/pod/schema/container-schema.ts'
 import { podSpecSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { Fields } from '../../../src/pod/schema/types.ts'
 import { volumeSchema } from '../../../src/pod/schema/volume-schema.ts'
-import { validatePod } from '../../../src/pod/validate-pod.ts'
+import { validatePod } from '../../../src/pod/validation/validate-pod.ts'
 import { sampleManifest } from './sample-pod.ts'
 
 /** What validation says when the schema takes the fields that it may refuse today. */

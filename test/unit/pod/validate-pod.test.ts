@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../src/base/json.ts'
-import { formatFieldPath } from '../../../src/pod/field-path.ts'
-import { podFromManifest } from '../../../src/pod/pod-from-manifest.ts'
-import { validatePod } from '../../../src/pod/validate-pod.ts'
+import { formatFieldPath } from '../../../src/pod/schema/field-path.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { validatePod } from '../../../src/pod/validation/validate-pod.ts'
 import { withFields } from './sample-pod.ts'
 
 function problemsOf(fields: Readonly<Record<string, Json>>): readonly string[] {

@@ -7,9 +7,9 @@ import {
   initialVerdict,
   nextProbeMs,
   startProbeState,
-} from '../../../src/decide/probe-reducer.ts'
-import type { ProbeFacts, ProbeFinding, ProbeState } from '../../../src/decide/probe-reducer.ts'
-import type { ProbeKind } from '../../../src/decide/pod-facts.ts'
+} from '../../../src/decide/plan/probe-reducer.ts'
+import type { ProbeFacts, ProbeFinding, ProbeState } from '../../../src/decide/plan/probe-reducer.ts'
+import type { ProbeKind } from '../../../src/decide/plan/pod-facts.ts'
 
 const thresholds = (successThreshold: number, failureThreshold: number) => ({
   successThreshold,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { describeOutcome, fullAllowance, spendAllowance } from '../../../src/control/prober-events.ts'
-import { ProberLag } from '../../../src/control/prober-lag.ts'
-import { ProberSchedule } from '../../../src/control/prober-schedule.ts'
+import { describeOutcome, fullAllowance, spendAllowance } from '../../../src/control/probing/prober-events.ts'
+import { ProberLag } from '../../../src/control/probing/prober-lag.ts'
+import { ProberSchedule } from '../../../src/control/probing/prober-schedule.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StallingClock } from './stalling-clock.ts'
 

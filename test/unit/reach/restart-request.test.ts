@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { computePodActions } from '../../../src/decide/compute-pod-actions.ts'
-import { hasFinished } from '../../../src/decide/has-finished.ts'
-import { deriveStatus } from '../../../src/decide/derive-status.ts'
-import { selectOpenRestarts, selectRestarts } from '../../../src/decide/restart-request.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
+import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
+import { selectOpenRestarts, selectRestarts } from '../../../src/decide/plan/restart-request.ts'
 import {
   actionsOf,
   ended,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
-import { documentKey, isPodDocument } from '../../../src/pod/document.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { documentKey, isPodDocument } from '../../../src/pod/objects/document.ts'
 import { mergeLastGood } from '../../../src/sources/merge-last-good.ts'
 import { podYaml } from '../../component/sources/source-rig.ts'
 

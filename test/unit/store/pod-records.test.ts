@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { PodRecord } from '../../../src/pod/pod-record.ts'
+import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import { PodRecordStore } from '../../../src/store/pod-records.ts'
 
 let root: string

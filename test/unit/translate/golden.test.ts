@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isJsonObject } from '../../../src/base/json.ts'
-import { decodeDocuments } from '../../../src/pod/decode-documents.ts'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { messagesOf } from './golden-messages.ts'
 
 /*

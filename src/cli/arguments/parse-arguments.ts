@@ -1,0 +1,109 @@
+import { nearestName } from '../../pod/values/nearest-name.ts'
+import { UsageError } from './usage-error.ts'
+
+/** One flag of a verb. */
+export interface FlagSpec {
+  /** Without its dashes. */
+  readonly name: string
+  /** One letter. */
+  readonly short?: string
+  /** What stands for its value in the help; a flag without one is a switch. */
+  readonly label?: string
+  readonly doc: string
+}
+
+/** A command line, taken apart. */
+export class ParsedArguments {
+  readonly positionals: readonly string[]
+  /** In the order they were written; a switch that stands alone is empty. */
+  readonly flags: readonly { readonly flag: string; readonly text: string }[]
+  /** How many positionals stand before `--`; undefined without it. */
+  readonly dashesAt: number | undefined
+
+  constructor(positionals: readonly string[], flags: ParsedArguments['flags'], dashesAt?: number) {
+    this.positionals = positionals
+    this.flags = flags
+    this.dashesAt = dashesAt
+  }
+
+  /** Whether a switch is on. */
+  has(name: string): boolean {
+    const text = this.value(name)
+    return text !== undefined && text !== 'false'
+  }
+
+  /** The last value given. */
+  value(name: string): string | undefined {
+    return this.flags.findLast(({ flag }) => flag === name)?.text
+  }
+
+  /** A whole number from `least` on; throws UsageError. */
+  count(name: string, least = 0): number | undefined {
+    const text = this.value(name)
+    if (text === undefined) return undefined
+    const count = /^-?\d{1,15}$/u.test(text) ? Number(text) : Number.NaN
+    if (!(count >= least)) throw new UsageError(`--${name} must be a whole number, ${least} or more`)
+    return count
+  }
+}
+
+/**
+ * Takes a verb's arguments apart: `--flag=value`, `--flag value`, `-f value`, `-fvalue`, switches alone, joined
+ * (`-it`) or as `--switch=false`; after `--` all is positional. Throws UsageError that names the nearest flag.
+ */
+export function parseArguments(argv: readonly string[], specs: readonly FlagSpec[]): ParsedArguments {
+  const positionals: string[] = []
+  const flags: { flag: string; text: string }[] = []
+  const rest = [...argv]
+  let dashesAt: number | undefined
+  const takeValue = (written: string): string => {
+    const value = rest.shift()
+    if (value === undefined) throw new UsageError(`${written} needs a value`)
+    return value
+  }
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    if (word === '--') {
+      dashesAt = positionals.length
+      positionals.push(...rest.splice(0))
+    } else if (word.startsWith('--')) {
+      const equals = word.indexOf('=')
+      const written = equals === -1 ? word : word.slice(0, equals)
+      const spec = findFlag(written, specs)
+      if (equals !== -1) flags.push({ flag: spec.name, text: checkSwitch(spec, word.slice(equals + 1)) })
+      else flags.push({ flag: spec.name, text: spec.label === undefined ? '' : takeValue(written) })
+    } else if (word.startsWith('-') && word !== '-') {
+      for (let letters = word.slice(1); letters !== '';) {
+        const written = `-${letters[0] ?? ''}`
+        const spec = findFlag(written, specs)
+        letters = letters.slice(1)
+        if (spec.label === undefined) {
+          flags.push({ flag: spec.name, text: '' })
+          continue
+        }
+        const joined = letters.startsWith('=') ? letters.slice(1) : letters
+        flags.push({ flag: spec.name, text: letters === '' ? takeValue(written) : joined })
+        letters = ''
+      }
+    } else positionals.push(word)
+  }
+  return new ParsedArguments(positionals, flags, dashesAt)
+}
+
+function findFlag(written: string, specs: readonly FlagSpec[]): FlagSpec {
+  const isLong = written.startsWith('--')
+  const name = written.replace(/^--?/u, '')
+  const found = specs.find((spec) => (isLong ? spec.name === name : spec.short === name))
+  if (found !== undefined) return found
+  const known = specs.map((spec) => spec.name)
+  const near = isLong ? nearestName(name, known) : known.find((candidate) => candidate === name)
+  throw new UsageError(
+    `unknown flag ${written}`,
+    near === undefined ? 'With --help the verb lists its flags.' : `Did you mean --${near}?`,
+  )
+}
+
+function checkSwitch(spec: FlagSpec, text: string): string {
+  if (spec.label === undefined && text !== 'true' && text !== 'false')
+    throw new UsageError(`--${spec.name} takes no value but true or false`)
+  return text
+}

@@ -1,0 +1,91 @@
+import type { Writable } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
+import type { ApiClient } from '../client/client.ts'
+import type { CliDeps } from './deps.ts'
+import type { OutputFormat } from './output-format.ts'
+import type { FlagSpec, ParsedArguments } from './parse-arguments.ts'
+
+/** One command of the CLI: says what it takes, makes one call, returns data. */
+export interface Verb {
+  /** What may follow `podd`, as in the help: `logs POD [-c CONTAINER]`. */
+  readonly usage: string
+  /** What it does and what is worth knowing, for its `--help`. */
+  readonly help: string
+  readonly flags: readonly FlagSpec[]
+  /** What else its `--help` lists, after the flags. */
+  readonly more?: HelpSection
+  /** Command lines without `podd`, each with what it does. */
+  readonly examples: readonly (readonly [command: string, does: string])[]
+  /** It handles SIGINT by itself. */
+  readonly takesSignals?: boolean
+  /** Throws UsageError for wrong arguments, any PoddError for what failed. */
+  run(context: VerbContext): Promise<VerbResult>
+}
+
+export interface HelpSection {
+  readonly title: string
+  readonly rows: readonly (readonly [name: string, doc: string])[]
+}
+
+/** What a verb may use of the outside. */
+export interface VerbContext {
+  readonly args: ParsedArguments
+  readonly client: ApiClient
+  readonly deps: CliDeps
+  readonly clock: Clock
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Aborted by Ctrl-C, and when nobody reads the output any more. */
+  readonly signal: AbortSignal
+  /** For verbs that are a conversation: the streams themselves. */
+  readonly stdio: {
+    readonly stdin: AsyncIterable<Uint8Array | string>
+    readonly stdout: Writable
+    readonly stderr: Writable
+  }
+  /** One line on standard error, at once. */
+  readonly notify: (line: string) => void
+}
+
+/** An API object as far as printing needs to know it. */
+export interface PrintableObject {
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+}
+
+export interface Column {
+  readonly title: string
+  /** Only with `-o wide`. */
+  readonly wide?: boolean
+}
+
+/** Objects, and how they look as rows of a table. */
+export interface Listing {
+  readonly columns: readonly Column[]
+  readonly rows: readonly (readonly string[])[]
+  /** What `-o json`, `yaml` and `name` show. */
+  readonly objects: readonly PrintableObject[]
+  /** The kind of list the objects make (`PodList`); a single object stands for itself. */
+  readonly listKind: string | undefined
+}
+
+export type VerbResult =
+  | { readonly kind: 'done'; readonly exitCode: number }
+  | {
+      readonly kind: 'text'
+      readonly text: string
+      /** For standard error, after the text. */
+      readonly notes?: readonly string[]
+      readonly exitCode?: number
+    }
+  | {
+      readonly kind: 'listing'
+      readonly listing: Listing
+      readonly format: OutputFormat
+      /** For standard error, after the listing. */
+      readonly notes: readonly string[]
+      /** 0 where nothing is said. */
+      readonly exitCode?: number
+    }
+  /** Listings of which each adds to the ones before: one header, then rows as they come. */
+  | { readonly kind: 'watch'; readonly listings: AsyncIterable<Listing>; readonly format: OutputFormat }
+  | { readonly kind: 'chunks'; readonly chunks: AsyncIterable<Uint8Array> }

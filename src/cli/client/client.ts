@@ -1,0 +1,206 @@
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { commandBytesHeader, encodeCommand } from '../../api/exec-command.ts'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { nodeHttp } from '../../base/node-http.ts'
+import { awaitAnswer, daemonSilent } from './await-answer.ts'
+
+/** The daemon answered with an error; `reason` is Kubernetes' (`NotFound`, `BadRequest`, …). */
+export class ServerError extends PoddError {
+  readonly reason: string
+
+  constructor(reason: string, message: string, hint: string | undefined) {
+    super(`API_${reason}`, `Error from server (${reason}): ${message}`, { hint })
+    this.reason = reason
+  }
+}
+
+/** What a connection is to be used for. */
+export interface UpgradeRequest {
+  readonly protocol: string
+  /** The words of the command that is to be run, sent after the request's head. */
+  readonly command?: readonly string[]
+}
+
+/** Talks to the daemon over its socket; src/api/routes.ts says what there is to ask. */
+export class ApiClient {
+  readonly socketPath: string
+  readonly #clock: Clock
+
+  constructor(socketPath: string, clock: Clock) {
+    this.socketPath = socketPath
+    this.#clock = clock
+  }
+
+  /** The JSON of one answer. The types are the daemon's word: both ends come from one package. */
+  get<T>(path: string, signal: AbortSignal): Promise<T> {
+    return this.#await(signal, async (until) => this.#json(await this.#send('GET', path, until)))
+  }
+
+  post<T>(path: string, signal: AbortSignal): Promise<T> {
+    return this.#await(signal, async (until) => this.#json(await this.#send('POST', path, until)))
+  }
+
+  /**
+   * The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. Once the answer has begun
+   * it may take any time.
+   */
+  async *stream(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+    const response = await this.#await(signal, (until) => this.#send('GET', path, until))
+    try {
+      for await (const chunk of response) if (Buffer.isBuffer(chunk)) yield chunk
+    } catch (error) {
+      if (signal.aborted) return
+      throw this.#failure(error)
+    }
+  }
+
+  /**
+   * The objects of a watch, one for each line; ends quietly when the signal is aborted. Throws PoddError DAEMON_GONE
+   * where the daemon ends it, which has no end of its own.
+   */
+  async *watch<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
+    const decoder = new TextDecoder()
+    let rest: string[] = []
+    for await (const chunk of this.stream(path, signal)) {
+      const [end = '', ...lines] = decoder.decode(chunk, { stream: true }).split('\n')
+      // An object may be larger than many chunks: its pieces are put together once.
+      rest.push(end)
+      const next = lines.pop()
+      if (next === undefined) continue
+      const complete = [rest.join(''), ...lines]
+      rest = [next]
+      for (const line of complete) {
+        const parsed: T = JSON.parse(line)
+        yield parsed
+      }
+    }
+    if (!signal.aborted) throw this.#gone('has ended')
+  }
+
+  /**
+   * A connection that speaks another protocol from its first byte on; its two directions end apart from each other.
+   * Throws ServerError where the daemon refuses.
+   */
+  async upgrade(path: string, { protocol, command }: UpgradeRequest, signal: AbortSignal): Promise<Duplex> {
+    const bytes = command === undefined ? undefined : encodeCommand(command)
+    const headers = {
+      host: 'podd',
+      connection: 'Upgrade',
+      upgrade: protocol,
+      ...(bytes === undefined ? {} : { [commandBytesHeader]: bytes.length }),
+    }
+    const result = await this.#await(signal, (until) => this.#upgrade(path, { headers, bytes }, until))
+    if (!('answer' in result)) return result
+    throw toServerError(result.answer.statusCode ?? 0, await readText(result.answer))
+  }
+
+  #upgrade(
+    path: string,
+    { headers, bytes }: { readonly headers: OutgoingHttpHeaders; readonly bytes: Buffer | undefined },
+    signal: AbortSignal,
+  ): Promise<Duplex | { readonly answer: IncomingMessage }> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ path: this.socketPath, allowHalfOpen: true })
+      const request = nodeHttp.request({
+        createConnection: () => socket,
+        method: 'POST',
+        path,
+        signal,
+        headers,
+      })
+      // After the head; not as a body, which would have to be over before the connection is another's.
+      if (bytes !== undefined) request.once('finish', () => socket.write(bytes))
+      request.once('upgrade', (_response, upgraded, head) => {
+        if (head.length > 0) upgraded.unshift(head)
+        resolve(upgraded)
+      })
+      request.once('response', (answer) => resolve({ answer }))
+      request.on('error', (error) => reject(this.#failure(error)))
+      request.end()
+    })
+  }
+
+  #await<T>(signal: AbortSignal, ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return awaitAnswer({ socketPath: this.socketPath, clock: this.#clock, signal }, ask)
+  }
+
+  async #json<T>(response: IncomingMessage): Promise<T> {
+    const parsed: T = JSON.parse(await readText(response))
+    return parsed
+  }
+
+  async #send(method: string, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const request = nodeHttp.request(
+        { socketPath: this.socketPath, method, path, signal, agent: false, headers: { host: 'podd' } },
+        resolve,
+      )
+      request.on('error', (error) => reject(this.#failure(error)))
+      request.end()
+    })
+    const { statusCode = 0 } = response
+    if (statusCode >= 200 && statusCode < 300) return response
+    throw toServerError(statusCode, await readText(response))
+  }
+
+  #failure(error: unknown): PoddError {
+    const code = errorCode(error)
+    if (code === 'ABORT_ERR') return new PoddError('INTERRUPTED', 'interrupted', { cause: error })
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') {
+      return new PoddError('DAEMON_NOT_RUNNING', `podd isn't running: nobody answers at ${this.socketPath}`, {
+        cause: error,
+        hint: 'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.',
+      })
+    }
+    if (code === 'EACCES' || code === 'EPERM') {
+      return new PoddError('SOCKET_DENIED', `you may not talk to podd at ${this.socketPath}`, {
+        cause: error,
+        hint: 'Only root may; try again with sudo.',
+      })
+    }
+    // More wait for it to take their connections than the kernel keeps.
+    if (code === 'EAGAIN') return daemonSilent(this.socketPath, error)
+    return this.#gone(`broke: ${errorMessage(error)}`, error)
+  }
+
+  #gone(what: string, cause?: unknown): PoddError {
+    return new PoddError('DAEMON_GONE', `the connection to podd at ${this.socketPath} ${what}`, {
+      cause,
+      hint: 'podd may have been stopped or restarted; try again.',
+    })
+  }
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function toServerError(statusCode: number, text: string): ServerError {
+  const status = parseObject(text)
+  const reason = status?.['reason']
+  const message = status?.['message']
+  const details = status?.['details']
+  const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
+  const [cause]: unknown[] = causes
+  const hint = isJsonObject(cause) && typeof cause['message'] === 'string' ? cause['message'] : ''
+  return new ServerError(
+    typeof reason === 'string' ? reason : String(statusCode),
+    typeof message === 'string' ? message : `the answer was ${statusCode}`,
+    hint === '' ? undefined : hint,
+  )
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return isJsonObject(parsed) ? parsed : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,81 @@
+import type { Clock } from '../../base/clock.ts'
+import { systemClock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { apiSocketPath } from '../../config/places.ts'
+import { gatherEmbeddedFacts } from '../../containerd/setup/gather-embedded-facts.ts'
+import type { DaemonAnswer } from '../../containerd/setup/gather-embedded-facts.ts'
+import { checkHost } from '../../decide/doctor/doctor-checks.ts'
+import type { DoctorFinding, RuntimeFacts } from '../../decide/doctor/host-facts.ts'
+import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
+import { systemHostProbe } from '../../host/host-probe.ts'
+import type { HostProbe } from '../../host/host-probe.ts'
+import { findPauseProgram } from '../../images/sandbox-image.ts'
+import { askStatus } from '../client/ask-status.ts'
+import { gatherExternalFacts } from './gather-external-facts.ts'
+
+/** What of the outside a doctor uses; tests bring a host of their own making. */
+export interface DoctorDeps {
+  readonly probe: HostProbe
+  readonly clock: Clock
+  readonly isRoot: boolean
+}
+
+const systemDeps = (): DoctorDeps => ({
+  probe: systemHostProbe,
+  clock: systemClock,
+  isRoot: process.getuid?.() === 0,
+})
+
+/**
+ * Looks at the host as `podd run` with this config would find it: one finding or more for each check.
+ * Needs no daemon, and changes nothing.
+ */
+export async function runDoctor(
+  config: PoddConfig,
+  signal: AbortSignal,
+  deps: DoctorDeps = systemDeps(),
+): Promise<readonly DoctorFinding[]> {
+  const runtime = await gatherRuntimeFacts(config, deps, signal)
+  const host = await gatherHostFacts(deps.probe, {
+    clock: deps.clock,
+    isRoot: deps.isRoot,
+    rootDir: config.rootDir,
+    runDir: config.runDir,
+    podLogsDir: config.podLogsDir,
+    manifestPath: config.staticPodPath,
+    cgroupDriver: config.cgroupDriver,
+    runtimeDriver: runtime.kind === 'external' ? runtime.cgroupDriver : undefined,
+  })
+  return checkHost({ ...host, runtime })
+}
+
+async function gatherRuntimeFacts(
+  config: PoddConfig,
+  deps: DoctorDeps,
+  signal: AbortSignal,
+): Promise<RuntimeFacts> {
+  if (config.containerRuntimeEndpoint !== 'embedded') {
+    return gatherExternalFacts(config.containerRuntimeEndpoint, deps.clock, signal)
+  }
+  const pause = await findPauseProgram(deps.probe.find)
+  return gatherEmbeddedFacts({
+    rootDir: config.rootDir,
+    runDir: config.runDir,
+    askDaemon: () => askDaemon(config, deps.clock, signal),
+    clock: deps.clock,
+    isRoot: deps.isRoot,
+    podCidrs: config.podCidrs,
+    pauseProgram: pause?.hostPath,
+  })
+}
+
+async function askDaemon({ runDir }: PoddConfig, clock: Clock, signal: AbortSignal): Promise<DaemonAnswer> {
+  try {
+    const { runtime } = await askStatus(apiSocketPath(runDir), signal, clock)
+    return { kind: 'runs', message: runtime.message ?? '' }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { kind: errorCode(error) === 'SOCKET_DENIED' ? 'unknown' : 'none' }
+  }
+}

@@ -1,0 +1,158 @@
+import { readFile } from 'node:fs/promises'
+import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
+import { listOptions, options } from '../../config/options.ts'
+import type { OptionKey, PoddConfig } from '../../config/options.ts'
+import { defaultConfigPath } from '../../config/places.ts'
+import { readConfigFile } from '../../config/read-config-file.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import { formatProblem } from '../../pod/objects/format-problem.ts'
+import { nearestName } from '../../pod/values/nearest-name.ts'
+import { configFlags, loadConfig } from './load-config.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { namedSocket } from '../arguments/socket-path.ts'
+import type { VerbContext } from '../arguments/verb.ts'
+
+/** Which podd a `podd down` is about. */
+export interface DownTarget {
+  readonly config: PoddConfig
+  /** The socket that was named; the daemon that answers there is the one to end. */
+  readonly socketPath?: string
+}
+
+const placeKeys = [
+  'rootDir',
+  'runDir',
+  'podLogsDir',
+  'containerLogsDir',
+  'containerRuntimeEndpoint',
+  'imageServiceEndpoint',
+  'cgroupRoot',
+  'cgroupDriver',
+] as const satisfies readonly (keyof DaemonPlaces)[]
+
+/**
+ * Where a socket is named, the podd that answers there, with the places that it says are its own; where nobody does,
+ * the one whose places the flags name. Without a socket, the one that config file, flags and defaults come to.
+ *
+ * @throws PoddError DAEMON_NOT_RUNNING or another of ApiClient's, PLACES_DIFFER, BAD_CONFIG
+ */
+export async function findDownTarget(context: VerbContext): Promise<DownTarget> {
+  const { args, client, env, signal, notify } = context
+  if (namedSocket(args.value('socket'), env) === undefined)
+    return { config: await loadUsableConfig(args, notify) }
+  const { socketPath } = client
+  let status: DaemonStatus
+  try {
+    status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify) }
+    throw errorCode(error) === 'DAEMON_NOT_RUNNING' ? nobodyThere(socketPath, error) : error
+  }
+  const { places } = status
+  if (places === undefined) {
+    if (namesPlaces(args)) return { config: await loadUsableConfig(args, notify), socketPath }
+    throw unknownPlaces(socketPath, status.version)
+  }
+  // The default config file may be another podd's.
+  const said =
+    args.value('config') === undefined
+      ? mergeConfig({}, readConfigFlags(optionFlags(args)))
+      : await loadUsableConfig(args, notify)
+  refuseDifferent(said, places, args, socketPath)
+  return {
+    config: { ...said, imageServiceEndpoint: undefined, cgroupRoot: undefined, ...places },
+    socketPath,
+  }
+}
+
+/** Whether the flags alone tell where everything is. */
+function namesPlaces(args: ParsedArguments): boolean {
+  const isGiven = (flag: string | undefined): boolean => flag !== undefined && args.value(flag) !== undefined
+  return isGiven('config') || (isGiven(options.rootDir.flag) && isGiven(options.runDir.flag))
+}
+
+/** Whoever names a socket and other places than its podd's means one of them, and it can't be told which. */
+function refuseDifferent(
+  said: PoddConfig,
+  places: DaemonPlaces,
+  args: ParsedArguments,
+  socketPath: string,
+): void {
+  const given = new Set<OptionKey>(args.value('config') === undefined ? [] : ['rootDir', 'runDir'])
+  for (const [key, { flag }] of listOptions())
+    if (flag !== undefined && args.flags.some((one) => one.flag === flag)) given.add(key)
+  const other = placeKeys.find((key) => given.has(key) && said[key] !== places[key])
+  if (other === undefined) return
+  const { field } = options[other]
+  throw new PoddError(
+    'PLACES_DIFFER',
+    `podd at ${socketPath} has ${field} ${JSON.stringify(places[other] ?? '')}, not ${JSON.stringify(said[other] ?? '')}`,
+    {
+      hint: 'Name either the socket or the places; `env -u PODD_SOCKET podd down …` goes without the socket.',
+    },
+  )
+}
+
+function nobodyThere(socketPath: string, cause: unknown): PoddError {
+  return new PoddError('DAEMON_NOT_RUNNING', errorMessage(cause), {
+    cause,
+    hint: `Which places were that podd's is not known without it. Name them: podd down --root-dir DIR --run-dir DIR, or --config FILE. Without --socket and PODD_SOCKET (${socketPath}) the usual ones are taken.`,
+  })
+}
+
+function unknownPlaces(socketPath: string, version: string): PoddError {
+  return new PoddError(
+    'PLACES_UNKNOWN',
+    `podd ${version} at ${socketPath} does not say which places are its own`,
+    {
+      hint: 'Name them, too: podd down --root-dir DIR --run-dir DIR, or --config FILE.',
+    },
+  )
+}
+
+/** Where one of these is wrong, pods would be looked for in the wrong place. */
+const neededFields: readonly string[] = [
+  'apiVersion',
+  'kind',
+  options.rootDir.field,
+  options.runDir.field,
+  options.containerRuntimeEndpoint.field,
+  options.cgroupRoot.field,
+  options.cgroupDriver.field,
+]
+
+/**
+ * Whether the file can't be followed without what is wrong here: a text that can't be read at all, or one of the
+ * needed fields, be it misspelt.
+ */
+function isNeeded({ field }: Problem): boolean {
+  return field === undefined || nearestName(field, neededFields) !== undefined
+}
+
+/** The settings, also of a config file with errors that have no part in where the pods are: nothing shall keep them running. */
+async function loadUsableConfig(args: ParsedArguments, notify: (line: string) => void): Promise<PoddConfig> {
+  try {
+    return (await loadConfig(args)).config
+  } catch (error) {
+    if (errorCode(error) !== 'BAD_CONFIG') throw error
+    const path = args.value('config') ?? defaultConfigPath
+    const { values, problems } = await readConfigFile(await readFile(path, 'utf8'), path)
+    const errors = problems.filter(({ severity }) => severity === 'error')
+    if (errors.some((problem) => isNeeded(problem))) {
+      throw new PoddError('BAD_CONFIG', errorMessage(error), {
+        cause: error,
+        hint: 'Mend it, or go without it: --config /dev/null, with --root-dir, --run-dir where they are not the usual ones.',
+      })
+    }
+    for (const problem of errors) notify(`ignored: ${formatProblem(problem)}`)
+    return mergeConfig(values, readConfigFlags(optionFlags(args)))
+  }
+}
+
+/** The flags that stand for options. */
+function optionFlags(args: ParsedArguments): ParsedArguments['flags'] {
+  return args.flags.filter(({ flag }) => flag !== 'config' && configFlags.some(({ name }) => name === flag))
+}

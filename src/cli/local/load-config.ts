@@ -1,0 +1,97 @@
+import { systemClock } from '../../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { readBounded } from '../../base/read-bounded.ts'
+import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
+import type { ConfigFile } from '../../config/read-config-file.ts'
+import { readConfigFile } from '../../config/read-config-file.ts'
+import type { Option } from '../../config/option.ts'
+import { listOptions } from '../../config/options.ts'
+import { defaultConfigPath } from '../../config/places.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import { formatProblem } from '../../pod/objects/format-problem.ts'
+import type { RunRequest } from '../arguments/deps.ts'
+import type { HelpSection } from '../arguments/verb.ts'
+import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+
+const maxConfigBytes = 2 ** 20
+
+const configFlag: FlagSpec = {
+  name: 'config',
+  label: 'FILE',
+  doc: `The config file. ${defaultConfigPath} is read where nothing is said, if it is there.`,
+}
+
+/** The flags that stand for options, as `podd run` takes them. */
+export const configFlags: readonly FlagSpec[] = [
+  configFlag,
+  ...listOptions().flatMap(([, option]) => {
+    if (option.flag === undefined) return []
+    const shown = shownDefault(option)
+    const doc = shown === '' ? option.doc : `${option.doc} Default: ${shown}.`
+    const label = option.type.isSwitch === true ? {} : { label: option.type.label }
+    return [{ name: option.flag, ...label, doc }]
+  }),
+]
+
+/** The options that no flag stands for, each with the values it takes. */
+export const fileOnlyFields: HelpSection['rows'] = listOptions().flatMap(([, option]) => {
+  if (option.flag !== undefined) return []
+  const shown = shownDefault(option)
+  return [[option.field, shown === '' ? option.type.label : `${option.type.label}. Default: ${shown}.`]]
+})
+
+function shownDefault({ defaultText, type, default: value }: Option<unknown>): string {
+  return defaultText ?? type.format(value)
+}
+
+/**
+ * The settings that a command line and its config file come to. Throws UsageError for a wrong flag, PoddError
+ * BAD_CONFIG that lists every error of the file, or CONFIG_UNREADABLE.
+ */
+export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
+  const optionFlags = new Set(listOptions().flatMap(([, { flag }]) => flag ?? []))
+  const warnings: Problem[] = []
+  const flags = readFlags(
+    args.flags.filter(({ flag }) => optionFlags.has(flag)),
+    (message) => warnings.push({ severity: 'warning', place: { path: 'the command line' }, message }),
+  )
+  const named = args.value('config')
+  const file = await readFileOf(named ?? defaultConfigPath, named !== undefined)
+  const errors = (file?.problems ?? []).filter((problem) => problem.severity === 'error')
+  if (errors.length > 0) {
+    throw new PoddError('BAD_CONFIG', errors.map((problem) => formatProblem(problem)).join('\n'), {
+      hint: 'docs/OPTIONS.md lists the fields.',
+    })
+  }
+  return {
+    config: mergeConfig(file?.values ?? {}, flags),
+    configPath: file === undefined ? undefined : (named ?? defaultConfigPath),
+    warnings: [...(file?.problems ?? []), ...warnings],
+  }
+}
+
+function readFlags(flags: ParsedArguments['flags'], warn: (message: string) => void): ConfigFile['values'] {
+  try {
+    return readConfigFlags(flags, warn)
+  } catch (error) {
+    throw new UsageError(errorMessage(error))
+  }
+}
+
+async function readFileOf(path: string, isNamed: boolean): Promise<ConfigFile | undefined> {
+  let bytes: Buffer
+  try {
+    bytes = await readBounded(path, { maxBytes: maxConfigBytes, clock: systemClock })
+  } catch (error) {
+    if (!isNamed && errorCode(error) === 'ENOENT') return undefined
+    throw new PoddError('CONFIG_UNREADABLE', `cannot read the config file ${path}: ${errorMessage(error)}`, {
+      cause: error,
+    })
+  }
+  if (bytes.byteLength > maxConfigBytes) {
+    const message = `the config file ${path} is larger than ${maxConfigBytes / 2 ** 20} MiB`
+    throw new PoddError('CONFIG_UNREADABLE', message)
+  }
+  return readConfigFile(bytes.toString('utf8'), path)
+}

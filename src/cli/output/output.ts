@@ -1,0 +1,45 @@
+import type { Writable } from 'node:stream'
+import { getSystemErrorMessage } from 'node:util'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+
+/** Where a verb's data goes. */
+export interface Output {
+  /** Resolves once the data is written; does nothing after a write has failed. */
+  write(data: string | Uint8Array): Promise<void>
+  /** Aborted when nothing more can be written: the reader has gone away (`podd logs -f | head`), or the disk is full. */
+  readonly closed: AbortSignal
+  /** Why something was not written: WRITE_FAILED; undefined for a reader that went away, who wants no more. */
+  failure(): PoddError | undefined
+}
+
+export function createOutput(stream: Writable): Output {
+  const closed = new AbortController()
+  let failure: PoddError | undefined
+  const onFailure = (error: unknown): void => {
+    if (closed.signal.aborted) return
+    if (errorCode(error) !== 'EPIPE') failure = writeFailed(error)
+    closed.abort()
+  }
+  stream.on('error', onFailure)
+  return {
+    closed: closed.signal,
+    failure: () => failure,
+    async write(data) {
+      if (closed.signal.aborted) return
+      await new Promise<void>((resolve) => {
+        stream.write(data, (error) => {
+          if (error instanceof Error) onFailure(error)
+          resolve()
+        })
+      })
+    },
+  }
+}
+
+function writeFailed(cause: unknown): PoddError {
+  const why =
+    cause instanceof Error && 'errno' in cause && typeof cause.errno === 'number'
+      ? getSystemErrorMessage(cause.errno)
+      : errorMessage(cause)
+  return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
+}

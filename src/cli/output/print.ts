@@ -1,0 +1,93 @@
+import { escapeControls } from '../../base/escape-controls.ts'
+import { formatJson, formatYaml } from './format-data.ts'
+import type { OutputFormat } from '../arguments/output-format.ts'
+import type { Output } from './output.ts'
+import { Table } from './table.ts'
+import type { Listing, VerbResult } from '../arguments/verb.ts'
+
+/** Where results go. */
+export interface Printer {
+  readonly output: Output
+  /** One line on standard error. */
+  readonly notify: (line: string) => void
+}
+
+/** Shows what a verb returned; gives the exit code. */
+export async function printResult(result: VerbResult, { output, notify }: Printer): Promise<number> {
+  switch (result.kind) {
+    case 'done':
+      return result.exitCode
+    case 'text':
+      await output.write(escapeControls(result.text))
+      for (const note of result.notes ?? []) notify(note)
+      return result.exitCode ?? 0
+    case 'chunks':
+      for await (const chunk of result.chunks) {
+        await output.write(chunk)
+        if (output.closed.aborted) break
+      }
+      return 0
+    case 'listing':
+      await output.write(await formatListing(result.listing, result.format, new Table()))
+      for (const note of result.notes) notify(note)
+      return result.exitCode ?? 0
+    case 'watch':
+      await printWatch(result.listings, result.format, output)
+      return 0
+  }
+}
+
+async function printWatch(
+  listings: AsyncIterable<Listing>,
+  format: OutputFormat,
+  output: Output,
+): Promise<void> {
+  const table = new Table()
+  let hasHeader = false
+  for await (const listing of listings) {
+    const isTable = format === 'table' || format === 'wide'
+    if (isTable) {
+      const rows = tableRows(listing, format)
+      await output.write(table.layOut(hasHeader ? rows.slice(1) : rows))
+      hasHeader ||= rows.length > 0
+    } else {
+      for (const object of listing.objects) {
+        const text = await formatListing(
+          { ...listing, objects: [object], listKind: undefined },
+          format,
+          table,
+        )
+        await output.write(format === 'yaml' ? `---\n${text}` : text)
+      }
+    }
+    if (output.closed.aborted) return
+  }
+}
+
+async function formatListing(listing: Listing, format: OutputFormat, table: Table): Promise<string> {
+  switch (format) {
+    case 'table':
+    case 'wide':
+      return table.layOut(tableRows(listing, format))
+    case 'name':
+      return listing.objects.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}\n`).join('')
+    case 'json':
+      return formatJson(document(listing))
+    case 'yaml':
+      return formatYaml(document(listing))
+  }
+}
+
+/** The header and the rows; nothing at all where there are no rows. */
+function tableRows(listing: Listing, format: OutputFormat): readonly (readonly string[])[] {
+  if (listing.rows.length === 0) return []
+  const shown = listing.columns.flatMap((column, index) =>
+    column.wide === true && format !== 'wide' ? [] : [index],
+  )
+  const header = listing.columns.map((column) => column.title)
+  return [header, ...listing.rows].map((row) => shown.map((index) => row[index] ?? ''))
+}
+
+function document({ objects, listKind }: Listing): unknown {
+  return listKind === undefined ? objects[0] : { apiVersion: 'v1', kind: listKind, items: objects }
+}

@@ -1,0 +1,41 @@
+import { nearestName } from '../../pod/values/nearest-name.ts'
+import { formatJson, formatYaml } from './format-data.ts'
+import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+
+/** How a report, which is no list of objects, is shown to programs. */
+const formats = ['json', 'yaml'] as const
+
+export type ReportFormat = (typeof formats)[number]
+
+/** `otherwise`: how it is shown where nothing is said. */
+export function reportFlag(otherwise: string): FlagSpec {
+  return {
+    name: 'output',
+    short: 'o',
+    label: formats.join('|'),
+    doc: `How to show it; ${otherwise} where nothing is said.`,
+  }
+}
+
+/** Undefined where nothing is said. Throws UsageError. */
+export function readReportFormat(args: ParsedArguments): ReportFormat | undefined {
+  const text = args.value('output')
+  const found = formats.find((format) => format === text)
+  if (text === undefined || found !== undefined) return found
+  const near = nearestName(text, formats)
+  throw new UsageError(
+    `unknown output format ${JSON.stringify(text)}`,
+    near === undefined ? 'There are json and yaml.' : `Did you mean ${near}?`,
+  )
+}
+
+/** The report as a podd.dev/v1 object of this kind. */
+export async function formatReport(
+  format: ReportFormat,
+  kind: string,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const report = { apiVersion: 'podd.dev/v1', kind, ...fields }
+  return format === 'json' ? formatJson(report) : formatYaml(report)
+}

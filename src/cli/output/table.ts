@@ -1,0 +1,32 @@
+import { escapeLine } from '../../base/escape-controls.ts'
+
+const gap = 3
+
+/** Lays rows out in columns. The widths of the first rows stay for those that come later. */
+export class Table {
+  #widths: readonly number[] = []
+
+  /** A line for each row, with its newline. */
+  layOut(cells: readonly (readonly string[])[]): string {
+    const rows = cells.map((row) => row.map((cell) => escapeLine(cell)))
+    const count = Math.max(this.#widths.length, ...rows.map((row) => row.length))
+    this.#widths = Array.from({ length: count }, (_, column) =>
+      Math.max(this.#widths[column] ?? 0, ...rows.map((row) => cellWidth(row[column] ?? ''))),
+    )
+    return rows.map((row) => `${this.#line(row)}\n`).join('')
+  }
+
+  #line(row: readonly string[]): string {
+    return row
+      .map((cell, column) => {
+        const isLast = column === row.length - 1
+        return isLast ? cell : cell + ' '.repeat((this.#widths[column] ?? 0) + gap - cellWidth(cell))
+      })
+      .join('')
+      .trimEnd()
+  }
+}
+
+function cellWidth(cell: string): number {
+  return Array.from(cell).length
+}

@@ -1,0 +1,38 @@
+import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb } from '../arguments/verb.ts'
+
+const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
+
+export const deleteVerb: Verb = {
+  usage: 'delete pvc NAME --purge [-n NAMESPACE]',
+  help: `Deletes the data of a claim, for good. Nothing else does: claims outlive the pods that use them, the documents
+that ask for them, and podd itself. Everything else goes when its manifest is taken out of its source.`,
+  flags: [{ name: 'purge', doc: 'Yes, delete the data.' }, namespaceFlag],
+  examples: [['delete pvc data --purge', 'what the claim data holds is gone']],
+  async run({ args, client, signal }) {
+    const [resource = '', ...rest] = args.positionals
+    const slash = resource.indexOf('/')
+    const kind = slash < 0 ? resource : resource.slice(0, slash)
+    const names = slash < 0 ? rest : [resource.slice(slash + 1), ...rest]
+    const [name, extra] = names
+    if (!claimNames.includes(kind.toLowerCase())) {
+      throw new UsageError(
+        'podd deletes the data of claims alone',
+        'To delete a pod, take its manifest out of its source.',
+      )
+    }
+    if (name === undefined || extra !== undefined)
+      throw new UsageError('delete which claim?', 'podd delete pvc NAME --purge')
+    if (!args.has('purge')) {
+      throw new UsageError(
+        `this deletes what claim ${name} holds, for good`,
+        'Say --purge if that is what you want.',
+      )
+    }
+    const namespace = readNamespace(args)
+    const path = `/podd/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/purge`
+    await client.post(path, signal)
+    return { kind: 'text', text: `persistentvolumeclaim "${name}" purged\n` }
+  },
+}

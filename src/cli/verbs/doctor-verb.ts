@@ -1,0 +1,75 @@
+import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
+import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
+import { formatError } from '../output/format-error.ts'
+import { configFlags, loadConfig } from '../local/load-config.ts'
+import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import { namedSocket } from '../arguments/socket-path.ts'
+import { Table } from '../output/table.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+
+export const doctorVerb: Verb = {
+  usage: 'doctor [-o json|yaml] [FLAGS]',
+  help: `Checks what this host has and lacks for podd, and says how to mend it; works whether the daemon runs or not.
+The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`; with --socket or
+PODD_SOCKET it looks at the places of the podd that answers there.`,
+  flags: [reportFlag('a table'), ...configFlags],
+  examples: [
+    ['doctor', 'with the settings of the config file'],
+    [
+      'doctor --container-runtime-endpoint unix:///run/containerd/containerd.sock',
+      "the host's own containerd",
+    ],
+    ['doctor -o json', 'for a program that watches over hosts'],
+  ],
+  async run(context) {
+    const { args, deps, signal } = context
+    const [extra] = args.positionals
+    if (extra !== undefined) throw new UsageError(`doctor takes no argument ${JSON.stringify(extra)}`)
+    const format = readReportFormat(args)
+    const { config } = await loadConfig(args)
+    const findings = await deps.doctor({ ...config, ...(await placesOfNamed(context)) }, signal)
+    return {
+      kind: 'text',
+      text:
+        format === undefined
+          ? formatFindings(findings)
+          : await formatReport(format, 'DoctorReport', { items: findings }),
+      exitCode: findings.some(({ status }) => status === 'error') ? 1 : 0,
+    }
+  },
+}
+
+/** Of the podd whose socket is named, as far as it answers: what keeps it from that is for doctor to find out. */
+async function placesOfNamed({
+  args,
+  client,
+  env,
+  signal,
+  notify,
+}: VerbContext): Promise<DaemonPlaces | undefined> {
+  if (namedSocket(args.value('socket'), env) === undefined) return undefined
+  try {
+    return (await client.get<DaemonStatus>('/podd/v1/status', signal)).places
+  } catch (error) {
+    signal.throwIfAborted()
+    notify(formatError(error))
+    return undefined
+  }
+}
+
+function formatFindings(findings: readonly DoctorFinding[]): string {
+  const rows = findings.flatMap(({ status, name, message, hint }) => [
+    [status, name, message],
+    ...(hint === undefined || status === 'ok'
+      ? []
+      : hint.split('\n').map((line) => ['', '', `fix: ${line}`])),
+  ])
+  const errors = findings.filter(({ status }) => status === 'error').length
+  const warnings = findings.filter(({ status }) => status === 'warning').length
+  const summary =
+    errors + warnings === 0
+      ? 'All is well.'
+      : `${errors} ${errors === 1 ? 'error' : 'errors'}, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`
+  return `${new Table().layOut(rows)}${summary}\n`
+}

@@ -1,0 +1,121 @@
+import { ReadStream, WriteStream } from 'node:tty'
+import { execProtocol } from '../../api/exec-frames.ts'
+import type { TerminalSize } from '../../api/exec-frames.ts'
+import type { PodObject } from '../../api/objects.ts'
+import { PoddError } from '../../base/errors.ts'
+import { runExec } from '../client/exec-stream.ts'
+import type { ExecStreams } from '../client/exec-stream.ts'
+import {
+  annotatedContainer,
+  containerNames,
+  firstContainer,
+  namesOfAll,
+} from '../arguments/default-container.ts'
+import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+
+export const execVerb: Verb = {
+  usage: 'exec POD [-c CONTAINER] [-i] [-t] -- COMMAND [ARGUMENT...]',
+  help: `Runs a command in a container that runs, as its own process has it: the same user, environment and directory.
+Ends with the command's exit code; podd's own failures are 1. Ctrl-C without a terminal, or a connection that
+breaks, ends the command too.`,
+  flags: [
+    {
+      name: 'container',
+      short: 'c',
+      label: 'NAME',
+      doc: "In this container; in the pod's first one where nothing is said.",
+    },
+    { name: 'stdin', short: 'i', doc: "Pass this command's standard input on." },
+    { name: 'tty', short: 't', doc: 'Give the command a terminal, with -i: this one, in raw mode.' },
+    { name: 'quiet', short: 'q', doc: 'Print only what the command prints.' },
+    namespaceFlag,
+  ],
+  examples: [
+    ['exec web -- ps', 'one command'],
+    ['exec -it web -- sh', 'a shell'],
+    ['exec web -c db -i -- psql < dump.sql', 'with input'],
+  ],
+  async run(context) {
+    const { args, client, signal } = context
+    const { name, command } = readCommand(args)
+    const notify = args.has('quiet') ? (): void => {} : context.notify
+    const path = podPath(readNamespace(args), name)
+    const pod = await client.get<PodObject>(path, signal)
+    const container = args.value('container') ?? chooseContainer(pod, notify)
+    const streams = chooseStreams(context, notify)
+    const query = new URLSearchParams({ container })
+    if (streams.stdin !== undefined) query.set('stdin', 'true')
+    if (streams.terminal !== undefined) {
+      query.set('tty', 'true')
+      const { columns, rows } = streams.terminal.size()
+      query.set('columns', String(columns))
+      query.set('rows', String(rows))
+    }
+    const socket = await client.upgrade(
+      `${path}/exec?${query.toString()}`,
+      { protocol: execProtocol, command },
+      signal,
+    )
+    const outcome = await runExec(socket, streams, signal)
+    if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
+    if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)
+    return { kind: 'done', exitCode: outcome.exitCode }
+  },
+}
+
+function readCommand(args: ParsedArguments): { readonly name: string; readonly command: readonly string[] } {
+  const [first, ...command] = args.positionals
+  const hint = 'podd exec POD -- COMMAND'
+  if (first === undefined) throw new UsageError('exec in which pod?', hint)
+  if (command.length === 0) throw new UsageError('exec needs a command', hint)
+  // Without the dashes a flag of the command could be taken for one of podd's.
+  if (args.dashesAt !== 1) throw new UsageError('the command must stand after --', hint)
+  return { name: first.replace(/^pods?\//u, ''), command }
+}
+
+/** The annotation's, else the first, as kubectl chooses. Throws PoddError for an annotation that names none. */
+function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated === undefined) return firstContainer(pod, notify)
+  const lists = ['containers', 'initContainers', 'ephemeralContainers'] as const
+  if (lists.some((list) => containerNames(pod, list).includes(annotated))) return annotated
+  throw new PoddError(
+    'CONTAINER_NOT_FOUND',
+    `container ${annotated} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
+    { hint: "The pod's annotation kubectl.kubernetes.io/default-container names it; -c names another." },
+  )
+}
+
+/** A terminal takes input and shows output: where this isn't one, the command gets none, as with kubectl. */
+function chooseStreams({ args, stdio }: VerbContext, notify: (line: string) => void): ExecStreams {
+  const { stdin, stdout, stderr } = stdio
+  if (!args.has('stdin')) {
+    if (args.has('tty')) notify('A TTY needs input too: without -i there is none')
+    return { stdin: undefined, stdout, stderr, terminal: undefined }
+  }
+  if (!args.has('tty')) return { stdin, stdout, stderr, terminal: undefined }
+  if (!(stdin instanceof ReadStream)) {
+    notify('Unable to use a TTY - input is not a terminal or the right kind of file')
+    return { stdin, stdout, stderr, terminal: undefined }
+  }
+  const size = (): TerminalSize =>
+    stdout instanceof WriteStream && stdout.columns > 0 && stdout.rows > 0
+      ? { columns: stdout.columns, rows: stdout.rows }
+      : { columns: 80, rows: 24 }
+  return {
+    stdin,
+    stdout,
+    stderr,
+    terminal: {
+      size,
+      setRaw: (isRaw) => void stdin.setRawMode(isRaw),
+      onResize(listener) {
+        stdout.on('resize', listener)
+        return () => void stdout.off('resize', listener)
+      },
+    },
+  }
+}

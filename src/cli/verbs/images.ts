@@ -1,0 +1,111 @@
+import { resolve } from 'node:path'
+import type { ImageEntry } from '../../api/routes.ts'
+import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+
+export const imagesVerb: Verb = {
+  usage: 'images [list] [-o json|yaml|name] | images import FILE.tar',
+  help: 'Lists the images that the runtime has, or imports an archive (docker save or OCI layout, as a tar).',
+  flags: [outputFlag],
+  examples: [
+    ['images', 'what is there'],
+    ['images import web.tar', 'bring images to a host without a registry'],
+  ],
+  run(context) {
+    const [action = 'list', file, extra] = context.args.positionals
+    if (extra !== undefined) throw new UsageError(`images takes no argument ${JSON.stringify(extra)}`)
+    switch (action) {
+      case 'list':
+      case 'ls':
+        if (file !== undefined) throw new UsageError(`images list takes no argument ${JSON.stringify(file)}`)
+        return listImages(context)
+      case 'import':
+      case 'load':
+        if (file === undefined)
+          throw new UsageError('images import needs a file', 'podd images import FILE.tar')
+        return importImages(context, file)
+      default:
+        throw new UsageError(`unknown action ${JSON.stringify(action)}`, 'There are list and import.')
+    }
+  },
+}
+
+async function listImages({ args, client, signal }: VerbContext): Promise<VerbResult> {
+  const format = readOutputFormat(args)
+  const images = await client.get<readonly ImageEntry[]>('/podd/v1/images', signal)
+  const notes = images.length === 0 ? ['No images found'] : []
+  return { kind: 'listing', listing: toListing(images), format, notes }
+}
+
+function toListing(images: readonly ImageEntry[]): Listing {
+  const named = images.flatMap((image) => imageNames(image).map((name) => ({ image, name })))
+  named.sort((a, b) => (a.name.repository + a.name.tag < b.name.repository + b.name.tag ? -1 : 1))
+  return {
+    columns: [
+      { title: 'IMAGE' },
+      { title: 'TAG' },
+      { title: 'IMAGE ID' },
+      { title: 'SIZE' },
+      { title: 'PINNED', wide: true },
+    ],
+    rows: named.map(({ image, name }) => [
+      name.repository,
+      name.tag,
+      shortId(image.id),
+      formatSize(image.sizeBytes),
+      String(image.pinned),
+    ]),
+    objects: images.map((image) => ({
+      kind: 'Image',
+      metadata: { name: image.tags[0] ?? image.digests[0] ?? image.id },
+      ...image,
+    })),
+    listKind: 'ImageList',
+  }
+}
+
+interface ImageName {
+  readonly repository: string
+  readonly tag: string
+}
+
+/** One for each tag; an image without any goes by its digest. */
+function imageNames({ tags, digests }: ImageEntry): readonly ImageName[] {
+  if (tags.length === 0) {
+    const [digest = '<none>'] = digests
+    return [{ repository: digest.split('@')[0] ?? digest, tag: '<none>' }]
+  }
+  return tags.map((tag) => {
+    const colon = tag.lastIndexOf(':')
+    return colon > tag.lastIndexOf('/')
+      ? { repository: tag.slice(0, colon), tag: tag.slice(colon + 1) }
+      : { repository: tag, tag: '<none>' }
+  })
+}
+
+function shortId(id: string): string {
+  return id.replace(/^sha256:/u, '').slice(0, 13)
+}
+
+/** In powers of 1000 with three digits, as crictl shows sizes. */
+function formatSize(sizeBytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let size = sizeBytes
+  let unit = 0
+  while (size >= 1000 && unit < units.length - 1) {
+    size /= 1000
+    unit += 1
+  }
+  return `${Number(size.toPrecision(3))}${units[unit] ?? 'B'}`
+}
+
+async function importImages({ client, signal }: VerbContext, file: string): Promise<VerbResult> {
+  const path = encodeURIComponent(resolve(file))
+  const { images } = await client.post<{ readonly images: readonly string[] }>(
+    `/podd/v1/images/import?path=${path}`,
+    signal,
+  )
+  const text = images.map((image) => `imported ${image}\n`).join('')
+  return { kind: 'text', text: text === '' ? 'the archive brought no named image\n' : text }
+}

@@ -1,0 +1,106 @@
+import type { PodObject } from '../../api/objects.ts'
+import { parseDuration } from '../../config/duration.ts'
+import { annotatedContainer, containerNames, firstContainer } from '../arguments/default-container.ts'
+import { mergeLines } from '../client/merge-lines.ts'
+import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb } from '../arguments/verb.ts'
+
+export const logsVerb: Verb = {
+  usage: 'logs POD [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
+  help: `Prints what a pod's container wrote, from the oldest line that is kept. With -f it goes on, over restarts of the
+container, until the container has ended for good or Ctrl-C.`,
+  flags: [
+    {
+      name: 'container',
+      short: 'c',
+      label: 'NAME',
+      doc: "This container; the pod's first one where nothing is said.",
+    },
+    { name: 'all-containers', doc: 'All containers of the pod, init containers first.' },
+    { name: 'follow', short: 'f', doc: 'Go on with what is written from now on.' },
+    { name: 'previous', short: 'p', doc: 'Of the instance before the last restart.' },
+    { name: 'tail', label: 'LINES', doc: 'Only the last so many lines; -1 for all.' },
+    { name: 'since', label: 'DURATION', doc: 'Only what is not older (5s, 2m, 3h).' },
+    { name: 'since-time', label: 'TIME', doc: 'Only what was written then or later (RFC 3339).' },
+    { name: 'limit-bytes', label: 'BYTES', doc: 'No more than so many bytes.' },
+    { name: 'timestamps', doc: "Put each line's time before it." },
+    { name: 'prefix', doc: 'Put pod and container before each line.' },
+    namespaceFlag,
+  ],
+  examples: [
+    ['logs web', 'all that is kept'],
+    ['logs web -f --tail 20', 'the last lines, then what comes'],
+    ['logs web -p', 'why it restarted'],
+    ['logs web --all-containers --prefix', 'everything in one stream'],
+  ],
+  async run({ args, client, signal, notify }) {
+    const [first, second, extra] = args.positionals
+    if (first === undefined) throw new UsageError('logs of which pod?', 'podd logs POD')
+    if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
+    const name = first.replace(/^pods?\//u, '')
+    const query = readQuery(args)
+    const path = podPath(readNamespace(args), name)
+    const pod = await client.get<PodObject>(path, signal)
+    const named = args.value('container') ?? second
+    if (args.has('all-containers') && named !== undefined)
+      throw new UsageError("--all-containers and a container's name exclude each other")
+    const containers = args.has('all-containers')
+      ? allContainers(pod)
+      : [named ?? chooseContainer(pod, notify)]
+    const streams = containers.map((container) => ({
+      prefix: args.has('prefix') ? `[pod/${name}/${container}] ` : '',
+      chunks: client.stream(`${path}/log?container=${encodeURIComponent(container)}${query}`, signal),
+    }))
+    const [only] = streams
+    if (streams.length === 1 && only?.prefix === '') return { kind: 'chunks', chunks: only.chunks }
+    return { kind: 'chunks', chunks: mergeLines(streams, { inTurn: !args.has('follow') }) }
+  },
+}
+
+function readQuery(args: ParsedArguments): string {
+  const query = new URLSearchParams()
+  for (const name of ['follow', 'previous', 'timestamps']) if (args.has(name)) query.set(name, 'true')
+  const tail = args.count('tail', -1)
+  if (tail !== undefined && tail >= 0) query.set('tailLines', String(tail))
+  const limitBytes = args.count('limit-bytes', 1)
+  if (limitBytes !== undefined) query.set('limitBytes', String(limitBytes))
+  const since = args.value('since')
+  const sinceTime = args.value('since-time')
+  if (since !== undefined && sinceTime !== undefined)
+    throw new UsageError('--since and --since-time exclude each other')
+  if (since !== undefined) query.set('sinceSeconds', String(sinceSeconds(since)))
+  if (sinceTime !== undefined) query.set('sinceTime', sinceTime)
+  const text = query.toString()
+  return text === '' ? '' : `&${text}`
+}
+
+function sinceSeconds(text: string): number {
+  let durationMs: number
+  try {
+    durationMs = parseDuration(text)
+  } catch {
+    throw new UsageError('--since must be a duration such as 30s, 5m or 2h')
+  }
+  if (durationMs <= 0) throw new UsageError('--since must be longer than nothing')
+  return Math.ceil(durationMs / 1000)
+}
+
+function allContainers(pod: PodObject): readonly string[] {
+  return [
+    ...containerNames(pod, 'initContainers'),
+    ...containerNames(pod, 'containers'),
+    ...containerNames(pod, 'ephemeralContainers'),
+  ]
+}
+
+/** The annotation's where the pod has it, else the first, as kubectl chooses (kubectl `polymorphichelpers/logsforobject.go`, 1.36). */
+function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
+  const annotated = annotatedContainer(pod)
+  if (annotated !== undefined) {
+    if (allContainers(pod).includes(annotated)) return annotated
+    notify(`Default container name ${JSON.stringify(annotated)} not found in pod ${pod.metadata.name}`)
+  }
+  return firstContainer(pod, notify)
+}

@@ -1,0 +1,148 @@
+import type { PodObject } from '../../api/objects.ts'
+import { forwardProtocol } from '../../api/routes.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import { isMissingAddress, listenAt } from '../client/forward-port.ts'
+import type { PortListener } from '../client/forward-port.ts'
+import { objectsAt, textAt } from '../output/json-view.ts'
+import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+
+export const portForwardVerb: Verb = {
+  usage: 'port-forward POD [LOCAL:]REMOTE... [--address ADDRESS]',
+  help: `Opens ports of this host that lead into a pod, until Ctrl-C. Connections arrive on the pod's loopback
+device, so that servers which listen there alone are reached too. Each connection goes to the pod that bears the name
+then: a restart or a new version of the pod doesn't end the forwarding.`,
+  flags: [
+    {
+      name: 'address',
+      label: 'ADDRESS',
+      doc: 'Listen at these addresses, separated by commas; localhost (127.0.0.1 and ::1) where nothing is said.',
+    },
+    namespaceFlag,
+  ],
+  examples: [
+    ['port-forward web 8080:80', 'http://localhost:8080 is port 80 of the pod'],
+    ['port-forward web 5432', 'the same port on both sides'],
+    ['port-forward web :80', 'any free local port'],
+    ['port-forward web 8080:http --address 0.0.0.0', 'a named port, for other hosts too'],
+  ],
+  async run(context) {
+    const { args, client, signal } = context
+    const [first, ...words] = args.positionals
+    if (first === undefined || words.length === 0)
+      throw new UsageError('port-forward needs a pod and a port', 'podd port-forward POD [LOCAL:]REMOTE')
+    const name = first.replace(/^pods?\//u, '')
+    const asked = words.map((word) => parsePort(word))
+    const path = podPath(readNamespace(args), name)
+    const pod = await client.get<PodObject>(path, signal)
+    const ports = asked.map(({ local, remote }) => {
+      const port = typeof remote === 'number' ? remote : namedPort(pod, remote)
+      return { local: local ?? port, remote: port }
+    })
+    if (pod.status.phase !== 'Running') {
+      const { phase } = pod.status
+      throw new PoddError(
+        'PORT_FORWARD_FAILED',
+        `unable to forward port because pod is not running. Current status=${phase}`,
+      )
+    }
+    const listeners: PortListener[] = []
+    try {
+      for (const port of ports) listeners.push(...(await openPort(context, path, port)))
+      await new Promise<void>((resolve) => {
+        if (signal.aborted) resolve()
+        else signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    } finally {
+      for (const listener of listeners) listener.close()
+    }
+    return { kind: 'done', exitCode: 0 }
+  },
+}
+
+interface AskedPort {
+  /** Undefined: the same as the remote one; 0: any. */
+  readonly local: number | undefined
+  readonly remote: number | string
+}
+
+/** `8080:80`, `80`, `:80`, `8080:http`. Throws UsageError. */
+function parsePort(word: string): AskedPort {
+  const parts = /^(?:(\d*):)?([a-z0-9-]+)$/iu.exec(word)
+  const [, local, remote = ''] = parts ?? []
+  const isNumber = /^\d+$/u.test(remote)
+  if (
+    parts === null ||
+    (isNumber && !isPort(Number(remote))) ||
+    (local ?? '') === '0' ||
+    !isPort(Number(local ?? 1), 0)
+  )
+    throw new UsageError(
+      `${JSON.stringify(word)} is not a port`,
+      'Write LOCAL:REMOTE, REMOTE or :REMOTE, with numbers from 1 to 65535.',
+    )
+  return {
+    local: local === undefined ? undefined : Number(local),
+    remote: isNumber ? Number(remote) : remote,
+  }
+}
+
+function isPort(number: number, least = 1): boolean {
+  return Number.isInteger(number) && number >= least && number <= 65_535
+}
+
+/** The number of a container port of this name. Throws UsageError. */
+function namedPort(pod: PodObject, name: string): number {
+  const containers = [...objectsAt(pod.spec, 'containers'), ...objectsAt(pod.spec, 'initContainers')]
+  const ports = containers.flatMap((container) => objectsAt(container, 'ports'))
+  const found = ports.find((port) => textAt(port, 'name') === name)
+  const number = Number(found === undefined ? '' : textAt(found, 'containerPort'))
+  if (isPort(number)) return number
+  throw new UsageError(`pod ${pod.metadata.name} has no port named ${JSON.stringify(name)}`)
+}
+
+/** Listens at each address. Throws PoddError PORT_FORWARD_FAILED where it can't. */
+async function openPort(
+  { args, client, signal, stdio, notify }: VerbContext,
+  path: string,
+  { local, remote }: { readonly local: number; readonly remote: number },
+): Promise<readonly PortListener[]> {
+  const say = (line: string): void => void stdio.stdout.write(`${line}\n`)
+  const opened: PortListener[] = []
+  for (const { host, isOptional } of addressesOf(args.value('address') ?? 'localhost')) {
+    const port = opened[0]?.port ?? local
+    try {
+      const listener = await listenAt(
+        { host, port },
+        () => client.upgrade(`${path}/portforward?port=${remote}`, { protocol: forwardProtocol }, signal),
+        (problem) => {
+          if (problem === undefined) say(`Handling connection for ${opened[0]?.port ?? local}`)
+          else notify(`error forwarding port ${remote}: ${errorMessage(problem)}`)
+        },
+      )
+      opened.push(listener)
+      say(`Forwarding from ${host.includes(':') ? `[${host}]` : host}:${listener.port} -> ${remote}`)
+    } catch (error) {
+      if (isOptional && opened.length > 0 && isMissingAddress(error)) continue
+      for (const listener of opened) listener.close()
+      const message = `unable to listen on port ${port}: ${errorMessage(error)}`
+      throw new PoddError('PORT_FORWARD_FAILED', message, { cause: error })
+    }
+  }
+  return opened
+}
+
+function addressesOf(text: string): readonly { readonly host: string; readonly isOptional: boolean }[] {
+  return text
+    .split(',')
+    .filter((host) => host !== '')
+    .flatMap((host) =>
+      host === 'localhost'
+        ? [
+            { host: '127.0.0.1', isOptional: false },
+            { host: '::1', isOptional: true },
+          ]
+        : [{ host, isOptional: false }],
+    )
+}

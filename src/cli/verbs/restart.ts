@@ -1,0 +1,51 @@
+import type { RestartReply } from '../../api/routes.ts'
+import { errorCode } from '../../base/errors.ts'
+import { formatError } from '../output/format-error.ts'
+import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb } from '../arguments/verb.ts'
+
+export const restartVerb: Verb = {
+  usage: 'restart POD... [-c CONTAINER...]',
+  help: `Restarts the containers of a pod in place: each is stopped with its grace (preStop hook, stop signal) and
+started anew at once, from the same manifest; the pod keeps its UID, its address and its volumes. A container that
+waits in its crash or pull backoff is tried at once. Nothing is charged to the backoff, and the restart policy is not
+asked; but a pod that has finished stays so. Init containers that are through don't run again.`,
+  flags: [
+    {
+      name: 'container',
+      short: 'c',
+      label: 'NAME',
+      doc: 'This container only; may be given more than once.',
+    },
+    namespaceFlag,
+  ],
+  examples: [
+    ['restart web', 'all containers of the pod'],
+    ['restart web -c nginx', 'one of them'],
+  ],
+  async run({ args, client, signal }) {
+    if (args.positionals.length === 0) throw new UsageError('restart which pod?', 'podd restart POD')
+    const query = new URLSearchParams()
+    for (const { flag, text } of args.flags) if (flag === 'container') query.append('container', text)
+    const namespace = encodeURIComponent(readNamespace(args))
+    const restart = async (name: string): Promise<string> => {
+      const path = `/podd/v1/namespaces/${namespace}/pods/${encodeURIComponent(name)}/restart`
+      const { containers } = await client.post<RestartReply>(`${path}?${query.toString()}`, signal)
+      return `pod/${name}: restarting ${containers.join(', ')}\n`
+    }
+    const names = args.positionals.map((word) => word.replace(/^pods?\//u, ''))
+    const lines: string[] = []
+    const notes: string[] = []
+    for (const name of names) {
+      try {
+        lines.push(await restart(name))
+      } catch (error) {
+        // One that can't be restarted keeps none of the others from it.
+        if (names.length === 1 || errorCode(error) === 'INTERRUPTED') throw error
+        notes.push(formatError(error))
+      }
+    }
+    return { kind: 'text', text: lines.join(''), notes, exitCode: notes.length === 0 ? 0 : 1 }
+  },
+}

@@ -1,0 +1,115 @@
+import type { PodMetrics, PodMetricsList } from '../../api/pod-metrics.ts'
+import { parseQuantity, quantityValue } from '../../pod/values/quantity.ts'
+import { allNamespacesFlag, namedInAll, namespaceFlag, readNamespace } from '../arguments/namespace.ts'
+import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Listing, Verb } from '../arguments/verb.ts'
+
+export const topVerb: Verb = {
+  usage: 'top pods [POD] [--containers] [--sort-by cpu|memory] [-n NAMESPACE | -A] [-o json|yaml]',
+  help: `Shows what running pods use: CPU in thousandths of a core, over the second in which this command measures
+(or the time since it was called last, up to a minute), and memory as the working set: what can't be taken from the
+pod without killing something in it.`,
+  flags: [
+    { name: 'containers', doc: 'A line for each container.' },
+    { name: 'sort-by', label: 'cpu|memory', doc: 'The largest first; by name where nothing is said.' },
+    outputFlag,
+    namespaceFlag,
+    allNamespacesFlag,
+  ],
+  examples: [
+    ['top pods', 'the pods of namespace default'],
+    ['top pods -A --sort-by memory', 'all pods, the largest first'],
+    ['top pod web --containers', 'the containers of one'],
+  ],
+  async run({ args, client, signal }) {
+    const [first = '', ...rest] = args.positionals
+    const slash = first.indexOf('/')
+    const resource = slash === -1 ? first : first.slice(0, slash)
+    const [name, extra] = slash === -1 ? rest : [first.slice(slash + 1), ...rest]
+    if (!['pods', 'pod', 'po'].includes(resource) || extra !== undefined)
+      throw new UsageError('top shows pods', 'podd top pods [POD]')
+    const format = readOutputFormat(args)
+    const sortBy = readSort(args)
+    const all = args.has('all-namespaces')
+    if (all && name !== undefined) throw namedInAll()
+    const namespace = readNamespace(args)
+    const base = '/apis/metrics.k8s.io/v1beta1'
+    const path = all ? `${base}/pods` : `${base}/namespaces/${encodeURIComponent(namespace)}/pods`
+    const items =
+      name === undefined
+        ? (await client.get<PodMetricsList>(path, signal)).items
+        : [await client.get<PodMetrics>(`${path}/${encodeURIComponent(name)}`, signal)]
+    const listing = listUsage(items, {
+      withNamespace: all,
+      byContainer: args.has('containers'),
+      sortBy,
+      isSingle: name !== undefined,
+    })
+    const nothing = all ? 'No running pods found' : `No running pods found in namespace ${namespace}`
+    return { kind: 'listing', listing, format, notes: items.length === 0 ? [nothing] : [] }
+  },
+}
+
+type Sort = 'cpu' | 'memory' | undefined
+
+function readSort(args: ParsedArguments): Sort {
+  const text = args.value('sort-by')
+  if (text === undefined || text === 'cpu' || text === 'memory') return text
+  throw new UsageError(`cannot sort by ${JSON.stringify(text)}`, 'There are cpu and memory.')
+}
+
+interface UsageRow {
+  readonly names: readonly string[]
+  readonly cpuNanoCores: number
+  readonly memoryBytes: number
+}
+
+function listUsage(
+  pods: readonly PodMetrics[],
+  options: {
+    readonly withNamespace: boolean
+    readonly byContainer: boolean
+    readonly sortBy: Sort
+    readonly isSingle: boolean
+  },
+): Listing {
+  const { withNamespace, byContainer, sortBy } = options
+  const rows = pods.flatMap(({ metadata, containers }): UsageRow[] => {
+    const own = withNamespace ? [metadata.namespace, metadata.name] : [metadata.name]
+    const parts = containers.map(({ name, usage }) => ({
+      names: [...own, name],
+      cpuNanoCores: Number(parseQuantity(usage.cpu)?.nanos ?? 0n),
+      memoryBytes: quantityValue(usage.memory),
+    }))
+    if (byContainer) return parts
+    const sum = (of: (part: UsageRow) => number): number => parts.reduce((total, part) => total + of(part), 0)
+    return [
+      {
+        names: own,
+        cpuNanoCores: sum((part) => part.cpuNanoCores),
+        memoryBytes: sum((part) => part.memoryBytes),
+      },
+    ]
+  })
+  const byName = (a: UsageRow, b: UsageRow): number => (a.names.join('/') < b.names.join('/') ? -1 : 1)
+  const sorted = rows.toSorted((a, b) => {
+    if (sortBy === 'cpu') return b.cpuNanoCores - a.cpuNanoCores || byName(a, b)
+    if (sortBy === 'memory') return b.memoryBytes - a.memoryBytes || byName(a, b)
+    return byName(a, b)
+  })
+  return {
+    columns: [
+      ...(withNamespace ? [{ title: 'NAMESPACE' }] : []),
+      ...(byContainer ? [{ title: 'POD' }, { title: 'NAME' }] : [{ title: 'NAME' }]),
+      { title: 'CPU(cores)' },
+      { title: 'MEMORY(bytes)' },
+    ],
+    rows: sorted.map(({ names, cpuNanoCores, memoryBytes }) =>
+      names.concat(`${Math.ceil(cpuNanoCores / 1e6)}m`, `${Math.floor(memoryBytes / 1024 ** 2)}Mi`),
+    ),
+    objects: pods,
+    listKind: options.isSingle ? undefined : 'List',
+  }
+}

@@ -1,0 +1,186 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { canOpen, keepOpen } from '../../base/keep-open.ts'
+import { newUuid } from '../../base/random.ts'
+import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
+
+/** One RPC on the wire. */
+interface WireMethod {
+  readonly path: string
+  readonly requestSerialize: (request: object) => Buffer
+  readonly responseDeserialize: (bytes: Buffer) => object
+}
+
+/** What the stream needs of a connection to containerd's socket. A lost one shows as errors of calls. */
+export interface EventChannel {
+  /** Resolves when calls can be sent, or when waiting for that makes no sense. */
+  ready(signal?: AbortSignal): Promise<void>
+  unary(
+    method: WireMethod,
+    request: object,
+    signal: AbortSignal,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<object>
+  /** Resolves or rejects when the stream has ended; the error's code is RUNTIME_UNSUPPORTED where there is no such service. */
+  stream(
+    method: WireMethod,
+    request: object,
+    onMessage: (message: object) => void,
+    signal: AbortSignal,
+  ): Promise<void>
+}
+
+/** What the stream needs of proto/containerd-events.proto. */
+export interface EventDefinitions {
+  service(name: string): Readonly<Record<string, WireMethod>>
+  decoder(name: string): (bytes: Buffer) => object
+}
+
+export interface ContainerdEventsOptions {
+  readonly channel: EventChannel
+  readonly definitions: EventDefinitions
+  readonly clock: Clock
+}
+
+type Decoder = (bytes: Buffer) => object
+
+/** What each topic means, and where its payload has the container's id. */
+const topics = {
+  '/containers/create': { message: 'ContainerCreate', idField: 'id', kind: 'created' },
+  '/containers/delete': { message: 'ContainerDelete', idField: 'id', kind: 'deleted' },
+  '/tasks/start': { message: 'TaskStart', idField: 'containerId', kind: 'started' },
+  '/tasks/exit': { message: 'TaskExit', idField: 'containerId', kind: 'exited' },
+  '/tasks/delete': { message: 'TaskDelete', idField: 'containerId', kind: 'exited' },
+  '/tasks/oom': { message: 'TaskOOM', idField: 'containerId', kind: 'oom' },
+} as const
+
+type Topic = keyof typeof topics
+
+function isTopic(topic: unknown): topic is Topic {
+  return typeof topic === 'string' && Object.hasOwn(topics, topic)
+}
+
+/** containerd's namespace of CRI's containers. */
+const criNamespace = 'k8s.io'
+
+const packageName = 'containerd.services.events.v1'
+
+/** How often and for how long to look whether the subscription has come into force. */
+const markerRetryMs = 20
+const markerTries = 50
+
+/**
+ * containerd's own event stream: served on its socket by every release, and a millisecond behind the
+ * kernel. An exit is told before CRI's status shows it: first when the process ended, and once more when
+ * its task was deleted, right before CRI takes note. Whoever asks CRI after the first may have to ask again.
+ */
+export class ContainerdEvents implements RuntimeEvents {
+  readonly #channel: EventChannel
+  readonly #clock: Clock
+  readonly #publish: WireMethod
+  readonly #subscribe: WireMethod
+  readonly #decoders: ReadonlyMap<string, Decoder>
+
+  /** Throws PoddError INTERNAL if the definitions aren't containerd-events.proto's. */
+  constructor({ channel, definitions, clock }: ContainerdEventsOptions) {
+    this.#channel = channel
+    this.#clock = clock
+    const service = definitions.service(`${packageName}.Events`)
+    this.#publish = method(service, 'Publish')
+    this.#subscribe = method(service, 'Subscribe')
+    const messages = Object.values(topics).map(({ message }) => message)
+    this.#decoders = new Map(messages.map((name) => [name, definitions.decoder(`${packageName}.${name}`)]))
+  }
+
+  /** Whether the runtime is one that has this stream. Rejects where it can't be asked. */
+  isServed(signal?: AbortSignal): Promise<boolean> {
+    return canOpen((opened, until) => this.#open(() => {}, opened, until), {
+      refusal: 'RUNTIME_UNSUPPORTED',
+      signal,
+    })
+  }
+
+  run(onEvent: (event: RuntimeEvent) => void, signal: AbortSignal): Promise<void> {
+    return keepOpen({
+      clock: this.#clock,
+      signal,
+      open: (opened) => this.#open(onEvent, opened, signal),
+      onOpened: () => onEvent({ kind: 'opened' }),
+      onLost: (reason) => onEvent({ kind: 'lost', reason }),
+      firstDelayMs: 50,
+      longestDelayMs: 5000,
+    })
+  }
+
+  /**
+   * Nothing on the wire tells when a subscription is in force, and what happens before is never sent. So
+   * podd publishes an event of its own until the stream brings it back: from then on nothing is missed.
+   */
+  async #open(
+    onEvent: (event: RuntimeEvent) => void,
+    opened: () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#channel.ready(signal)
+    const marker = `/podd/${newUuid()}`
+    const inForce = new AbortController()
+    const ended = new AbortController()
+    const onEnvelope = (envelope: object): void => {
+      if (!isJsonObject(envelope)) return
+      if (envelope['topic'] === marker) inForce.abort()
+      const event = this.#readEvent(envelope)
+      if (event !== undefined) onEvent(event)
+    }
+    const filters = [...Object.keys(topics), marker].map(
+      (topic) => `namespace=="${criNamespace}",topic=="${topic}"`,
+    )
+    const stream = this.#channel.stream(this.#subscribe, { filters }, onEnvelope, signal)
+    stream.catch(() => undefined).finally(() => ended.abort())
+    await this.#mark(marker, AbortSignal.any([inForce.signal, ended.signal, signal]))
+    if (!ended.signal.aborted && !signal.aborted) opened()
+    await stream
+  }
+
+  /** Publishes the marker until `stop`; gives up after a second, or where publishing is not allowed. */
+  async #mark(topic: string, stop: AbortSignal): Promise<void> {
+    const request = { topic, event: { typeUrl: 'google.protobuf.Empty', value: Buffer.alloc(0) } }
+    try {
+      for (let tries = 0; tries < markerTries && !stop.aborted; tries += 1) {
+        await this.#channel.unary(this.#publish, request, stop, { 'containerd-namespace': criNamespace })
+        await this.#clock.sleep(markerRetryMs, stop)
+      }
+    } catch {
+      // The stream itself tells whether anything is wrong.
+    }
+  }
+
+  #readEvent(envelope: Readonly<Record<string, unknown>>): RuntimeEvent | undefined {
+    const { topic, event } = envelope
+    if (!isTopic(topic) || !isJsonObject(event)) return undefined
+    const { message, idField, kind } = topics[topic]
+    const bytes: unknown = event['value']
+    const payload = Buffer.isBuffer(bytes) ? this.#decoders.get(message)?.(bytes) : undefined
+    if (!isJsonObject(payload)) return undefined
+    const containerId = payload[idField]
+    if (typeof containerId !== 'string') return undefined
+    const { id: execId } = payload
+    const ofExec = idField !== 'id' && typeof execId === 'string' && execId !== '' && execId !== containerId
+    if (ofExec) return undefined
+    return kind === 'exited' ? { kind, containerId, exit: readExit(payload) } : { kind, containerId }
+  }
+}
+
+/** TaskExit tells when the process ended; TaskDelete, which comes later, doesn't. */
+function readExit({ exitStatus, exitedAt }: Readonly<Record<string, unknown>>): ProcessExit | undefined {
+  if (typeof exitStatus !== 'number' || !isJsonObject(exitedAt)) return undefined
+  const { seconds, nanos } = exitedAt
+  if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
+  return { exitCode: exitStatus, atMs: seconds * 1000 + nanos / 1e6 }
+}
+
+function method(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
+  const found = service[name]
+  if (found === undefined) throw new PoddError('INTERNAL', `containerd-events.proto does not define ${name}`)
+  return found
+}

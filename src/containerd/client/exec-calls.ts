@@ -1,0 +1,126 @@
+import { PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { TerminalSize } from './exec-process-spec.ts'
+
+/** One RPC on the wire. */
+interface WireMethod {
+  readonly path: string
+  readonly requestSerialize: (request: object) => Buffer
+  readonly responseDeserialize: (bytes: Buffer) => object
+}
+
+/** What commands need of a connection to containerd's socket. */
+export interface ExecChannel {
+  /** Resolves when calls can be sent, or when waiting for that makes no sense. */
+  ready(signal?: AbortSignal): Promise<void>
+  /** Rejects with an error whose code is RUNTIME_NOT_FOUND, RUNTIME_UNAVAILABLE, RUNTIME_UNSUPPORTED, … */
+  unary(
+    method: WireMethod,
+    request: object,
+    signal: AbortSignal,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<object>
+}
+
+/** What commands need of proto/containerd-tasks.proto and proto/containerd-containers.proto. */
+export interface ExecDefinitions {
+  service(name: string): Readonly<Record<string, WireMethod>>
+}
+
+/** Which process is meant. */
+export interface ExecTarget {
+  readonly containerId: string
+  readonly execId: string
+}
+
+/** The process to be made. */
+export interface ExecRequest extends ExecTarget {
+  /** OCI process, JSON. */
+  readonly process: string
+  readonly terminal: boolean
+  readonly stdin: string
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process'
+
+/** The namespace of CRI's containers. */
+const headers = { 'containerd-namespace': 'k8s.io' }
+
+const callMs = 30_000
+/** Starting a process takes as long as the container's disk and CPU limits make it. */
+const startMs = 120_000
+
+/** containerd's own calls about processes: the same in 1.6, 1.7 and 2.x. Errors are the channel's. */
+export class TaskCalls {
+  readonly #channel: ExecChannel
+  readonly #tasks: Readonly<Record<string, WireMethod>>
+  readonly #containers: Readonly<Record<string, WireMethod>>
+
+  constructor(options: {
+    readonly channel: ExecChannel
+    readonly tasks: ExecDefinitions
+    readonly containers: ExecDefinitions
+  }) {
+    this.#channel = options.channel
+    this.#tasks = options.tasks.service('containerd.services.tasks.v1.Tasks')
+    this.#containers = options.containers.service('containerd.services.containers.v1.Containers')
+  }
+
+  /** The OCI spec that a container was made from, as JSON text. */
+  async containerSpec(containerId: string): Promise<string> {
+    const reply = await this.#send(this.#containers, 'Get', { id: containerId }, callMs)
+    const container = isJsonObject(reply) ? reply['container'] : undefined
+    const spec = isJsonObject(container) ? container['spec'] : undefined
+    const value: unknown = isJsonObject(spec) ? spec['value'] : undefined
+    if (value instanceof Uint8Array && value.length > 0) return Buffer.from(value).toString('utf8')
+    throw new PoddError('EXEC_FAILED', 'the runtime does not say what the container was made of')
+  }
+
+  /** Makes the process known; it does not run yet. */
+  async create({ process, ...request }: ExecRequest): Promise<void> {
+    const spec = { typeUrl: processType, value: Buffer.from(process) }
+    await this.#send(this.#tasks, 'Exec', { ...request, spec }, callMs)
+  }
+
+  async start(target: ExecTarget): Promise<void> {
+    await this.#send(this.#tasks, 'Start', target, startMs)
+  }
+
+  /** The exit code, when the process has ended. */
+  async wait(target: ExecTarget): Promise<number> {
+    const reply = await this.#send(this.#tasks, 'Wait', target, undefined)
+    return 'exitStatus' in reply && typeof reply.exitStatus === 'number' ? reply.exitStatus : 0
+  }
+
+  async kill(target: ExecTarget, signal: number): Promise<void> {
+    await this.#send(this.#tasks, 'Kill', { ...target, signal }, callMs)
+  }
+
+  async resize(target: ExecTarget, { columns, rows }: TerminalSize): Promise<void> {
+    await this.#send(this.#tasks, 'ResizePty', { ...target, width: columns, height: rows }, callMs)
+  }
+
+  async closeStdin(target: ExecTarget): Promise<void> {
+    await this.#send(this.#tasks, 'CloseIO', { ...target, stdin: true }, callMs)
+  }
+
+  /** Makes the runtime forget a process that has ended or never ran. */
+  async remove(target: ExecTarget): Promise<void> {
+    await this.#send(this.#tasks, 'DeleteProcess', target, callMs)
+  }
+
+  async #send(
+    service: Readonly<Record<string, WireMethod>>,
+    name: string,
+    request: object,
+    deadlineMs: number | undefined,
+  ): Promise<object> {
+    const method = service[name]
+    if (method === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
+    const signal = deadlineMs === undefined ? new AbortController().signal : AbortSignal.timeout(deadlineMs)
+    await this.#channel.ready(signal)
+    return this.#channel.unary(method, request, signal, headers)
+  }
+}

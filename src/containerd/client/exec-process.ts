@@ -1,0 +1,176 @@
+import type { Readable } from 'node:stream'
+import type { Socket } from 'node:net'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import type { ExecFifos } from './exec-fifos.ts'
+import type { ExecTarget, TaskCalls } from './exec-calls.ts'
+import type { TerminalSize } from './exec-process-spec.ts'
+
+const signals = { hangUp: 1, kill: 9, terminate: 15 } as const
+
+/** What a process gets before SIGKILL when the one who ran it has gone. */
+const hangUpGraceMs = 1000
+/** How long to wait for more output of a command that has ended while something else holds its output open. */
+const quietMs = 1000
+const waitRetryMs = 200
+/** A process that was lost together with its container: the container's own end was a kill. */
+const lostExitCode = 137
+
+export interface ExecProcessOptions {
+  readonly calls: TaskCalls
+  readonly target: ExecTarget
+  readonly fifos: ExecFifos
+  readonly terminal: boolean
+  readonly hasStdin: boolean
+  readonly clock: Clock
+  /** podd ends: the process is left to the next one, which finds its pipes. */
+  readonly closing: AbortSignal
+}
+
+/** A command that runs in a container, with its streams. */
+export class ExecProcess {
+  readonly stdout: Readable
+  /** Undefined for a terminal, where it is one with stdout. */
+  readonly stderr: Readable | undefined
+  /** Its exit code, once all of its output was taken. */
+  readonly ended: Promise<number>
+  /** Resolves when nothing of it is left in the runtime or on disk; with something that holds its output, seconds later. */
+  readonly removed: Promise<void>
+  readonly #options: ExecProcessOptions
+  readonly #stdin: Promise<Socket | undefined>
+  readonly #over = new AbortController()
+  /** The size that is to be told last; undefined while none is. */
+  #nextSize: TerminalSize | undefined
+
+  constructor(options: ExecProcessOptions) {
+    this.#options = options
+    const { fifos } = options
+    this.stdout = fifos.stdout
+    this.stderr = fifos.stderr
+    this.#stdin = options.hasStdin ? this.#openStdin() : Promise.resolve(undefined)
+    this.ended = this.#run()
+    this.removed = this.ended.then(
+      () => this.#remove(),
+      () => this.#remove(),
+    )
+  }
+
+  /** Resolves when the process has taken it, or will never take anything any more. */
+  async write(chunk: Uint8Array): Promise<void> {
+    const stdin = await this.#stdin
+    if (stdin === undefined || !stdin.writable) return
+    await new Promise<void>((resolve) => {
+      stdin.write(chunk, () => resolve())
+    })
+  }
+
+  /** Ends its standard input, after all that was written. */
+  async closeStdin(): Promise<void> {
+    const { calls, target } = this.#options
+    const stdin = await this.#stdin
+    if (stdin === undefined) return
+    if (!stdin.destroyed) {
+      await new Promise<void>((resolve) => {
+        stdin.once('close', () => resolve())
+        stdin.end()
+      })
+    }
+    // The shim holds the pipe open itself, lest a client that goes away for a moment end it.
+    await calls.closeStdin(target).catch(() => {})
+  }
+
+  /** The terminal has another size now; nothing happens where there is none. Of sizes that come quickly the last one stays. */
+  async resize(size: TerminalSize): Promise<void> {
+    const { calls, target, terminal } = this.#options
+    if (!terminal) return
+    const isUnderWay = this.#nextSize !== undefined
+    this.#nextSize = size
+    if (isUnderWay) return
+    // One after the other: the runtime takes calls that meet in any order.
+    for (let told: TerminalSize | undefined; told !== this.#nextSize;) {
+      told = this.#nextSize
+      await calls.resize(target, told).catch(() => {})
+    }
+    this.#nextSize = undefined
+  }
+
+  /** Whoever ran it has gone: ends it as a terminal or a shell does, and by force soon after. */
+  async hangUp(): Promise<void> {
+    const { calls, target, terminal, clock } = this.#options
+    if (this.#over.signal.aborted) return
+    try {
+      await calls.kill(target, terminal ? signals.hangUp : signals.terminate)
+      await clock.sleep(hangUpGraceMs, this.#over.signal)
+      await calls.kill(target, signals.kill)
+    } catch {
+      // It has ended, or goes with its container.
+    }
+  }
+
+  async #run(): Promise<number> {
+    try {
+      const exitCode = await this.#wait()
+      this.#over.abort()
+      await this.#drain()
+      return exitCode
+    } finally {
+      this.#over.abort()
+    }
+  }
+
+  async #remove(): Promise<void> {
+    const { calls, target, fifos, closing } = this.#options
+    const isRemoved = await calls.remove(target).then(
+      () => true,
+      () => false,
+    )
+    if (closing.aborted && !isRemoved) fifos.close()
+    else await fifos.remove()
+  }
+
+  /** The process outlives a restart of containerd, and so does the waiting for it. */
+  async #wait(): Promise<number> {
+    const { calls, target, clock, closing } = this.#options
+    for (;;) {
+      try {
+        return await calls.wait(target)
+      } catch (error) {
+        if (errorCode(error) === 'RUNTIME_NOT_FOUND') return lostExitCode
+        if (errorCode(error) !== 'RUNTIME_UNAVAILABLE') throw error
+        await clock.sleep(waitRetryMs, closing)
+      }
+    }
+  }
+
+  /**
+   * Waits for the end of the output. A process that the command left behind may hold it open for ever: then it is
+   * enough that nothing has come for a while, and that nobody is busy with what came.
+   */
+  async #drain(): Promise<void> {
+    const { fifos, clock } = this.#options
+    const open = new Set([fifos.stdout, fifos.stderr].filter((stream) => stream !== undefined))
+    const closed = new AbortController()
+    for (const stream of open) {
+      const gone = (): void => {
+        open.delete(stream)
+        if (open.size === 0) closed.abort()
+      }
+      if (stream.closed || stream.readableEnded) gone()
+      else stream.once('close', gone)
+    }
+    let before = -1
+    while (open.size > 0) {
+      const taken = [...open].reduce((sum, stream) => sum + stream.bytesRead, 0)
+      if (taken === before && [...open].every((stream) => stream.readableLength === 0)) break
+      before = taken
+      await clock.sleep(quietMs, closed.signal).catch(() => {})
+    }
+    for (const stream of open) stream.destroy()
+  }
+
+  async #openStdin(): Promise<Socket | undefined> {
+    const stdin = await this.#options.fifos.openStdin(this.#over.signal)
+    this.#over.signal.addEventListener('abort', () => stdin?.destroy(), { once: true })
+    return stdin
+  }
+}

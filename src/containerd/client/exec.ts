@@ -1,0 +1,165 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { newUuid } from '../../base/random.ts'
+import { TaskCalls } from './exec-calls.ts'
+import type { ExecChannel, ExecDefinitions, ExecTarget } from './exec-calls.ts'
+import { makeExecFifos } from './exec-fifos.ts'
+import { makeExecProcess } from './exec-process-spec.ts'
+import type { ExecChoices } from './exec-process-spec.ts'
+import { ExecProcess } from './exec-process.ts'
+
+export interface ContainerdExecOptions {
+  readonly channel: ExecChannel
+  readonly tasks: ExecDefinitions
+  readonly containers: ExecDefinitions
+  /** Where the commands' pipes are, `<run-dir>/exec`. */
+  readonly folder: string
+  readonly clock: Clock
+}
+
+/** A command to run in a container. */
+export interface ContainerCommand extends ExecChoices {
+  readonly containerId: string
+  readonly stdin: boolean
+}
+
+const forceSignal = 9
+/** How often and how long a command is ended that a podd left in the middle of its start. */
+const endAgainMs = 500
+const endTries = 120
+
+/**
+ * Runs commands in containers through containerd's own API. CRI's streaming would do on a runtime with WebSocket v5;
+ * containerd 1.6 and 1.7 have none, and before it nothing ends a command's standard input.
+ */
+export class ContainerdExec {
+  readonly #options: ContainerdExecOptions
+  readonly #calls: TaskCalls
+  readonly #closing = new AbortController()
+  /** The ids of the commands that this podd runs, for as long as they have a folder. */
+  readonly #own = new Set<string>()
+
+  constructor(options: ContainerdExecOptions) {
+    this.#options = options
+    this.#calls = new TaskCalls(options)
+  }
+
+  /**
+   * Resolves when the command runs. Throws PoddError EXEC_FAILED, RUNTIME_NOT_FOUND where the container is gone, or
+   * EXEC_UNSUPPORTED by a runtime that is no containerd.
+   */
+  async start(command: ContainerCommand): Promise<ExecProcess> {
+    const { folder, clock } = this.#options
+    const target: ExecTarget = { containerId: command.containerId, execId: newUuid() }
+    this.#own.add(target.execId)
+    const forget = (): boolean => this.#own.delete(target.execId)
+    try {
+      const process = makeExecProcess(await this.#calls.containerSpec(target.containerId), command)
+      const choices = { stdin: command.stdin, stderr: !command.terminal }
+      const fifos = await makeExecFifos(join(folder, folderName(target)), choices, clock)
+      try {
+        await this.#calls.create({ ...target, process, terminal: command.terminal, ...fifos.paths })
+        await this.#calls.start(target)
+      } catch (error) {
+        await this.#calls.remove(target).catch(() => {})
+        await fifos.remove()
+        throw error
+      }
+      const running = new ExecProcess({
+        calls: this.#calls,
+        target,
+        fifos,
+        terminal: command.terminal,
+        hasStdin: command.stdin,
+        clock,
+        closing: this.#closing.signal,
+      })
+      void running.removed.then(forget, forget)
+      return running
+    } catch (error) {
+      forget()
+      throw execError(error)
+    }
+  }
+
+  /** Waits for no command any more. */
+  close(): void {
+    this.#closing.abort(new PoddError('EXEC_FAILED', 'podd is ending'))
+  }
+
+  /**
+   * Ends what a podd left that ended without a word: nobody reads the output of those commands any more. What can't be
+   * ended is left to the next podd. Never rejects.
+   */
+  async sweep(): Promise<void> {
+    const names = await readdir(this.#options.folder).catch(() => [])
+    await Promise.all(names.map((name) => this.#sweepFolder(name).catch(() => undefined)))
+  }
+
+  async #sweepFolder(name: string): Promise<void> {
+    const target = targetOf(name)
+    if (target !== undefined) {
+      if (this.#own.has(target.execId)) return
+      if (!(await this.#end(target))) return
+    }
+    await rm(join(this.#options.folder, name), { recursive: true, force: true })
+  }
+
+  /**
+   * Whether nothing is left of the command. The calls of the podd that was killed may be under way still: a command that
+   * isn't there, or can't be killed as it doesn't run yet, may be there or run in a moment.
+   */
+  async #end(target: ExecTarget): Promise<boolean> {
+    const { clock } = this.#options
+    let absences = 0
+    let waiting: Promise<'ended' | 'absent' | 'failed'> | undefined
+    for (let tries = 0; tries < endTries && !this.#closing.signal.aborted; tries += 1) {
+      await this.#calls.kill(target, forceSignal).catch(() => {})
+      waiting ??= this.#calls.wait(target).then(
+        () => 'ended',
+        (error: unknown) => (errorCode(error) === 'RUNTIME_NOT_FOUND' ? 'absent' : 'failed'),
+      )
+      const pause = clock.sleep(endAgainMs, this.#closing.signal).catch(() => undefined)
+      const outcome = await Promise.race([waiting, pause])
+      // It takes away, too, what was made and has not been started.
+      const isRemoved = await this.#calls.remove(target).then(
+        () => true,
+        () => false,
+      )
+      if (outcome === 'ended' || isRemoved) return true
+      if (outcome !== undefined) waiting = undefined
+      if (outcome === 'absent' && (absences += 1) > 1) return true
+      await pause
+    }
+    return false
+  }
+}
+
+function folderName({ containerId, execId }: ExecTarget): string {
+  return `${containerId}.${execId}`
+}
+
+function targetOf(name: string): ExecTarget | undefined {
+  const [containerId, execId] = name.split('.')
+  return containerId === undefined || execId === undefined ? undefined : { containerId, execId }
+}
+
+/** Codes that tell a caller more than that a command failed. */
+const toldAsTheyAre = new Set(['EXEC_FAILED', 'RUNTIME_NOT_FOUND', 'RUNTIME_UNAVAILABLE'])
+
+function execError(error: unknown): PoddError {
+  if (errorCode(error) === 'RUNTIME_UNSUPPORTED') {
+    return new PoddError(
+      'EXEC_UNSUPPORTED',
+      'this runtime has none of the calls that podd runs commands by',
+      {
+        cause: error,
+        hint: "podd runs commands by containerd's own API; use the runtime's own client (`crictl exec`) here.",
+      },
+    )
+  }
+  if (error instanceof PoddError && toldAsTheyAre.has(error.code)) return error
+  return new PoddError('EXEC_FAILED', errorMessage(error), { cause: error })
+}

@@ -1,0 +1,183 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorCode } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
+import { instanceSelector, labelKeys, readPodRef } from '../../translate/labels.ts'
+
+/** One RPC on the wire. */
+interface WireMethod {
+  readonly path: string
+  readonly requestSerialize: (request: object) => Buffer
+  readonly responseDeserialize: (bytes: Buffer) => object
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** What is needed of a connection to containerd's socket. */
+export interface HeldContainersChannel {
+  ready(signal?: AbortSignal): Promise<void>
+  unary(method: WireMethod, request: object, signal: AbortSignal, headers?: Headers): Promise<object>
+  stream(
+    method: WireMethod,
+    request: object,
+    onMessage: (message: object) => void,
+    signal: AbortSignal,
+    headers?: Headers,
+  ): Promise<void>
+}
+
+interface Definitions {
+  service(name: string): Readonly<Record<string, WireMethod>>
+}
+
+export interface HeldContainersOptions {
+  readonly channel: HeldContainersChannel
+  /** proto/containerd-containers.proto and proto/containerd-tasks.proto. */
+  readonly containers: Definitions
+  readonly tasks: Definitions
+  /** Only what bears this instance's label; empty: all of CRI's. */
+  readonly instance: string
+  readonly clock: Clock
+}
+
+/** containerd's namespace of CRI's containers. */
+const headers: Headers = { 'containerd-namespace': 'k8s.io' }
+/** What CRI marks its own with in that namespace. */
+const kindLabel = 'io.cri-containerd.kind'
+
+const callMs = 10_000
+/** How long a process has after SIGTERM. CRI forgot its grace with the container. */
+const termMs = 10_000
+const killMs = 10_000
+const lookMs = 100
+const sigterm = 15
+const sigkill = 9
+
+type TaskState = 'none' | 'running' | 'stopped'
+
+/** containerd's own containers and tasks, which CRI's are made of. The errors are the channel's. */
+export class HeldContainers {
+  readonly #options: HeldContainersOptions
+  readonly #containers: Readonly<Record<string, WireMethod>>
+  readonly #tasks: Readonly<Record<string, WireMethod>>
+
+  constructor(options: HeldContainersOptions) {
+    this.#options = options
+    this.#containers = options.containers.service('containerd.services.containers.v1.Containers')
+    this.#tasks = options.tasks.service('containerd.services.tasks.v1.Tasks')
+  }
+
+  /** All that are CRI's, and bear the instance's label. Rejects with RUNTIME_UNSUPPORTED where the runtime is no containerd. */
+  async list(): Promise<readonly HeldContainer[]> {
+    const { channel, instance } = this.#options
+    const labelled = Object.entries(instanceSelector(instance))
+    const found: HeldContainer[] = []
+    const take = (message: object): void => {
+      const held = readHeld(message, labelled)
+      if (held !== undefined) found.push(held)
+    }
+    await this.#bounded('ListStream', async (signal) => {
+      await channel.ready(signal)
+      await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, headers)
+    })
+    return found
+  }
+
+  async hasTask(id: string): Promise<boolean> {
+    return (await this.#taskState(id)) !== 'none'
+  }
+
+  /** Ends a container's task, by force where it doesn't end in time, and removes both. One that isn't there is fine. */
+  async end(id: string, signal: AbortSignal): Promise<void> {
+    if ((await this.#taskState(id)) !== 'none') {
+      if (!(await this.#kill(id, { signal: sigterm, patienceMs: termMs }, signal)))
+        await this.#kill(id, { signal: sigkill, patienceMs: killMs }, signal)
+      await ifThere(this.#send(this.#tasks, 'Delete', { containerId: id }))
+    }
+    await ifThere(this.#send(this.#containers, 'Delete', { id }))
+  }
+
+  /** Gives whether it has ended. */
+  async #kill(
+    id: string,
+    how: { readonly signal: number; readonly patienceMs: number },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { clock } = this.#options
+    const untilMs = clock.monotonicMs() + how.patienceMs
+    const all = how.signal === sigkill
+    await ifThere(this.#send(this.#tasks, 'Kill', { containerId: id, signal: how.signal, all }))
+    while ((await this.#taskState(id)) === 'running') {
+      if (clock.monotonicMs() >= untilMs) return false
+      await clock.sleep(lookMs, signal)
+    }
+    return true
+  }
+
+  async #taskState(id: string): Promise<TaskState> {
+    const reply = await ifThere(this.#send(this.#tasks, 'Get', { containerId: id }))
+    if (reply === undefined) return 'none'
+    const process = isJsonObject(reply) ? reply['process'] : undefined
+    const status = isJsonObject(process) ? process['status'] : undefined
+    return status === 'STOPPED' || status === 'CREATED' ? 'stopped' : 'running'
+  }
+
+  #send(service: Readonly<Record<string, WireMethod>>, name: string, request: object): Promise<object> {
+    const { channel } = this.#options
+    return this.#bounded(name, async (signal) => {
+      await channel.ready(signal)
+      return channel.unary(methodOf(service, name), request, signal, headers)
+    })
+  }
+
+  async #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const cancel = new AbortController()
+    const timer = this.#options.clock.startTimer(callMs, () =>
+      cancel.abort(
+        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
+      ),
+    )
+    try {
+      return await call(cancel.signal)
+    } finally {
+      timer.cancel()
+    }
+  }
+}
+
+function readHeld(
+  message: object,
+  labelled: readonly (readonly [string, string])[],
+): HeldContainer | undefined {
+  const container = isJsonObject(message) ? message['container'] : undefined
+  if (!isJsonObject(container)) return undefined
+  const { id } = container
+  const labels = readLabels(container['labels'])
+  const kind = labels[kindLabel]
+  if (typeof id !== 'string' || (kind !== 'sandbox' && kind !== 'container')) return undefined
+  if (labelled.some(([key, value]) => labels[key] !== value)) return undefined
+  return { id, kind, pod: readPodRef(labels), name: labels[labelKeys.containerName] ?? '' }
+}
+
+function readLabels(value: unknown): Readonly<Record<string, string>> {
+  if (!isJsonObject(value)) return {}
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, text]) => (typeof text === 'string' ? [[key, text]] : [])),
+  )
+}
+
+function methodOf(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
+  const found = service[name]
+  if (found === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
+  return found
+}
+
+/** Undefined where containerd has no such thing. */
+async function ifThere(call: Promise<object>): Promise<object | undefined> {
+  try {
+    return await call
+  } catch (error) {
+    if (errorCode(error) === 'RUNTIME_NOT_FOUND') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,17 @@
+import { findExecutable } from '../../host/find-executable.ts'
+
+/** The CNI plugins that podd's pod network needs. */
+export const neededCniPlugins: readonly string[] = ['bridge', 'host-local', 'loopback', 'portmap']
+
+/** Where distributions put CNI plugins: Debian, upstream's own place, Fedora. */
+export const knownCniBinDirs: readonly string[] = ['/usr/lib/cni', '/opt/cni/bin', '/usr/libexec/cni']
+
+/** The folders that hold every needed plugin, in order of preference. */
+export function findCniBinDirs(folders = knownCniBinDirs): readonly string[] {
+  return folders.filter((folder) => missingCniPlugins(folder).length === 0)
+}
+
+/** Which of the needed plugins a folder lacks. */
+export function missingCniPlugins(folder: string): readonly string[] {
+  return neededCniPlugins.filter((plugin) => findExecutable(plugin, [folder]) === undefined)
+}

@@ -1,0 +1,169 @@
+import { findExecutable } from '../../host/find-executable.ts'
+import { commandOutput, runCommand } from '../../host/run-command.ts'
+import type { ContainerdPlaces } from '../process/containerd-places.ts'
+
+/** iptables waits this many seconds for its lock. */
+const lockSeconds = '5'
+
+/** The firewall has a program, and rules of its own, for each address family. */
+export type Firewall = 'iptables' | 'ip6tables'
+
+/** The firewalls that the traffic of these subnets meets. */
+export function selectFirewalls(podCidrs: readonly string[]): readonly Firewall[] {
+  return [...new Set(podCidrs.map((cidr) => (cidr.includes(':') ? 'ip6tables' : 'iptables')))]
+}
+
+/**
+ * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy
+ * to DROP): all that pods send, and of what is sent to them the answers and what came in by a host
+ * port. Rules that are there already are left as they are.
+ *
+ * @returns whether a rule was missing
+ */
+export async function ensureForwardRules(places: ContainerdPlaces, firewall: Firewall): Promise<boolean> {
+  const program = findExecutable(firewall)
+  if (program === undefined) return false
+  const rules = await commandOutput(program, ['-w', lockSeconds, '-S', 'FORWARD'])
+  const missing = forwardRules(places).filter((rule) => !rules.includes(rule.join(' ')))
+  for (const rule of missing) await commandOutput(program, ['-w', lockSeconds, '-I', 'FORWARD', ...rule])
+  return missing.length > 0
+}
+
+/** Whether what iptables-save printed has the rules of `ensureForwardRules`. */
+export function hasForwardRules(saved: string, places: ContainerdPlaces): boolean {
+  const present = new Set(parseTables(saved).find(({ name }) => name === 'filter')?.rules)
+  return forwardRules(places).every((rule) => present.has(`FORWARD ${rule.join(' ')}`))
+}
+
+/** In the form and order in which iptables prints them. */
+function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] {
+  const { bridgeName } = places
+  return [
+    ['-o', bridgeName, '-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED,DNAT', '-j', 'ACCEPT'],
+    ['-i', bridgeName, '-j', 'ACCEPT'],
+  ]
+}
+
+/** How often the removal of rules begins anew where the rules have changed meanwhile. */
+const removalTries = 5
+
+/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once nobody uses them. */
+export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
+  for (const family of ['iptables', 'ip6tables']) {
+    const save = findExecutable(`${family}-save`)
+    const restore = findExecutable(`${family}-restore`)
+    if (save === undefined || restore === undefined) continue
+    for (let tries = 1; ; tries += 1) {
+      const saved = await runCommand(save, [])
+      // A kernel without IPv6 tables has none of our rules either.
+      if (saved.exitCode !== 0) break
+      const script = planRuleRemoval(saved.stdout, places)
+      if (script === '') break
+      try {
+        await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
+        break
+      } catch (error) {
+        // Another network may have begun to use what all share since it was read: then none of it was done.
+        if (tries === removalTries) throw error
+      }
+    }
+  }
+}
+
+interface Table {
+  readonly name: string
+  readonly chains: readonly string[]
+  /** Without the leading `-A `. */
+  readonly rules: readonly string[]
+}
+
+/** Chains that all CNI networks of a host share, of the portmap plugin. */
+export const sharedChains: readonly string[] = [
+  'CNI-HOSTPORT-DNAT',
+  'CNI-HOSTPORT-MASQ',
+  'CNI-HOSTPORT-SETMARK',
+]
+
+/**
+ * From the output of iptables-save, the input of iptables-restore that takes this network away; empty
+ * when there is nothing to take. The plugins mark their rules with the comment `name: "<network>" id: …`
+ * and give each container chains of its own (`plugins/pkg/utils`, `plugins/meta/portmap`).
+ */
+export function planRuleRemoval(saved: string, places: ContainerdPlaces): string {
+  return parseTables(saved)
+    .map((table) => formatRemoval(table, selectRemoval(table, places)))
+    .join('')
+}
+
+interface Removal {
+  readonly rules: readonly string[]
+  readonly chains: readonly string[]
+}
+
+function selectRemoval(table: Table, places: ContainerdPlaces): Removal {
+  const named = `name: \\"${places.networkName}\\" id: `
+  const forward = new Set(forwardRules(places).map((rule) => `FORWARD ${rule.join(' ')}`))
+  const rules = table.rules.filter((rule) => rule.includes(named) || forward.has(rule))
+  const owned = new Set(
+    rules.flatMap((rule) => jumpTarget(rule) ?? []).filter((chain) => containerChain.test(chain)),
+  )
+  const left = table.rules.filter((rule) => !rules.includes(rule) && !owned.has(chainOf(rule)))
+  const shared = rules.length === 0 ? [] : selectUnusedShared(table, left)
+  const jumps = left.filter(
+    (rule) => shared.includes(jumpTarget(rule) ?? '') && !shared.includes(chainOf(rule)),
+  )
+  return {
+    rules: [...rules.filter((rule) => !owned.has(chainOf(rule))), ...jumps],
+    chains: [...owned, ...shared],
+  }
+}
+
+/** A container's own chain: `CNI-` or `CNI-DN-` and the start of a hash. */
+export const containerChain = /^CNI-(?:DN-)?[0-9a-f]{20,}$/
+
+/** The shared chains, if after the removal no container of any network needs them. */
+function selectUnusedShared(table: Table, left: readonly string[]): readonly string[] {
+  const used = left.some(
+    (rule) =>
+      chainOf(rule) === 'CNI-HOSTPORT-DNAT' ||
+      (containerChain.test(chainOf(rule)) && sharedChains.includes(jumpTarget(rule) ?? '')),
+  )
+  return used ? [] : sharedChains.filter((chain) => table.chains.includes(chain))
+}
+
+function formatRemoval(table: Table, removal: Removal): string {
+  if (removal.rules.length === 0 && removal.chains.length === 0) return ''
+  return [
+    `*${table.name}`,
+    ...removal.rules.map((rule) => `-D ${rule}`),
+    ...removal.chains.map((chain) => `-F ${chain}`),
+    ...removal.chains.map((chain) => `-X ${chain}`),
+    'COMMIT',
+    '',
+  ].join('\n')
+}
+
+/** Reads what iptables-save prints. */
+export function parseTables(saved: string): readonly Table[] {
+  return saved
+    .split(/^\*/m)
+    .slice(1)
+    .map((text) => {
+      const [name = '', ...lines] = text.split('\n')
+      return {
+        name,
+        chains: lines.flatMap((line) => (line.startsWith(':') ? [line.slice(1).split(' ')[0] ?? ''] : [])),
+        rules: lines.flatMap((line) => (line.startsWith('-A ') ? [line.slice(3)] : [])),
+      }
+    })
+}
+
+/** The chain that a rule stands in. */
+export function chainOf(rule: string): string {
+  return rule.split(' ')[0] ?? ''
+}
+
+/** The chain or the target that a rule leads to. */
+export function jumpTarget(rule: string): string | undefined {
+  return / -[jg] (\S+)/.exec(rule)?.[1]
+}

@@ -1,0 +1,152 @@
+import { findExecutable } from '../../host/find-executable.ts'
+import { commandOutput, runCommand } from '../../host/run-command.ts'
+import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import {
+  chainOf,
+  containerChain,
+  ensureForwardRules,
+  hasForwardRules,
+  jumpTarget,
+  parseTables,
+  selectFirewalls,
+  sharedChains,
+} from './forward-rules.ts'
+import type { Firewall } from './forward-rules.ts'
+
+const lockSeconds = '5'
+
+/** The rules of the table `nat` that sandboxes need, by the sandbox's id; those that all share under ''. */
+export type SandboxRules = ReadonlyMap<string, readonly string[]>
+
+/**
+ * Reads which rules the CNI plugins made for this network out of what iptables-save prints: masquerading
+ * and host ports, each container's with the chains of its own, and what they share.
+ */
+export function readSandboxRules(saved: string, networkName: string): SandboxRules {
+  const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
+  const found = new Map<string, string[]>()
+  const add = (id: string, more: readonly string[]): void => {
+    found.set(id, [...(found.get(id) ?? []), ...more])
+  }
+  for (const rule of rules) {
+    const id = sandboxOf(rule, networkName)
+    if (id === undefined) {
+      if (isShared(rule)) add('', [rule])
+      continue
+    }
+    const chain = jumpTarget(rule) ?? ''
+    const own = containerChain.test(chain) ? rules.filter((other) => chainOf(other) === chain) : []
+    add(id, [...own, rule])
+  }
+  return found
+}
+
+/** The plugins' comment: `name: "podd" id: "0123…"`. */
+export function sandboxOf(rule: string, networkName: string): string | undefined {
+  const named = `name: \\"${networkName}\\" id: \\"`
+  const start = rule.indexOf(named)
+  if (start < 0) return undefined
+  return /^[0-9a-f]+/u.exec(rule.slice(start + named.length))?.[0]
+}
+
+/** What serves every container: the jumps to the shared chains, and what these do themselves. */
+function isShared(rule: string): boolean {
+  if (rule.includes(' id: \\"')) return false
+  const isOwn = containerChain.test(chainOf(rule))
+  return !isOwn && (sharedChains.includes(chainOf(rule)) || sharedChains.includes(jumpTarget(rule) ?? ''))
+}
+
+/**
+ * The input of iptables-restore (with --noflush) that puts back what is missing; empty where nothing is.
+ * A container's own chain is written anew as a whole, so that its order holds.
+ */
+export function planRepair(saved: string, wanted: readonly string[]): string {
+  const nat = parseTables(saved).find(({ name }) => name === 'nat')
+  const present = new Set(nat?.rules ?? [])
+  const missing = [...new Set(wanted)].filter((rule) => !present.has(rule))
+  if (missing.length === 0) return ''
+  const chains = new Set(nat?.chains ?? [])
+  const rewritten = new Set(
+    missing.map((rule) => chainOf(rule)).filter((chain) => containerChain.test(chain)),
+  )
+  const named = wanted.flatMap((rule) => [chainOf(rule), jumpTarget(rule) ?? ''])
+  // A chain that is declared is emptied: those that all share are declared only where they are missing.
+  const made = new Set([...rewritten, ...named.filter((chain) => isPluginChain(chain) && !chains.has(chain))])
+  const rules = [...new Set(wanted)].filter((rule) => !present.has(rule) || rewritten.has(chainOf(rule)))
+  return [
+    '*nat',
+    ...[...made].map((chain) => `:${chain} - [0:0]`),
+    ...rules.map((rule) => `-A ${rule}`),
+    'COMMIT',
+    '',
+  ].join('\n')
+}
+
+function isPluginChain(chain: string): boolean {
+  return containerChain.test(chain) || sharedChains.includes(chain)
+}
+
+/**
+ * The rules of the running pods: remembered while they are there, and put back when somebody took them
+ * away, as a reload of a firewall does.
+ */
+export class NetworkRules {
+  readonly #places: ContainerdPlaces
+  readonly #known = new Map<Firewall, SandboxRules>()
+
+  constructor(places: ContainerdPlaces) {
+    this.#places = places
+  }
+
+  /**
+   * Costs one program for each address family while nothing is missing, and none while no sandbox is ready.
+   *
+   * @param podCidrs the pods' subnets
+   * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
+   *   one that is being stopped loses its rules rightly
+   * @returns whether rules were put back
+   */
+  async check(podCidrs: readonly string[], listReady: () => Promise<ReadonlySet<string>>): Promise<boolean> {
+    let repaired = false
+    if ((await listReady()).size === 0) return false
+    const closed: Firewall[] = []
+    for (const firewall of selectFirewalls(podCidrs)) {
+      const save = findExecutable(`${firewall}-save`)
+      const restore = findExecutable(`${firewall}-restore`)
+      if (save === undefined || restore === undefined) continue
+      // All tables at once: a program for each costs more than what is printed too much.
+      const { exitCode, stdout } = await runCommand(save, [])
+      if (exitCode !== 0) continue
+      if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
+      const script = this.#planRepair(firewall, stdout, await listReady())
+      if (script === '') continue
+      await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
+      repaired = true
+    }
+    // Last: there are filter tables, made by nft, that iptables can't change.
+    for (const firewall of closed) if (await ensureForwardRules(this.#places, firewall)) repaired = true
+    return repaired
+  }
+
+  /** The input of iptables-restore that puts back what sandboxes lost in `nat`; empty where nothing is missing. */
+  #planRepair(firewall: Firewall, saved: string, ready: ReadonlySet<string>): string {
+    const known = this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
+    const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
+    const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
+    return planRepair(saved, needsShared ? [...own, ...(known.get('') ?? [])] : own)
+  }
+
+  /** What is there replaces what was known, unless it is less; sandboxes that are gone are forgotten. */
+  #remember(firewall: Firewall, present: SandboxRules, ready: ReadonlySet<string>): SandboxRules {
+    const before = this.#known.get(firewall) ?? new Map<string, readonly string[]>()
+    const known = new Map<string, readonly string[]>()
+    for (const id of new Set(['', ...ready])) {
+      const now = present.get(id) ?? []
+      const then = before.get(id) ?? []
+      const rules = then.every((rule) => now.includes(rule)) ? now : then
+      if (rules.length > 0) known.set(id, rules)
+    }
+    this.#known.set(firewall, known)
+    return known
+  }
+}

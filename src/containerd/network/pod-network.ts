@@ -1,0 +1,185 @@
+import { readFileSync } from 'node:fs'
+import { mkdir, readdir } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
+import { isJsonObject } from '../../base/json.ts'
+import { findExecutable } from '../../host/find-executable.ts'
+import { runCommand } from '../../host/run-command.ts'
+import { readIfExists, writeFileAtomic } from '../../store/atomic-file.ts'
+import { claimSubnet } from './claim-subnet.ts'
+import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts'
+import { parseIpv4Cidr, parseRoutes, selectPodSubnets } from './pod-subnet.ts'
+import type { HostRoute, Ipv4Network } from './pod-subnet.ts'
+
+/** What podd asks of the host's network to choose a subnet, and to change it. */
+export interface HostNetwork {
+  readonly routes: readonly HostRoute[]
+  readonly addresses: readonly Ipv4Network[]
+  /** MTU of a network device, or undefined when it can't be read. */
+  mtu(device: string): number | undefined
+  /** Keeps other podds off a subnet from now on. Gives whether none of them has it. */
+  claim(subnet: string): Promise<boolean>
+  /** Removes a bridge that has no ports. Gives whether there is none now. */
+  removeIdleBridge(bridge: string): Promise<boolean>
+}
+
+export interface PodNetwork {
+  /** In force. */
+  readonly subnets: readonly string[]
+  /** Those that were asked for, where they have to wait for the end of pods that are on the old ones. */
+  readonly awaited: readonly string[] | undefined
+}
+
+/** CNI 0.4.0 is what the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes both know. */
+const cniVersion = '0.4.0'
+
+/**
+ * Writes the CNI network of the pods and gives its subnets. The subnet is chosen once and recorded,
+ * so that it stays the same over restarts and reboots, unless the options name one.
+ *
+ * The bridge plugin gives up on a bridge whose address is not of the network, so a bridge of other subnets
+ * has to go before. While pods hang on it the old subnets stay; the next call looks again.
+ */
+export async function preparePodNetwork(
+  places: ContainerdPlaces,
+  podCidrs: readonly string[],
+  host: HostNetwork = readHostNetwork(),
+): Promise<PodNetwork> {
+  const wanted = podCidrs.length === 0 ? [await chooseSubnet(places, host)] : podCidrs
+  await mkdir(places.cniConfDir, { recursive: true, mode: 0o755 })
+  const written = await readIfExists(places.conflistPath)
+  const before = parseSubnets(written)
+  // The plugin adds the address of another family to a bridge by itself.
+  const isFree =
+    before.every((subnet) => wanted.includes(subnet)) || (await host.removeIdleBridge(places.bridgeName))
+  const subnets = isFree ? wanted : before
+  const conflist = formatConflist(places, subnets, uplinkMtu(host))
+  if (written !== conflist) await writeFileAtomic(places.conflistPath, conflist, { mode: 0o644 })
+  return { subnets, awaited: isFree ? undefined : wanted }
+}
+
+/** The network's definition: bridge with masquerade and host-local addresses, then host ports. */
+export function formatConflist(
+  places: ContainerdPlaces,
+  subnets: readonly string[],
+  mtu: number | undefined,
+): string {
+  const conflist = {
+    cniVersion,
+    name: places.networkName,
+    plugins: [
+      {
+        type: 'bridge',
+        bridge: places.bridgeName,
+        isGateway: true,
+        ipMasq: true,
+        // A pod reaches itself through its own host port.
+        hairpinMode: true,
+        ...(mtu === undefined ? {} : { mtu }),
+        ipam: {
+          type: 'host-local',
+          dataDir: places.cniDataDir,
+          ranges: subnets.map((subnet) => [{ subnet }]),
+          routes: subnets.map((subnet) => ({ dst: subnet.includes(':') ? '::/0' : '0.0.0.0/0' })),
+        },
+      },
+      { type: 'portmap', capabilities: { portMappings: true } },
+    ],
+  }
+  return `${JSON.stringify(conflist, undefined, 2)}\n`
+}
+
+/** The subnets of a conflist that podd wrote; none where it can't be read. */
+function parseSubnets(conflist: string | undefined): readonly string[] {
+  return [...(conflist ?? '').matchAll(/"subnet": "([^"]+)"/g)].flatMap(([, subnet]) => subnet ?? [])
+}
+
+/** The host's routes and addresses as they are now. */
+export function readHostNetwork(): HostNetwork {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .flatMap((address) => (address.cidr === null ? [] : [parseIpv4Cidr(address.cidr)]))
+    .filter((network) => network !== undefined)
+  const routes = parseRoutes(readOr('/proc/net/route', ''))
+  return { routes, addresses, mtu: readMtu, claim: claimSubnet, removeIdleBridge }
+}
+
+async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promise<string> {
+  const recorded = await readRecordedSubnet(places)
+  if (recorded !== undefined) {
+    // It stays, whoever has it.
+    await host.claim(recorded)
+    return recorded
+  }
+  const subnet = await claimOne(findFreeSubnets(places, host), host)
+  if (subnet === undefined) {
+    throw new EmbeddedContainerdError("the host's routes leave no subnet free for pods", {
+      hint: 'Choose one with --pod-cidr.',
+    })
+  }
+  await writeFileAtomic(places.networkRecordPath, `${JSON.stringify({ subnet })}\n`, { mode: 0o644 })
+  return subnet
+}
+
+/** The subnet that was chosen once, if it was. */
+export async function readRecordedSubnet(places: ContainerdPlaces): Promise<string | undefined> {
+  return parseRecord(await readIfExists(places.networkRecordPath))
+}
+
+/** The subnets that meet none of the host's routes and addresses, the best one first. */
+export function findFreeSubnets(places: ContainerdPlaces, host: HostNetwork): readonly string[] {
+  const routed = host.routes.map((route) => route.network).filter((network) => network.prefix > 0)
+  return selectPodSubnets([...routed, ...host.addresses], startIndex(places.networkName))
+}
+
+/** The first one that no other podd is about to use; the very first where all are claimed. */
+async function claimOne(subnets: readonly string[], host: HostNetwork): Promise<string | undefined> {
+  for (const subnet of subnets) if (await host.claim(subnet)) return subnet
+  return subnets[0]
+}
+
+/** The recorded subnet; a record that can't be read counts as none. */
+function parseRecord(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  try {
+    const record: unknown = JSON.parse(text)
+    const subnet = isJsonObject(record) ? record['subnet'] : undefined
+    return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The default instance begins at the first candidate, any other one where the hash in its name says. */
+function startIndex(networkName: string): number {
+  const tag = /-([0-9a-f]{8})$/.exec(networkName)?.[1]
+  return tag === undefined ? 0 : Number.parseInt(tag.slice(0, 2), 16)
+}
+
+/** The MTU of the way out where that is below Ethernet's, so that pods don't send what must be cut. */
+function uplinkMtu(host: HostNetwork): number | undefined {
+  const uplink = host.routes.find((route) => route.network.prefix === 0)
+  const mtu = uplink === undefined ? undefined : host.mtu(uplink.device)
+  return mtu !== undefined && mtu < 1500 ? mtu : undefined
+}
+
+async function removeIdleBridge(bridge: string): Promise<boolean> {
+  const ports = await readdir(`/sys/class/net/${bridge}/brif`).catch(() => undefined)
+  if (ports === undefined) return true
+  const ip = findExecutable('ip')
+  if (ports.length > 0 || ip === undefined) return false
+  return (await runCommand(ip, ['link', 'delete', bridge])).exitCode === 0
+}
+
+function readMtu(device: string): number | undefined {
+  const mtu = Number(readOr(`/sys/class/net/${device}/mtu`, ''))
+  return mtu > 0 ? mtu : undefined
+}
+
+function readOr(path: string, fallback: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return fallback
+  }
+}

@@ -1,0 +1,152 @@
+import { spawn } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { poddUmask } from '../../base/umask.ts'
+import { searchFolders } from '../../host/find-executable.ts'
+import { listProcesses, signalProcess, waitForExit } from '../../host/processes.ts'
+import type { HostProcess } from '../../host/processes.ts'
+import { commandOutput, runCommand } from '../../host/run-command.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+
+/** How containerd is kept apart from podd's own life. */
+export type LaunchMode = 'systemd' | 'detached'
+
+/** systemd is the init of this host: what `sd_booted(3)` asks. */
+export function detectLaunchMode(): LaunchMode {
+  return existsSync('/run/systemd/system') ? 'systemd' : 'detached'
+}
+
+/**
+ * The containerd that runs with this instance's config, or undefined. The config's path on the command
+ * line is what tells it from others; no pid file can go stale.
+ */
+export function findContainerd(places: ContainerdPlaces): HostProcess | undefined {
+  return listProcesses().find((process) => !process.zombie && isContainerdOf(process.argv, places.configPath))
+}
+
+/** Whether a command line is `containerd --config PATH`, be it through a wrapper script. */
+export function isContainerdOf(argv: readonly string[], configPath: string): boolean {
+  const flag = argv.length - 2
+  return (
+    argv[flag] === '--config' &&
+    argv[flag + 1] === configPath &&
+    basename(argv[flag - 1] ?? '') === 'containerd'
+  )
+}
+
+/** The shims that report to this instance's containerd; each holds a pod's containers. */
+export function findShims(places: ContainerdPlaces, processes = listProcesses()): readonly HostProcess[] {
+  return processes.filter(
+    (process) =>
+      !process.zombie &&
+      process.argv[0]?.includes('containerd-shim') === true &&
+      process.argv[process.argv.indexOf('-address') + 1] === places.socketPath,
+  )
+}
+
+/** Starts containerd so that podd's end doesn't touch it. Says nothing about whether it came up. */
+export async function launchContainerd(
+  containerdPath: string,
+  places: ContainerdPlaces,
+  mode: LaunchMode,
+): Promise<void> {
+  if (mode === 'systemd') await launchUnit(containerdPath, places)
+  else await launchDetached(containerdPath, places)
+}
+
+/** In a session of its own, with its log in a file. It outlives podd and is then init's child. */
+function launchDetached(containerdPath: string, places: ContainerdPlaces): Promise<void> {
+  const log = openSync(places.logPath, 'a', 0o600)
+  const child = spawn(containerdPath, ['--config', places.configPath], {
+    detached: true,
+    cwd: '/',
+    stdio: ['ignore', log, log],
+    env: containerdEnvironment(containerdPath),
+  })
+  closeSync(log)
+  child.unref()
+  return new Promise((resolve, reject) => {
+    child.once('spawn', () => resolve())
+    child.once('error', reject)
+  })
+}
+
+/**
+ * As a systemd unit: the installed one where it runs this config, else a transient one of the same
+ * name. KillMode=process leaves the shims alone; Delegate leaves their cgroups alone.
+ */
+async function launchUnit(containerdPath: string, places: ContainerdPlaces): Promise<void> {
+  const unit = `${places.unitName}.service`
+  const installed = await runCommand('systemctl', ['cat', unit])
+  if (installed.exitCode === 0 && installed.stdout.includes(places.configPath)) {
+    // A failure shows in that nobody answers.
+    await runCommand('systemctl', ['start', unit], { timeoutMs: 90_000 })
+    return
+  }
+  const properties = {
+    Delegate: 'yes',
+    KillMode: 'process',
+    OOMScoreAdjust: '-999',
+    Restart: 'always',
+    RestartSec: '1',
+    LimitNOFILE: '1048576',
+    LimitNPROC: 'infinity',
+    TasksMax: 'infinity',
+    UMask: poddUmask.toString(8).padStart(4, '0'),
+  }
+  await commandOutput('systemd-run', [
+    '--quiet',
+    '--collect',
+    `--unit=${unit}`,
+    '--description=containerd of podd',
+    ...Object.entries(properties).map(([name, value]) => `--property=${name}=${value}`),
+    ...Object.entries(containerdEnvironment(containerdPath)).map(
+      ([name, value]) => `--setenv=${name}=${value}`,
+    ),
+    '--',
+    containerdPath,
+    '--config',
+    places.configPath,
+  ])
+}
+
+/** The last of what containerd's unit has logged. */
+export async function readUnitLog(places: ContainerdPlaces): Promise<string> {
+  const args = ['--unit', `${places.unitName}.service`, '--lines', '100', '--output', 'cat', '--no-pager']
+  return (await runCommand('journalctl', args)).stdout
+}
+
+/** Ends containerd but none of its containers: politely, then by force. */
+export async function endContainerd(
+  containerd: HostProcess,
+  how: { readonly places: ContainerdPlaces; readonly mode: LaunchMode; readonly clock: Clock },
+): Promise<void> {
+  if (how.mode === 'systemd') {
+    await runCommand('systemctl', ['stop', `${how.places.unitName}.service`], { timeoutMs: 90_000 })
+  }
+  signalProcess(containerd, 'SIGTERM')
+  if (await waitForExit(containerd, 10_000, how.clock)) return
+  signalProcess(containerd, 'SIGKILL')
+  if (await waitForExit(containerd, 10_000, how.clock)) return
+  throw new EmbeddedContainerdError(`containerd (pid ${containerd.pid}) does not end`)
+}
+
+/**
+ * What containerd may see of podd's environment: a PATH on which its shim, runc, iptables and mount
+ * programs are found, and the proxies to pull images through.
+ */
+export function containerdEnvironment(
+  containerdPath: string,
+  own: NodeJS.ProcessEnv = process.env,
+): Readonly<Record<string, string>> {
+  const path = [dirname(containerdPath), ...searchFolders(own['PATH'])]
+  const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'].flatMap(
+    (name) => {
+      const value = own[name]
+      return value === undefined ? [] : [[name, value] as const]
+    },
+  )
+  return { PATH: [...new Set(path)].join(':'), ...Object.fromEntries(proxies) }
+}

@@ -1,0 +1,111 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import { commandOutput, runCommand } from '../../host/run-command.ts'
+import type { ContainerdVersion } from './containerd-version.ts'
+
+/** An image archive that could not be imported (`IMAGE_IMPORT`). */
+export class ImageImportError extends PoddError {
+  constructor(message: string, options: { readonly cause?: unknown; readonly hint?: string } = {}) {
+    super('IMAGE_IMPORT', message, options)
+  }
+}
+
+/** Which containerd to import into, and with which `ctr` (of the same version). */
+export interface ImageImportTarget {
+  readonly ctrPath: string
+  readonly socketPath: string
+  readonly version: ContainerdVersion
+  /** containerd's root directory, where known: what was imported then survives a power cut at once. */
+  readonly rootDir?: string
+  /** containerd's default where nothing is said. */
+  readonly snapshotter?: string
+}
+
+/** Ten minutes: unpacking gigabytes onto an SD card takes its time. */
+const importTimeoutMs = 600_000
+
+/** Imports a Docker or OCI image archive, a tar or a gzipped tar, and gives the names of its images. */
+export async function importImageFile(target: ImageImportTarget, path: string): Promise<readonly string[]> {
+  await checkArchive(path)
+  const result = await runCommand(
+    target.ctrPath,
+    [...ctrArgs(target), 'images', 'import', ...importFlags(target), path],
+    { timeoutMs: importTimeoutMs },
+  )
+  if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
+  const names = parseImportedNames(result.stdout)
+  await writeOutLayers(target).catch((error: unknown) => {
+    throw new ImageImportError(`${path} is imported, but not safely on the disk: ${errorMessage(error)}`, {
+      cause: error,
+    })
+  })
+  if (names.length > 0) return names
+  throw new ImageImportError(`${path} holds no image for this host's platform`)
+}
+
+/**
+ * containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there: they are written
+ * to the disk. Throws HostCommandError where that fails.
+ */
+export async function writeOutLayers({ version, rootDir }: ImageImportTarget): Promise<void> {
+  if (rootDir === undefined || version.major >= 2) return
+  await commandOutput('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
+}
+
+/** Reads what `ctr images import` says: `unpacking NAME (DIGEST)...done` for each image. */
+export function parseImportedNames(output: string): readonly string[] {
+  return [...output.matchAll(/^unpacking (\S+) \(sha256:/gm)].flatMap(([, name]) => name ?? [])
+}
+
+/** Imports an archive from memory and keeps image garbage collection away from it. */
+export async function importPinnedImage(
+  target: ImageImportTarget,
+  image: { readonly name: string; readonly archive: Uint8Array; readonly tempDir: string },
+): Promise<void> {
+  const folder = await mkdtemp(join(image.tempDir, 'import-'))
+  try {
+    const path = join(folder, 'image.tar')
+    await writeFile(path, image.archive)
+    await importImageFile(target, path)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  await pinImage(target, image.name)
+}
+
+/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on. */
+export async function pinImage(target: ImageImportTarget, name: string): Promise<void> {
+  const args = [...ctrArgs(target), 'images', 'label', name, 'io.cri-containerd.pinned=pinned']
+  await commandOutput(target.ctrPath, args)
+}
+
+function ctrArgs(target: ImageImportTarget): readonly string[] {
+  return ['--address', target.socketPath, '--namespace', 'k8s.io']
+}
+
+function importFlags(target: ImageImportTarget): readonly string[] {
+  const { version, snapshotter } = target
+  // The transfer service, which newer versions use by default, says neither the names nor why it failed.
+  const hasLocal = version.major > 1 || version.minor >= 7
+  return [
+    ...(hasLocal ? ['--local'] : []),
+    ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter]),
+  ]
+}
+
+async function checkArchive(path: string): Promise<void> {
+  try {
+    const info = await stat(path)
+    if (info.isFile()) return
+  } catch (error) {
+    throw new ImageImportError(`cannot read ${path}: ${errorMessage(error)}`, { cause: error })
+  }
+  throw new ImageImportError(`${path} is not a file`, {
+    hint: 'Give an archive made by docker save or podman save.',
+  })
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? ''
+}

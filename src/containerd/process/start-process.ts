@@ -1,0 +1,126 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import { poddUmask } from '../../base/umask.ts'
+import { isAlive, readUmask } from '../../host/processes.ts'
+import type { HostProcess } from '../../host/processes.ts'
+import { criAnswers } from './containerd-client.ts'
+import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
+import type { ContainerdPlaces } from './containerd-places.ts'
+import { endContainerd, findContainerd, launchContainerd, readUnitLog } from './containerd-process.ts'
+import type { LaunchMode } from './containerd-process.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+import { canConnect } from './unix-socket.ts'
+
+/** Where a containerd of podd's own belongs, and how it is started there. */
+export interface ContainerdHome {
+  readonly places: ContainerdPlaces
+  readonly mode: LaunchMode
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** A containerd that loads many containers from a slow disk takes its time. */
+const startTimeoutMs = 60_000
+/** How long systemd may take to have the process there. */
+const unitPatienceMs = 5_000
+/** One that is alive must answer within this to be adopted. */
+const adoptTimeoutMs = 10_000
+const answerTimeoutMs = 2_000
+
+/**
+ * The containerd that runs and answers; one that can't be used, whose config has changed, or that was started under
+ * another umask than podd's is ended. systemd gives its unit's umask each time: there a restart would mend nothing.
+ */
+export async function adoptContainerd(
+  home: ContainerdHome,
+  configChanged: boolean,
+): Promise<HostProcess | undefined> {
+  const found = findContainerd(home.places)
+  if (found === undefined) return undefined
+  const reason = await whyRestart(home, found, configChanged)
+  if (reason === undefined) return found
+  home.logger.warn({ id: String(found.pid), reason }, 'restarting containerd')
+  await endContainerd(found, home)
+  return undefined
+}
+
+async function whyRestart(
+  home: ContainerdHome,
+  found: HostProcess,
+  configChanged: boolean,
+): Promise<string | undefined> {
+  if (configChanged) return 'its config has changed'
+  const umask = readUmask(found.pid)
+  const isOff = umask !== undefined && umask !== poddUmask
+  if (isOff && home.mode === 'detached') return `its umask is ${formatUmask(umask)}`
+  if (!(await answersSoon(home, found))) return 'it does not answer'
+  if (isOff) {
+    home.logger.warn(
+      { id: String(found.pid), reason: formatUmask(umask) },
+      "containerd's unit has another UMask than 0022: users other than root may not be able to enter what it makes",
+    )
+  }
+  return undefined
+}
+
+function formatUmask(umask: number): string {
+  return umask.toString(8).padStart(4, '0')
+}
+
+/**
+ * Starts it, and resolves when CRI answers.
+ * @throws EmbeddedContainerdError with what containerd said; what the signal aborts with
+ */
+export async function startContainerd(
+  home: ContainerdHome,
+  containerdPath: string,
+  signal?: AbortSignal,
+): Promise<HostProcess> {
+  const { places, mode, clock } = home
+  await boundLog(home)
+  const logOffset = sizeOf(places.logPath)
+  await launchContainerd(containerdPath, places, mode)
+  const startedMs = clock.monotonicMs()
+  let first: HostProcess | undefined
+  while (clock.monotonicMs() - startedMs < startTimeoutMs) {
+    const process = findContainerd(places)
+    if (process !== undefined && (await answers(home))) return process
+    first ??= process
+    // systemd needs a moment before the process is there, and starts one that died again.
+    const patienceMs = mode === 'systemd' && first === undefined ? unitPatienceMs : 0
+    const isGone = process?.pid !== first?.pid || first === undefined
+    if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
+    await clock.sleep(20, signal)
+  }
+  const log = mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
+  const said = parseLogErrors(log).join('; ')
+  throw new EmbeddedContainerdError(`containerd does not start${said === '' ? '' : `: ${said}`}`, {
+    hint:
+      mode === 'systemd'
+        ? `See all it said with: journalctl -u ${places.unitName}`
+        : `Its log is ${places.logPath}; \`podd doctor\` checks what it needs.`,
+  })
+}
+
+/** containerd goes before its log: a failure is only said. */
+export async function boundLog({ places: { logPath }, logger }: ContainerdHome): Promise<void> {
+  await boundContainerdLog(logPath).catch((error: unknown) =>
+    logger.warn({ err: error, path: logPath }, "cannot bound containerd's log"),
+  )
+}
+
+/** systemd may have started it a moment ago: it gets its time while it lives. */
+async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<boolean> {
+  const { clock } = home
+  const startedMs = clock.monotonicMs()
+  while (clock.monotonicMs() - startedMs < adoptTimeoutMs && isAlive(process)) {
+    if (await answers(home)) return true
+    await clock.sleep(20)
+  }
+  return false
+}
+
+/** grpc-js waits a second after a refused connection, so the socket is tried first. */
+async function answers({ places: { socketPath }, clock }: ContainerdHome): Promise<boolean> {
+  return (await canConnect(socketPath)) && (await criAnswers(socketPath, clock, answerTimeoutMs))
+}

@@ -1,0 +1,42 @@
+import { findExecutable } from '../../host/find-executable.ts'
+import { findCniBinDirs } from '../network/cni-plugins.ts'
+import { readContainerdVersion } from '../process/containerd-version.ts'
+import type { ContainerdVersion } from '../process/containerd-version.ts'
+import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts'
+
+export interface ProgramOptions {
+  /** Instead of those found on PATH. `ctr` and the shim beside it must be of the same version. */
+  readonly containerdPath?: string | undefined
+  readonly ctrPath?: string | undefined
+  /** Instead of the known places of CNI plugins. */
+  readonly cniBinDirs?: readonly string[] | undefined
+}
+
+export interface ContainerdPrograms {
+  readonly containerdPath: string
+  readonly ctrPath: string
+  readonly version: ContainerdVersion
+  readonly cniBinDirs: readonly string[]
+}
+
+/** Everything that has to be installed for an embedded containerd; throws EmbeddedContainerdError for what isn't. */
+export async function findPrograms(options: ProgramOptions): Promise<ContainerdPrograms> {
+  const containerdPath = options.containerdPath ?? findExecutable('containerd')
+  const ctrPath = options.ctrPath ?? findExecutable('ctr')
+  if (containerdPath === undefined || ctrPath === undefined) {
+    throw new EmbeddedContainerdError('containerd is not installed', {
+      hint: 'Install the package containerd (or containerd.io); `podd doctor` tells what else is missing.',
+    })
+  }
+  if (findExecutable('runc') === undefined) {
+    throw new EmbeddedContainerdError('runc is not installed', { hint: 'Install the package runc.' })
+  }
+  const cniBinDirs = options.cniBinDirs ?? findCniBinDirs()
+  if (cniBinDirs.length === 0) {
+    throw new EmbeddedContainerdError(
+      'the CNI plugins bridge, host-local, loopback and portmap are not installed',
+      { hint: 'Install the package containernetworking-plugins, or unpack the plugins into /opt/cni/bin.' },
+    )
+  }
+  return { containerdPath, ctrPath, cniBinDirs, version: await readContainerdVersion(containerdPath) }
+}

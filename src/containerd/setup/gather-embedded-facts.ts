@@ -1,0 +1,75 @@
+import type { Clock } from '../../base/clock.ts'
+import type { EmbeddedRuntimeFacts } from '../../decide/doctor/host-facts.ts'
+import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from '../network/cni-plugins.ts'
+import { criAnswers } from '../process/containerd-client.ts'
+import { containerdPlaces } from '../process/containerd-places.ts'
+import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import { findContainerd } from '../process/containerd-process.ts'
+import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from '../network/pod-network.ts'
+
+/** What a podd that runs says is wrong with its containerd, empty where it says nothing. */
+export type DaemonAnswer =
+  | { readonly kind: 'runs'; readonly message: string }
+  | { readonly kind: 'none' }
+  /** It may not be asked. */
+  | { readonly kind: 'unknown' }
+
+export interface EmbeddedFactsOptions {
+  readonly rootDir: string
+  readonly runDir: string
+  readonly askDaemon: () => Promise<DaemonAnswer>
+  readonly clock: Clock
+  /** Only root may open containerd's socket. */
+  readonly isRoot: boolean
+  /** The configured ones; empty where podd chooses. */
+  readonly podCidrs: readonly string[]
+  /** Where a static pause program is, if anywhere. */
+  readonly pauseProgram: string | undefined
+  readonly cniFolders?: readonly string[]
+}
+
+/** How things stand with an embedded containerd, whether it runs or not. Changes nothing. */
+export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promise<EmbeddedRuntimeFacts> {
+  const places = containerdPlaces(options.rootDir, options.runDir)
+  const running = findContainerd(places)
+  const configured = options.podCidrs.length === 0 ? undefined : options.podCidrs.join(', ')
+  const recorded = configured ?? (await readRecordedSubnet(places).catch(() => undefined))
+  return {
+    kind: 'embedded',
+    pid: running?.pid,
+    ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
+    cniFolders: (options.cniFolders ?? knownCniBinDirs).map((path) => {
+      const missing = missingCniPlugins(path)
+      return { path, missing, hasAny: missing.length < neededCniPlugins.length }
+    }),
+    pauseProgram: options.pauseProgram,
+    subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
+  }
+}
+
+type Health = Pick<EmbeddedRuntimeFacts, 'answers' | 'failure'>
+
+/** Of a containerd that runs. */
+async function askContainerd(
+  { clock, isRoot }: EmbeddedFactsOptions,
+  { socketPath }: ContainerdPlaces,
+): Promise<Health> {
+  const answers = await criAnswers(socketPath, clock, 2_000)
+  return { answers: answers || isRoot ? answers : undefined, failure: undefined }
+}
+
+/** Of a containerd that doesn't run: podd may say why. */
+async function explainAbsence(
+  { askDaemon }: EmbeddedFactsOptions,
+  { logPath, rootDir }: ContainerdPlaces,
+): Promise<Health> {
+  const said = await askDaemon()
+  switch (said.kind) {
+    case 'runs':
+      return { answers: false, failure: { message: said.message, logPath, dataPath: rootDir } }
+    case 'none':
+      return { answers: false, failure: undefined }
+    case 'unknown':
+      return { answers: undefined, failure: undefined }
+  }
+}

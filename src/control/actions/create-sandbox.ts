@@ -1,0 +1,86 @@
+import { errorMessage } from '../../base/errors.ts'
+import { isCriError } from '../../cri/cri-error.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { sandboxHold } from '../../decide/plan/pod-facts.ts'
+import type { SandboxId } from '../../pod/values/ids.ts'
+import { toSandboxConfig } from '../../translate/sandbox-config.ts'
+import { mountVolumes } from './mount-volumes.ts'
+import type { PodContext, SandboxInUse } from './pod-context.ts'
+import { podResolver } from './pod-resolver.ts'
+import { recordEvent } from './pod-context.ts'
+
+/** After a failed attempt: the kubelet retries a pod after an error in 10 s. */
+const retryMs = 10_000
+
+/** Makes a sandbox and learns its addresses. Returns false, with a hold set, where it couldn't. */
+export async function createSandbox(ctx: PodContext, attempt: number): Promise<boolean> {
+  if (!(await mountVolumes(ctx))) {
+    ctx.freeSandboxAttempt(attempt)
+    return false
+  }
+  try {
+    const config = await buildSandboxConfig(ctx, attempt)
+    await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
+    const { podSandboxId } = await ctx.host.calls.runPodSandbox({
+      config,
+      runtimeHandler: ctx.runtimeHandler,
+    })
+    ctx.sandbox = await inspectSandbox(ctx, podSandboxId, config)
+    return true
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) ctx.freeSandboxAttempt(attempt)
+    const message = `Failed to create pod sandbox: ${errorMessage(error)}`
+    recordEvent(ctx, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
+    ctx.hold(sandboxHold, {
+      untilMs: ctx.clock.wallMs() + retryMs,
+      waiting: { reason: 'ContainerCreating', message },
+    })
+    return false
+  }
+}
+
+/** The runtime may have made it after all, or may be about to. */
+function isOutcomeUnknown(error: unknown): boolean {
+  return isCriError(error, 'RUNTIME_TIMEOUT') || isCriError(error, 'RUNTIME_UNAVAILABLE')
+}
+
+/** The sandbox that is there already, with the config its containers are made with. */
+export async function useObservedSandbox(ctx: PodContext): Promise<SandboxInUse | undefined> {
+  const sandbox = ctx.observed.sandboxes[0]
+  if (sandbox === undefined) return undefined
+  const config = await buildSandboxConfig(ctx, sandbox.attempt)
+  const ips = ctx.pod.spec.hostNetwork ? ctx.host.hostIps() : sandbox.ips
+  return { id: sandbox.id, config, ips }
+}
+
+async function inspectSandbox(
+  ctx: PodContext,
+  id: SandboxId,
+  config: cri.PodSandboxConfigInput,
+): Promise<SandboxInUse> {
+  if (ctx.pod.spec.hostNetwork) return { id, config, ips: ctx.host.hostIps() }
+  const { status } = await ctx.host.calls.podSandboxStatus({ podSandboxId: id })
+  const primary = status?.network?.ip ?? ''
+  const additional = status?.network?.additionalIps.map(({ ip }) => ip) ?? []
+  return { id, config, ips: primary === '' ? [] : [primary, ...additional] }
+}
+
+async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri.PodSandboxConfigInput> {
+  const { pod, ref, host } = ctx
+  const cgroupParent = await host.cgroups.ensure(ref.uid, pod, ctx.appliedPod())
+  const dns = podResolver(pod, await host.readResolver())
+  for (const warning of dns.warnings) recordEvent(ctx, { type: 'Warning', ...warning })
+  return toSandboxConfig({
+    pod,
+    uid: ref.uid,
+    attempt,
+    instance: host.instance,
+    manifestHash: ctx.manifestHash,
+    cgroupParent,
+    logDirectory: host.logs.directory(ref),
+    dns: dns.config,
+    clusterDomain: '',
+    resources: host.resources,
+    userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
+  })
+}

@@ -1,0 +1,166 @@
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
+import type { ObjectKey } from '../../pod/objects/local-object.ts'
+import type { SourceName } from '../../pod/objects/document.ts'
+import type { ObjectViews } from '../objects/object-store.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { HostVolume, NestedMount } from '../../translate/mounts.ts'
+import type { ResolvConf } from '../../translate/dns.ts'
+import type { ExecLimits } from '../../translate/exec-limits.ts'
+import type { ResourceFacts } from '../../translate/resources.ts'
+import type { SecurityFacts } from '../../translate/security-context.ts'
+import type { ResourceList } from '../../translate/spec-view.ts'
+import type { UserRange } from '../../translate/user-namespace.ts'
+import type { SubPathMount } from '../../volumes/sub-path.ts'
+
+type Call<Request, Reply> = (
+  request: Request,
+  options?: { readonly signal?: AbortSignal | undefined },
+) => Promise<Reply>
+
+/** What acting for a pod needs of CRI's RuntimeService. */
+export interface PodCalls {
+  readonly runPodSandbox: Call<cri.RunPodSandboxRequestInput, cri.RunPodSandboxResponse>
+  readonly podSandboxStatus: Call<cri.PodSandboxStatusRequestInput, cri.PodSandboxStatusResponse>
+  readonly stopPodSandbox: Call<cri.StopPodSandboxRequestInput, unknown>
+  readonly removePodSandbox: Call<cri.RemovePodSandboxRequestInput, unknown>
+  readonly createContainer: Call<cri.CreateContainerRequestInput, cri.CreateContainerResponse>
+  readonly startContainer: Call<cri.StartContainerRequestInput, unknown>
+  readonly containerStatus: Call<cri.ContainerStatusRequestInput, cri.ContainerStatusResponse>
+  readonly stopContainer: Call<cri.StopContainerRequestInput, unknown>
+  readonly removeContainer: Call<cri.RemoveContainerRequestInput, unknown>
+  readonly updateContainerResources: Call<cri.UpdateContainerResourcesRequestInput, unknown>
+  readonly containerStats: Call<cri.ContainerStatsRequestInput, cri.ContainerStatsResponse>
+}
+
+/** The pod's cgroup. */
+export interface PodCgroups {
+  /**
+   * Makes it, with the pod's resources; gives what CRI's cgroup_parent takes.
+   * @param before the pod as its containers are now: the cgroup then has room for the larger of the two
+   */
+  ensure(uid: PodUid, pod: Pod, before?: Pod): Promise<string>
+  /** Removes it and what lingers in it. */
+  remove(uid: PodUid): Promise<void>
+  /** How often the kernel has killed in it for memory, but for those (sandboxes, too) that live; undefined where that can't be known. */
+  countOomKills(uid: PodUid, pod: Pod, liveIds: readonly string[]): Promise<number | undefined>
+  /** Whether processes of these containers live in it; undefined where that can't be known. */
+  hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
+}
+
+/** The pod's folder and what is mounted from it. */
+export interface PodVolumes {
+  /**
+   * Makes the pod's volumes; again for one that has them changes nothing. `warn` hears of what one goes without.
+   * Throws PoddError with the reason.
+   */
+  prepare(input: {
+    readonly uid: PodUid
+    readonly pod: Pod
+    readonly source: SourceName
+    readonly warn?: (message: string) => void
+  }): Promise<ReadonlyMap<string, HostVolume>>
+  /** The sources that own the data of claims, by the claims' keys, as far as there is a record of it. */
+  listClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>>
+  /** Whether its hostPath volumes are what they shall be; makes nothing. Throws PoddError with the reason. */
+  checkHostPaths(pod: Pod): Promise<void>
+  /** The text of a file in a volume that containers may have written; undefined where there is none. */
+  readFile(volumePath: string, path: string): Promise<string | undefined>
+  /** The bytes of disk that an emptyDir takes. */
+  measureEmptyDir(uid: PodUid, volume: string): Promise<number>
+  /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out. */
+  bindSubPath(mount: Omit<SubPathMount, 'rootDir'>): Promise<string>
+  /** Makes the place where something is mounted inside a folder of files. Throws PoddError where it can't be. */
+  makeMountPoint(mount: NestedMount): Promise<void>
+  /** Writes the pod's hosts file and gives its path. */
+  writeHostsFile(uid: PodUid, text: string): Promise<string>
+  /** Writes the pod's resolv.conf and gives its path. */
+  writeResolvConf(uid: PodUid, text: string): Promise<string>
+  /** Forgets it, for the containers of a new sandbox. */
+  removeResolvConf(uid: PodUid): Promise<void>
+  /** Brings it up to date in place, where the pod has one. */
+  refreshResolvConf(uid: PodUid, text: string): Promise<boolean>
+  /** Makes the empty file that takes a container's termination message. */
+  makeTerminationLog(uid: PodUid, container: string, restartCount: number): Promise<string>
+  /** What a container wrote there, at most 4096 bytes; empty where it wrote nothing. */
+  readTerminationLog(uid: PodUid, container: string, restartCount: number): Promise<string>
+  removeTerminationLog(uid: PodUid, container: string, restartCount: number): Promise<void>
+  /** The host's users that are the pod's own; the same at each call. */
+  userRange(uid: PodUid): UserRange
+  /** Unmounts and removes all of it. */
+  teardown(uid: PodUid): Promise<void>
+  /** The pods that have a folder, those of long ago included. */
+  listPods(): Promise<readonly PodUid[]>
+}
+
+/** A container's log is known by these three. */
+export interface LoggedContainer {
+  readonly name: string
+  readonly id: ContainerId
+  readonly restartCount: number
+}
+
+/** Where the pod's logs lie. */
+export interface PodLogs {
+  /** The pod's log folder. */
+  directory(ref: PodRef): string
+  /** Makes the folder for a container's logs; tells whether there was none. */
+  prepare(ref: PodRef, container: string): Promise<boolean>
+  /** The highest restart count of which there is a log; undefined where there is no log. */
+  newestInstance(ref: PodRef, container: string): Promise<number | undefined>
+  /** Puts the link for log shippers in place. */
+  link(ref: PodRef, container: LoggedContainer): Promise<void>
+  /** Removes the pod's links to logs of all other containers. */
+  retainLinks(ref: PodRef, containers: readonly LoggedContainer[]): Promise<void>
+  /** Removes the link and the log of a container that is removed. */
+  remove(ref: PodRef, container: LoggedContainer): Promise<void>
+  /** The last lines of a container's log, at most 80 lines and 2048 bytes. */
+  tail(ref: PodRef, container: string, restartCount: number): Promise<string>
+  removeAll(ref: PodRef): Promise<void>
+}
+
+/** Runs a lifecycle hook. */
+export interface HookRunner {
+  /** Resolves when the handler has succeeded; throws PoddError otherwise, or the signal's reason. */
+  run(input: {
+    readonly pod: PodRef
+    readonly handler: NonNullable<NonNullable<ContainerSpec['lifecycle']>['postStart']>
+    readonly containerId: ContainerId
+    readonly podIp: string | undefined
+    readonly ports: ContainerSpec['ports']
+    /** Undefined: only the signal ends it. */
+    readonly timeoutMs: number | undefined
+    readonly signal: AbortSignal
+    /** Called when it begins: the runtime has the call, where it needs the runtime. */
+    readonly onSent?: () => void
+  }): Promise<void>
+}
+
+/** All of the host that acting for a pod needs. */
+export interface PodHost {
+  readonly calls: PodCalls
+  readonly cgroups: PodCgroups
+  readonly volumes: PodVolumes
+  readonly logs: PodLogs
+  readonly hooks: HookRunner
+  readonly instance: string
+  readonly hostName: string
+  /** What pods on the host's network see as /etc/hosts. */
+  readHostsFile(): Promise<string>
+  readResolver(): Promise<ResolvConf>
+  /** Tells when the resolver may have changed, until the signal is aborted. */
+  readonly followResolver?: (onHint: () => void, signal: AbortSignal) => Promise<void>
+  hostIps(): readonly string[]
+  /** Another one after each boot. */
+  readonly bootId: string
+  /** SELinux is on. */
+  readonly selinux: boolean
+  readonly resources: ResourceFacts
+  /** What the host gives pods, for references to limits that aren't set. */
+  readonly capacity: ResourceList
+  readonly execLimits: ExecLimits
+  /** What pods refer to. */
+  readonly objects: ObjectViews
+  readonly security: SecurityFacts
+}

@@ -1,0 +1,281 @@
+import { errorMessage } from '../../base/errors.ts'
+import { PoddError } from '../../base/errors.ts'
+import { isCriError } from '../../cri/cri-error.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { toContainerConfig } from '../../translate/container-config.ts'
+import { expandCommand } from '../../translate/exec-limits.ts'
+import { hostNetworkHostsFile, podHostsFile } from '../../translate/etc-hosts.ts'
+import { podResolvConf } from './pod-resolver.ts'
+import { podHostname } from '../../translate/hostname.ts'
+import { containerMounts, selectNestedMounts } from '../../translate/mounts.ts'
+import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
+import type { ContainerView, PodView } from '../../translate/spec-view.ts'
+import { computeSpecHash } from './config-hash.ts'
+import { fetchImages } from './fetch-images.ts'
+import type { PresentImage } from './image-puller.ts'
+import { linkLog } from './link-logs.ts'
+import type { PodContext, SandboxInUse } from './pod-context.ts'
+import { recordEvent } from './pod-context.ts'
+import { bindSubPaths, gatherEnvironment } from './resolve-pod.ts'
+import { stopOneContainer } from './stop-containers.ts'
+
+type StartAction = Extract<PodAction, { kind: 'start-container' }>
+
+/** How long a start that failed for a reason of ours or the runtime's isn't tried again (the kubelet's 10 s after an error). */
+const retryMs = 10_000
+/** How long a container that could not be run is shown so: what made it end at its start has its own backoff. */
+const showErrorMs = 1000
+
+/**
+ * Image, CreateContainer, StartContainer, log link, postStart: in the kubelet's order and with its
+ * events (`pkg/kubelet/kuberuntime/kuberuntime_container.go` startContainer, Kubernetes 1.36).
+ * A failure becomes a hold on this container; the other containers go on.
+ */
+export async function startContainer(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  action: StartAction,
+): Promise<void> {
+  const { spec } = action
+  const image = await fetchImages(ctx, sandbox, action)
+  if (image === undefined) return
+  ctx.checkSeen()
+  await ctx.charge(action)
+  const made = await createContainer(ctx, sandbox, action, image)
+  if (made === undefined) return
+  const { id } = made
+  if (spec.lifecycle?.postStart !== undefined) ctx.postStarts.add(id)
+  try {
+    await bringUp(ctx, sandbox, action, made)
+  } finally {
+    ctx.postStarts.delete(id)
+  }
+}
+
+/** StartContainer, log link, postStart. */
+async function bringUp(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec }: StartAction,
+  made: MadeContainer,
+): Promise<void> {
+  const { id } = made
+  // Nothing starts once the pod is to end.
+  ctx.signal.throwIfAborted()
+  ctx.checkSeen()
+  try {
+    await ctx.host.calls.startContainer({ containerId: id })
+  } catch (error) {
+    fail(
+      ctx,
+      spec,
+      'RunContainerError',
+      errorMessage(error),
+      (await hasEnded(ctx, id)) ? showErrorMs : retryMs,
+    )
+    return
+  }
+  recordEvent(ctx, {
+    type: 'Normal',
+    reason: 'Started',
+    message: `Started container ${spec.name}`,
+    container: spec.name,
+  })
+  await linkLog(ctx, ctx.ref, { name: spec.name, ...made }, ctx.linkedLogs)
+  await runPostStart(ctx, sandbox, { spec, id })
+}
+
+/** Whether a start that failed has ended the container; where it hasn't, nothing but the hold keeps it from being tried again. */
+async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
+  try {
+    const { status } = await ctx.host.calls.containerStatus({ containerId: id })
+    return status?.state === 'CONTAINER_EXITED'
+  } catch {
+    return false
+  }
+}
+
+function fail(
+  ctx: PodContext,
+  spec: ContainerSpec,
+  reason: string,
+  message: string,
+  afterMs = retryMs,
+): void {
+  recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
+  ctx.hold(spec.name, { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
+}
+
+/** How soon a postStart hook is called again that the runtime's end broke off. */
+const hookRetryMs = 1000
+
+interface MadeContainer {
+  readonly id: ContainerId
+  readonly restartCount: number
+}
+
+/**
+ * Makes the folder of a container's logs. Where neither record nor runtime know of a container before it and yet there
+ * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
+ * calcRestartCountByLogDir, Kubernetes 1.36).
+ */
+async function prepareLog(ctx: PodContext, { name }: ContainerSpec, knownCount: number): Promise<number> {
+  const { logs } = ctx.host
+  const isNew = await logs.prepare(ctx.ref, name)
+  const isKnown = knownCount > 0 || ctx.observed.containers.some((container) => container.name === name)
+  if (isNew || isKnown) return knownCount
+  const newest = await logs.newestInstance(ctx.ref, name)
+  return newest === undefined ? 0 : newest + 1
+}
+
+async function createContainer(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, restartCount: knownCount }: StartAction,
+  image: PresentImage,
+): Promise<MadeContainer | undefined> {
+  try {
+    const restartCount = await prepareLog(ctx, spec, knownCount)
+    const config = await buildContainerConfig(ctx, sandbox, { spec, restartCount, image })
+    const { containerId } = await ctx.host.calls.createContainer({
+      podSandboxId: sandbox.id,
+      config,
+      sandboxConfig: sandbox.config,
+    })
+    const message = `Created container: ${spec.name}`
+    recordEvent(ctx, { type: 'Normal', reason: 'Created', message, container: spec.name })
+    return { id: containerId, restartCount }
+  } catch (error) {
+    const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
+    fail(ctx, spec, ours ? 'CreateContainerConfigError' : 'CreateContainerError', errorMessage(error))
+    return undefined
+  }
+}
+
+async function buildContainerConfig(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, restartCount, image }: { spec: ContainerSpec; restartCount: number; image: PresentImage },
+) {
+  const { pod, source, ref, host } = ctx
+  const imageUser = imageUserOf(image.image)
+  const podView: PodView = pod
+  const containerView: ContainerView = spec
+  const security = effectiveSecurityContext(podView.spec.securityContext, containerView.securityContext)
+  const rootProblem = runAsRootProblem(security, imageUser)
+  if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
+  const [volumes, etcHostsPath, resolvConfPath, terminationLogPath] = await Promise.all([
+    host.volumes.prepare({ uid: ref.uid, pod, source }),
+    writeHostsFile(ctx, sandbox),
+    host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
+    host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
+  ])
+  const resolved = { pod, source, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
+  const environment = await gatherEnvironment(host, resolved)
+  const subPaths = await bindSubPaths(host, resolved, environment)
+  const userRange = pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined
+  const mounts = containerMounts({
+    container: spec,
+    volumes,
+    subPaths,
+    recursiveReadOnly: ctx.recursiveReadOnly,
+    etcHostsPath,
+    resolvConfPath,
+    terminationLogPath,
+    selinux: host.selinux,
+    userRange,
+  })
+  for (const nested of selectNestedMounts(spec, volumes, mounts)) await host.volumes.makeMountPoint(nested)
+  return toContainerConfig({
+    pod,
+    uid: ref.uid,
+    container: spec,
+    restartCount,
+    instance: host.instance,
+    specHash: computeSpecHash({ host, pod, source, container: spec, running: undefined }),
+    imageRef: image.ref,
+    imageUser,
+    environment,
+    command: expandCommand(spec, environment, host.execLimits),
+    mounts,
+    resources: host.resources,
+    security: host.security,
+    userRange,
+    targetContainerId: findTarget(ctx, containerView.targetContainerName),
+  })
+}
+
+/** The container whose processes an ephemeral container is to see. */
+function findTarget({ observed }: PodContext, name: string | undefined): ContainerId | undefined {
+  if (name === undefined || name === '') return undefined
+  const target = observed.containers.find((found) => found.name === name && found.state === 'running')
+  if (target !== undefined) return target.id
+  throw new PoddError('REFERENCE_MISSING', `unable to find target container ${name}: it does not run`)
+}
+
+async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<string> {
+  const { pod, ref, host } = ctx
+  const text = pod.spec.hostNetwork
+    ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
+    : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod, ''), aliases: pod.spec.hostAliases })
+  return host.volumes.writeHostsFile(ref.uid, text)
+}
+
+async function runPostStart(
+  ctx: PodContext,
+  sandbox: SandboxInUse,
+  { spec, id }: { readonly spec: ContainerSpec; readonly id: ContainerId },
+): Promise<void> {
+  const handler = spec.lifecycle?.postStart
+  if (handler === undefined) return
+  ctx.lookSoon()
+  const run = (): Promise<void> =>
+    ctx.host.hooks.run({
+      pod: ctx.ref,
+      handler,
+      containerId: id,
+      podIp: sandbox.ips[0],
+      ports: spec.ports,
+      // It takes as long as it takes, as in Kubernetes.
+      timeoutMs: undefined,
+      signal: ctx.signal,
+    })
+  try {
+    await repeatWhileAway(ctx, run)
+  } catch (error) {
+    if (ctx.signal.aborted) throw ctx.signal.reason
+    // The hook's output may hold secrets: the event says only that it failed.
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
+      'postStart hook failed',
+    )
+    recordEvent(ctx, {
+      type: 'Warning',
+      reason: 'FailedPostStartHook',
+      message: 'PostStartHook failed',
+      container: spec.name,
+    })
+    await stopOneContainer(ctx, {
+      id,
+      name: spec.name,
+      graceSeconds: ctx.pod.spec.terminationGracePeriodSeconds,
+      message: `Container ${spec.name} failed post-start hook`,
+      preStop: spec.lifecycle?.preStop,
+      ports: spec.ports,
+    })
+  }
+}
+
+/** A hook is called at least once: a runtime that went away in the middle says nothing of the container. */
+async function repeatWhileAway(ctx: PodContext, run: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await run()
+    } catch (error) {
+      if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
+      await ctx.clock.sleep(hookRetryMs, ctx.signal)
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import { settleAll } from '../../base/settle-all.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
+import { computeTerminationWaves, stopTimeout } from '../../decide/plan/termination-order.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
+import type { ObservedContainer } from '../../pod/state/observed.ts'
+import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
+import { readContainerFacts } from '../../translate/labels.ts'
+import { HookError } from './lifecycle-hooks.ts'
+import type { HookUnderWay, PodContext } from './pod-context.ts'
+import { recordEvent } from './pod-context.ts'
+
+interface StopRequest {
+  readonly id: ContainerId
+  readonly name: string
+  readonly graceSeconds: number
+  readonly message: string
+  readonly preStop: LifecycleHandler | undefined
+  readonly ports?: ContainerSpec['ports']
+  /** Never rejects: when those have ended that end before this one, or one of them couldn't be stopped. Waited for after preStop, within the grace. */
+  readonly turn?: Promise<'come' | 'lost'>
+}
+
+/**
+ * preStop inside the grace, then its turn to end, then StopContainer with what is left of the grace, at least 2 s
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainer, Kubernetes 1.36).
+ */
+export async function stopOneContainer(ctx: PodContext, request: StopRequest): Promise<void> {
+  const { clock } = ctx
+  const beganMs = clock.monotonicMs()
+  recordEvent(ctx, { type: 'Normal', reason: 'Killing', message: request.message, container: request.name })
+  const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
+  const { preStop, turn } = request
+  if (preStop !== undefined && request.graceSeconds > 0) {
+    const begun = ctx.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
+    if (begun !== undefined) await waitInGrace(ctx, leftMs(), begun.ended)
+  }
+  // What keeps it from its turn fails the pass, and the next one stops it in its turn.
+  if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
+  const timeout = stopTimeout(leftMs())
+  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
+}
+
+/** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
+async function waitInGrace<T>(
+  { clock, signal }: PodContext,
+  delayMs: number,
+  event: Promise<T>,
+): Promise<T | undefined> {
+  if (delayMs <= 0) return undefined
+  const over = new AbortController()
+  const wait = clock.sleep(delayMs, AbortSignal.any([signal, over.signal]))
+  const timeUp = wait.then(nothing, nothing)
+  try {
+    return await Promise.race([event, timeUp])
+  } finally {
+    over.abort()
+    signal.throwIfAborted()
+  }
+}
+
+/**
+ * Begins a container's preStop hook, once in its life: it goes on when this pass is interrupted, and the next one waits
+ * for it. Undefined where it was begun before.
+ */
+async function beginPreStop(
+  ctx: PodContext,
+  request: StopRequest,
+  handler: LifecycleHandler,
+): Promise<HookUnderWay | undefined> {
+  const { id } = request
+  if (!(await ctx.claimPreStop(id))) return undefined
+  const ended = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))
+  // Who waits hears of it.
+  ended.catch(() => undefined)
+  // Not the promise itself: whoever awaits this function would wait for the hook.
+  const begun = { ended }
+  ctx.preStops.set(id, begun)
+  return begun
+}
+
+/** Rejects where the runtime was not there to begin it: it is due still then. */
+async function runPreStop(ctx: PodContext, request: StopRequest, handler: LifecycleHandler): Promise<void> {
+  let isSent = false
+  try {
+    await ctx.host.hooks.run({
+      pod: ctx.ref,
+      handler,
+      containerId: request.id,
+      podIp:
+        ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
+      ports: request.ports ?? [],
+      timeoutMs: request.graceSeconds * 1000,
+      signal: ctx.lifeSignal,
+      onSent: () => {
+        isSent = true
+      },
+    })
+  } catch (error) {
+    if (ctx.lifeSignal.aborted) return
+    if (!isSent && !(error instanceof HookError)) {
+      await ctx.releasePreStop(request.id)
+      throw error
+    }
+    ctx.logger.warn(
+      { pod: ctx.ref.name, uid: ctx.ref.uid, container: request.name, err: error },
+      'preStop hook failed',
+    )
+    const message = 'PreStopHook failed'
+    recordEvent(ctx, { type: 'Warning', reason: 'FailedPreStopHook', message, container: request.name })
+  }
+}
+
+/** Stops one container that is to be replaced or has failed its probe. */
+export async function stopContainer(
+  ctx: PodContext,
+  { container, cause, message }: Extract<PodAction, { kind: 'stop-container' }>,
+): Promise<void> {
+  const spec = findSpec(ctx, container.name)
+  const probe =
+    cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
+  const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
+  const request = { ...stopRequest(ctx, container, graceSeconds), message }
+  // A restart of all gives nobody time: no grace, no preStop (KEP-5532).
+  if (cause === 'restart-all')
+    return stopOneContainer(ctx, { ...request, graceSeconds: 0, preStop: undefined })
+  await stopOneContainer(ctx, request)
+}
+
+/**
+ * Stops all containers of the pod by the ending's deadline or within the pod's grace, and then its sandboxes. All preStop
+ * hooks run at once; then they end in waves, sidecars last. Who has no grace left waits for nobody
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
+ */
+export async function stopPod(ctx: PodContext): Promise<void> {
+  const deadlineMs = ctx.deadlineMs ?? ctx.clock.wallMs() + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+  const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
+  const waves: Promise<unknown>[] = []
+  for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
+    const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
+    const stops = wave.map((container) =>
+      stopOneContainer(ctx, { ...stopRequest(ctx, container, graceSeconds), ...before }),
+    )
+    waves.push(settleAll(stops))
+  }
+  await settleAll(waves)
+  ctx.onContainersStopped()
+  await settleAll(
+    ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
+  )
+}
+
+const nothing = () => undefined
+const come = () => 'come' as const
+const lose = () => 'lost' as const
+
+function stopRequest(ctx: PodContext, container: ObservedContainer, graceSeconds: number): StopRequest {
+  const spec = findSpec(ctx, container.name)
+  const kept = readContainerFacts(container.annotations)
+  return {
+    id: container.id,
+    name: container.name,
+    graceSeconds,
+    message: `Stopping container ${container.name}`,
+    preStop: container.state === 'running' ? (spec?.lifecycle?.preStop ?? kept.preStop) : undefined,
+    ports: spec?.ports ?? kept.ports,
+  }
+}
+
+function findSpec(ctx: PodContext, name: string): ContainerSpec | undefined {
+  const { initContainers, containers, ephemeralContainers } = ctx.pod.spec
+  return [...initContainers, ...containers, ...ephemeralContainers].find((spec) => spec.name === name)
+}

@@ -1,0 +1,67 @@
+import type { PoddConfig } from '../../config/options.ts'
+import { computeAllocatable } from '../../decide/admission/allocatable.ts'
+import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
+import type { HostInfo } from '../../host/facts/host-info.ts'
+import type { SourceName } from '../../pod/objects/document.ts'
+import { configNames, sourceNames } from '../../pod/values/source-name.ts'
+import type { AdmissionRules } from './pod-admission.ts'
+
+/** Which pods may run here, by the config and the machine. */
+export function admissionRules(
+  config: PoddConfig,
+  hostInfo: Pick<HostInfo, 'cpus' | 'memoryBytes' | 'hugePagesBytes' | 'appArmor'>,
+): AdmissionRules {
+  const { cpus, memoryBytes, hugePagesBytes, appArmor } = hostInfo
+  return {
+    limits: {
+      maxPods: config.maxPods,
+      allocatable: computeAllocatable({ cpus, memoryBytes, hugePagesBytes }, [
+        config.systemReserved,
+        config.kubeReserved,
+      ]),
+    },
+    allowedUnsafeSysctls: config.allowedUnsafeSysctls,
+    appArmor,
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    policies: {
+      file: {
+        settings: 'podSecurity.file',
+        policy: {
+          level: config.directorySecurityLevel,
+          allowedHostPaths: config.directoryAllowedHostPaths,
+          allowedCapabilities: config.directoryAllowedCapabilities,
+          allowedHostPorts: config.directoryAllowedHostPorts,
+          allowedRegistries: config.directoryAllowedRegistries,
+        },
+      },
+      http: {
+        settings: 'podSecurity.url',
+        policy: {
+          level: config.urlSecurityLevel,
+          allowedHostPaths: config.urlAllowedHostPaths,
+          allowedCapabilities: config.urlAllowedCapabilities,
+          allowedHostPorts: config.urlAllowedHostPorts,
+          allowedRegistries: config.urlAllowedRegistries,
+        },
+      },
+    },
+  }
+}
+
+/** Which objects count, and for whose pods, by the config. */
+export function objectRules(config: PoddConfig): ObjectRules {
+  return {
+    runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
+    policies: {
+      file: { readsObjectsOf: toSources(config.directoryReadsObjectsOf), givesClusterObjects: true },
+      http: {
+        readsObjectsOf: toSources(config.urlReadsObjectsOf),
+        givesClusterObjects: config.urlGivesClusterObjects,
+      },
+    },
+  }
+}
+
+function toSources(named: readonly string[]): readonly SourceName[] {
+  return sourceNames.filter((source) => named.includes(configNames[source]))
+}

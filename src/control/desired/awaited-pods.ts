@@ -1,0 +1,159 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import { newUuid } from '../../base/random.ts'
+import { awaitRuntime } from '../../decide/plan/await-runtime.ts'
+import { deriveStatus } from '../../decide/status/derive-status.ts'
+import { newPodRecord } from '../../decide/sources/new-pod-record.ts'
+import type { PodKey, PodUid } from '../../pod/values/ids.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { WantedPod } from './desired-pods.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+import { toPodObject } from '../status/pod-object.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+import type { StatusStore } from '../status/status-store.ts'
+
+export interface AwaitedPodsDeps {
+  readonly statuses: StatusStore
+  /** Those of an earlier podd. */
+  readonly adopted: () => Iterable<Pick<PodWorker, 'state'>>
+  readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly runtimeName: () => string
+}
+
+interface Awaited {
+  readonly pod: Pod
+  readonly record: PodRecord
+}
+
+/** The runtime's problem until it was listed. */
+export const notAskedYet = 'waiting for the container runtime'
+
+/**
+ * Shows pods while nobody knows what the runtime holds, so that a runtime that never comes up doesn't look like a host
+ * without pods: those that are wanted and can't be begun yet; and, once the runtime is in trouble or takes its time,
+ * those of an earlier podd with what is on record of them. (They run most likely, and are not to look down whenever
+ * podd starts.) Those that end show themselves.
+ */
+export class AwaitedPods {
+  readonly #deps: AwaitedPodsDeps
+  readonly #sinceMs: number
+  #awaited = new Map<PodKey, Awaited>()
+  #shown = new Set<PodUid>()
+  #problem: string | undefined
+  readonly #allShown = Promise.withResolvers<void>()
+
+  constructor(deps: AwaitedPodsDeps) {
+    this.#deps = deps
+    this.#sinceMs = deps.clock.wallMs()
+  }
+
+  /** Resolves when each pod of an earlier podd was shown once, or time is up. */
+  get allShown(): Promise<void> {
+    return this.#allShown.promise
+  }
+
+  /** Those of an earlier podd are known by now. */
+  begin(): void {
+    const { adopted, statuses } = this.#deps
+    const missing = new Set([...adopted()].map(({ state }) => state.ref.uid))
+    const stop = statuses.subscribe(({ object }) => {
+      missing.delete(object.metadata.uid)
+      if (missing.size === 0) this.#allShown.resolve()
+    })
+    void this.#allShown.promise.then(stop)
+    if (missing.size === 0) this.#allShown.resolve()
+  }
+
+  /** Time is up: they are shown although the runtime hasn't said anything. */
+  hurry(problem: string | undefined): void {
+    if (problem !== undefined) this.tell(problem)
+    this.#allShown.resolve()
+  }
+
+  /** Those that are wanted and not begun. */
+  pods(): readonly Pod[] {
+    return [...this.#awaited.values()].map(({ pod }) => pod)
+  }
+
+  /** These are wanted by now. */
+  show(wanted: ReadonlyMap<PodKey, WantedPod>): void {
+    const adopted = new Set([...this.#deps.adopted()].map(({ state }) => podKey(state.ref)))
+    const awaited = new Map<PodKey, Awaited>()
+    for (const [key, { document, source }] of wanted) {
+      if (adopted.has(key)) continue
+      const known = this.#awaited.get(key)?.record
+      const fresh = {
+        uid: known?.uid ?? newUuid(),
+        nowMs: known?.acceptedAtMs ?? this.#deps.clock.wallMs(),
+        createdAtMs: undefined,
+      }
+      awaited.set(key, { pod: document.pod, record: newPodRecord({ ...fresh, document, source }) })
+    }
+    const before = this.#shown
+    this.#awaited = awaited
+    this.#shown = new Set([...awaited.values()].map(({ record }) => record.uid))
+    for (const uid of before) if (!this.#shown.has(uid)) this.#deps.statuses.remove(uid)
+    this.#publishAll()
+  }
+
+  /** Why the runtime can't be listed. */
+  tell(problem: string): void {
+    this.#problem = problem
+    this.#publishAll()
+  }
+
+  /** As what a pod was shown, which it is to stay; asks once. */
+  take(key: PodKey): PodRecord | undefined {
+    const record = this.#awaited.get(key)?.record
+    this.#awaited.delete(key)
+    return record
+  }
+
+  /** The runtime was listed: what was not begun by now is shown no more. */
+  end(isBegun: (uid: PodUid) => boolean): void {
+    for (const uid of this.#shown) if (!isBegun(uid)) this.#deps.statuses.remove(uid)
+    this.#shown.clear()
+    this.#awaited.clear()
+  }
+
+  #publishAll(): void {
+    for (const { state } of this.#problem === undefined ? [] : this.#deps.adopted()) {
+      if (state.record.ending === undefined)
+        this.#publish({ pod: state.classedPod, record: state.record }, this.#sinceMs)
+    }
+    for (const awaited of this.#awaited.values()) this.#publish(awaited, awaited.record.acceptedAtMs)
+  }
+
+  /** No pod's trouble keeps the others from being shown. */
+  #publish(awaited: Awaited, sinceMs: number): void {
+    const { uid, name } = awaited.record
+    try {
+      this.#deps.statuses.publish(uid, this.#present(awaited, sinceMs))
+    } catch (error) {
+      this.#deps.logger.error({ pod: name, uid, err: error }, 'the pod cannot be shown')
+    }
+  }
+
+  #present({ pod, record }: Awaited, sinceMs: number) {
+    const { host, runtimeName } = this.#deps
+    const { uid, namespace, name } = record
+    const blocked = { reason: 'RuntimeNotReady', message: this.#problem ?? notAskedYet }
+    const observed = { uid, namespace, name, sandboxes: [], containers: [] }
+    const { status } = deriveStatus({
+      pod,
+      record,
+      observed,
+      probes: () => undefined,
+      waiting: awaitRuntime({ pod, record, observed }, blocked),
+      blocked,
+      runtimeName: runtimeName(),
+      hostIps: host.hostIps(),
+      nowMs: sinceMs,
+    })
+    return toPodObject(pod, record, { status, nodeName: host.hostName })
+  }
+}

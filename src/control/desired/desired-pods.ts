@@ -1,0 +1,330 @@
+import type { Logger } from '../../base/logger.ts'
+import { newUuid } from '../../base/random.ts'
+import { sameData } from '../../base/json.ts'
+import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { makesNewPod } from '../../decide/sources/diff-pod.ts'
+import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
+import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
+import { podManifestHash } from '../../pod/values/hash.ts'
+import type { PodKey } from '../../pod/values/ids.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import { readManifestHash } from '../../translate/labels.ts'
+import { AdmissionQueue } from './admission-queue.ts'
+import type { PodAdmission } from './pod-admission.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+import { PodWorkers } from './pod-workers.ts'
+import type { PodWorkersDeps } from './pod-workers.ts'
+import { ReplacementQueue } from './replacement-queue.ts'
+import type { ReplacementQueueDeps } from './replacement-queue.ts'
+import type { Replacement } from './replacement.ts'
+
+/** A document and the source that gave it. */
+export interface WantedPod {
+  readonly document: PodDocument
+  readonly source: SourceName
+}
+
+export interface DesiredPodsDeps
+  extends PodWorkersDeps, Pick<ReplacementQueueDeps, 'images' | 'foreseeStart' | 'missingReference'> {
+  /** As what a pod was shown before it could be begun; asks once. */
+  readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
+  readonly logger: Logger
+  readonly admission: PodAdmission
+}
+
+interface Entry {
+  /** The pod that holds the name; absent while none does. */
+  worker: PodWorker | undefined
+  /** What takes its place when it is gone; absent when nothing does. */
+  next: { readonly wanted: WantedPod; readonly replacement: Replacement | undefined } | undefined
+  /** What could change in place and may not, and why. */
+  refused: { readonly wanted: WantedPod; readonly message: string } | undefined
+}
+
+/** The pods that shall be: one name, one pod. It alone has workers made and ended. */
+export class DesiredPods {
+  /** Those of pods that nobody wants any more, too. */
+  readonly workers: PodWorkers
+  readonly #deps: DesiredPodsDeps
+  readonly #entries = new Map<PodKey, Entry>()
+  readonly #queue: AdmissionQueue
+  readonly #replacements: ReplacementQueue
+  /** Before that, nobody knows who has what. */
+  #isObserved = false
+
+  constructor(deps: DesiredPodsDeps) {
+    this.#deps = deps
+    this.workers = new PodWorkers(deps)
+    this.#replacements = new ReplacementQueue({
+      ...deps,
+      neighbours: () => [...this.workers.neighbours(), ...this.#promises()],
+      growing: () =>
+        [...this.workers.all()]
+          .filter(({ state }) => state.wantsToGrow)
+          .map((worker) => ({ worker, pod: worker.state.classedPod })),
+      onChange: () => this.reviewAdmission(),
+    })
+    this.#queue = new AdmissionQueue(this.workers, deps.admission, {
+      promises: () => this.#promises(),
+      nextOf: (key) => this.#replacements.waitingFor(key),
+    })
+  }
+
+  /** New versions that can't take their pod's place for now, and why. */
+  problems(): readonly Problem[] {
+    return [...this.#entries].flatMap(([object, { worker, next, refused }]) => {
+      const message = this.#replacements.problem(object) ?? refused?.message ?? worker?.state.updateProblem
+      if (worker === undefined || message === undefined) return []
+      const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
+      return [
+        {
+          severity: 'error',
+          place,
+          object,
+          message: `the new version is not applied and the old one keeps running: ${message}`,
+        },
+      ]
+    })
+  }
+
+  /** Takes up the pods of an earlier podd. They start when a source confirms them (`reconcile`) or `startAdopted` says so. */
+  adopt(records: readonly PodRecord[]): void {
+    for (const saved of inOrderOfAdmission(records)) {
+      // What was refused before may be welcome to this podd, with its config.
+      const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
+      try {
+        const pod = this.#deps.podFromManifest(record.manifest)
+        const worker = this.workers.add({ record, pod, saved: true })
+        if (record.ending !== undefined) worker.start()
+        this.#adoptInto(this.#entry(podKey(record)), worker)
+      } catch (error) {
+        this.#deps.logger.error(
+          { uid: record.uid, pod: record.name, err: error },
+          'a pod record cannot be used',
+        )
+      }
+    }
+    // Whether there is room for those that never ran depends on what has ended meanwhile.
+    this.#queue.reviewStarted()
+  }
+
+  /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
+  takeObserved(): void {
+    this.#isObserved = true
+    this.workers.takeObserved()
+    this.reviewAdmission()
+  }
+
+  /** Of two records of one name, the one that isn't ending holds it; of two such, the newer one. */
+  #adoptInto(entry: Entry, worker: PodWorker): void {
+    const before = entry.worker
+    if (before === undefined || !isLeaving(worker)) entry.worker = worker
+    if (before === undefined || isLeaving(before) || isLeaving(worker)) return
+    before.start()
+    before.end({
+      cause: 'replaced',
+      reason: 'Killing',
+      message: 'Another pod bears its name',
+      graceSeconds: before.state.pod.spec.terminationGracePeriodSeconds,
+    })
+  }
+
+  /** Starts adopted pods that no source has spoken of yet, for the sources that `isSilent` names. */
+  startAdopted(isSilent: (source: SourceName) => boolean): void {
+    for (const worker of this.workers.all()) if (isSilent(worker.state.record.source)) worker.start()
+  }
+
+  /**
+   * Brings the pods in line with what is wanted.
+   * @param mayRemove whether a pod of this source that isn't wanted may go: its source has spoken
+   */
+  reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (source: string) => boolean): void {
+    for (const [key, entry] of this.#entries) {
+      if (wanted.has(key)) continue
+      const { worker } = entry
+      if (worker === undefined) continue
+      worker.start()
+      if (!mayRemove(worker.state.record.source)) continue
+      this.#dropNext(key, entry)
+      worker.end({
+        cause: 'removed',
+        reason: 'Killing',
+        message: 'The manifest was removed',
+        graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
+      })
+    }
+    // What goes or gets smaller makes room for what is new.
+    const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
+      this.#entries.get(key)?.worker !== undefined
+    const known = [...wanted].filter((each) => isKnown(each))
+    const fresh = [...wanted].filter((each) => !isKnown(each))
+    for (const [key, pod] of [...known, ...fresh]) this.#tryToWant(key, pod)
+    this.reviewAdmission()
+  }
+
+  /** Lets go of all: resolves when every pass under way has let go too. */
+  async stop(): Promise<void> {
+    this.#replacements.cancelAll()
+    await this.workers.stop()
+  }
+
+  /** A worker reached another stage. */
+  onStage(worker: PodWorker): void {
+    if (worker.state.stage === 'gone') this.workers.forget(worker)
+    if (worker.state.stage === 'stopped' || worker.state.stage === 'gone') this.#releaseName(worker)
+    if (worker.state.isSettled) for (const before of this.workers.predecessors(worker)) before.cleanUp()
+    this.reviewAdmission()
+  }
+
+  /** Lets in what waits; called whenever room may have been made. */
+  reviewAdmission(): void {
+    if (!this.#isObserved) return
+    this.#queue.review()
+    this.#replacements.review()
+  }
+
+  /** No pod's trouble keeps the others from being brought in line. */
+  #tryToWant(key: PodKey, wanted: WantedPod): void {
+    try {
+      this.#want(key, wanted)
+    } catch (error) {
+      this.#deps.logger.error({ pod: key, err: error }, 'a pod cannot be brought in line')
+    }
+  }
+
+  #want(key: PodKey, wanted: WantedPod): void {
+    const entry = this.#entry(key)
+    const { worker } = entry
+    if (worker === undefined) return this.#startNew(key, entry, wanted)
+    // What was made ready for this very version is of use still.
+    const ready = sameData(entry.next?.wanted.document.manifest, wanted.document.manifest)
+      ? entry.next
+      : undefined
+    if (isLeaving(worker)) {
+      if (ready !== undefined) {
+        entry.next = { wanted, replacement: ready.replacement }
+        return undefined
+      }
+      this.#dropNext(key, entry)
+      entry.next = { wanted, replacement: undefined }
+      return undefined
+    }
+    const { document, source } = wanted
+    if (
+      !changesHands(worker.state.record, wanted) &&
+      !makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)
+    ) {
+      this.#dropNext(key, entry)
+      const refusal = this.#deps.admission.refusal(document.pod, source)
+      const isNew = !sameData(worker.state.record.manifest, document.manifest)
+      entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
+      if (entry.refused !== undefined) return worker.start()
+      const place = { source, path: document.place.path }
+      worker.update({ pod: document.pod, manifest: document.manifest, place })
+      this.#queue.judgeResize(worker)
+      worker.start()
+      return undefined
+    }
+    if (ready !== undefined) return undefined
+    this.#dropNext(key, entry)
+    worker.start()
+    entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
+    return undefined
+  }
+
+  /** What is kept for versions whose pods were told to end, until they are admitted. */
+  #promises(): readonly Neighbour[] {
+    return this.#replacements.promises((key) => {
+      const { worker, next } = this.#entries.get(key) ?? {}
+      if (next?.replacement !== undefined) return true
+      if (worker?.state.stage !== 'waiting') return false
+      const { admission } = worker.state
+      return admission === undefined || admission.kind === 'blocked'
+    })
+  }
+
+  #startNew(key: PodKey, entry: Entry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
+    const { document, source } = wanted
+    const found = this.workers.findUnrecorded(key)
+    if (found !== undefined && !this.#matches(found, document)) {
+      entry.worker = this.workers.endOrphan(found)
+      entry.next = { wanted, replacement: undefined }
+      return
+    }
+    const shown = this.#deps.takeShown(key)
+    const record = newPodRecord({
+      uid: found?.uid ?? shown?.uid ?? newUuid(),
+      document,
+      source,
+      nowMs: shown?.acceptedAtMs ?? this.#deps.clock.wallMs(),
+      createdAtMs: found?.sandboxes[0]?.createdAtMs,
+    })
+    const worker = this.workers.add({
+      record,
+      pod: document.pod,
+      saved: false,
+      ...(found === undefined ? {} : { observed: found }),
+      ...(pulled === undefined ? {} : { pulled }),
+    })
+    entry.worker = worker
+    this.#queue.admit(worker)
+    worker.start()
+  }
+
+  #matches(observed: ObservedPod, document: PodDocument): boolean {
+    const [sandbox] = observed.sandboxes
+    return (
+      sandbox !== undefined && readManifestHash(sandbox.annotations) === podManifestHash(document.manifest)
+    )
+  }
+
+  /** The name is free: what was waiting for it starts. */
+  #releaseName(worker: PodWorker): void {
+    const key = podKey(worker.ref)
+    const entry = this.#entries.get(key)
+    if (entry === undefined || entry.worker !== worker) {
+      if (entry?.worker?.state.isSettled !== false) worker.cleanUp()
+      return
+    }
+    const { next } = entry
+    entry.worker = undefined
+    entry.next = undefined
+    if (next === undefined) {
+      this.#entries.delete(key)
+      worker.cleanUp()
+      return
+    }
+    worker.supersede()
+    this.#startNew(key, entry, next.wanted, next.replacement?.pulled)
+  }
+
+  #entry(key: PodKey): Entry {
+    const known = this.#entries.get(key)
+    if (known !== undefined) return known
+    const fresh: Entry = { worker: undefined, next: undefined, refused: undefined }
+    this.#entries.set(key, fresh)
+    return fresh
+  }
+
+  #dropNext(key: PodKey, entry: Entry): void {
+    if (entry.next?.replacement !== undefined) this.#replacements.cancel(key)
+    entry.next = undefined
+    entry.refused = undefined
+  }
+}
+
+/** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
+function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
+  return record.source !== source && !sameData(record.manifest, document.manifest)
+}
+
+/** On its way out for good: its name will be free. */
+function isLeaving(worker: PodWorker): boolean {
+  return (
+    worker.state.stage === 'stopped' ||
+    worker.state.stage === 'gone' ||
+    (worker.state.stage === 'ending' && worker.state.goesAway)
+  )
+}

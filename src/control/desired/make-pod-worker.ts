@@ -1,0 +1,63 @@
+import { backoffLimits } from '../../decide/plan/restart-policy.ts'
+import type { ImagePuller } from '../actions/image-puller.ts'
+import type { NewWorker } from '../worker/pod-state.ts'
+import { PodWorker } from '../worker/pod-worker.ts'
+import type { PodWorkerDeps } from '../worker/pod-worker.ts'
+import { probedPod } from '../worker/probed-pod.ts'
+import type { Prober } from '../probing/prober.ts'
+import type { RuntimeKnowledge } from '../runtime/runtime-knowledge.ts'
+import type { RuntimeObserver } from '../runtime/runtime-observer.ts'
+import type { StatusStore } from '../status/status-store.ts'
+
+/** What all pods' workers share. */
+export interface WorkerSurroundings {
+  readonly options: Pick<
+    PodWorkerDeps,
+    'host' | 'events' | 'records' | 'clock' | 'random' | 'logger' | 'runtimeName'
+  > & { readonly maxContainerRestartPeriodMs: number }
+  readonly images: ImagePuller
+  readonly observer: RuntimeObserver
+  readonly prober: Prober
+  readonly statuses: StatusStore
+  readonly knowledge: RuntimeKnowledge
+  readonly onStage: (worker: PodWorker) => void
+  /** Why the runtime can't be used for now. */
+  readonly runtimeProblem: () => string | undefined
+  /** See PodPassDeps. */
+  readonly runtimeLosses: () => number
+  /** Every source has told of its objects. */
+  readonly objectsKnown: () => boolean
+}
+
+/** One pod's worker, wired to what it shares with the others. It does not work yet. */
+export function makePodWorker(around: WorkerSurroundings, input: NewWorker): PodWorker {
+  const { options, images, observer, prober, statuses, knowledge } = around
+  const { host, events, records, clock, random, logger, runtimeName } = options
+  return new PodWorker(
+    {
+      host,
+      images,
+      events,
+      records,
+      observe: (uid) => observer.read(uid),
+      probes: prober.verdicts(input.record.uid),
+      publish: (uid, object) => {
+        if (object === undefined) statuses.remove(uid)
+        else statuses.publish(uid, object)
+      },
+      onObserved: (worker) => prober.setPod(probedPod(worker.state, host.hostIps())),
+      onStage: around.onStage,
+      clock,
+      random,
+      logger,
+      limits: backoffLimits(options.maxContainerRestartPeriodMs),
+      runtimeName,
+      runtimeProblem: around.runtimeProblem,
+      runtimeLosses: around.runtimeLosses,
+      objectsKnown: around.objectsKnown,
+      recursiveReadOnly: (handler) =>
+        knowledge.features?.handlers?.get(handler)?.recursiveReadOnlyMounts ?? false,
+    },
+    input,
+  )
+}

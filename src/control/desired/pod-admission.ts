@@ -1,0 +1,185 @@
+import { admitPod } from '../../decide/admission/admit-pod.ts'
+import type { Admission, Neighbour } from '../../decide/admission/admit-pod.ts'
+import type { HostLimits } from '../../decide/admission/host-shares.ts'
+import { podSecurityProblem } from '../../decide/admission/pod-security.ts'
+import { claimsOf, exclusiveClaimProblem } from '../../decide/admission/exclusive-claims.ts'
+import { preflightPod } from '../../decide/admission/preflight-pod.ts'
+import type { ResizeRefusal } from '../../decide/plan/resize.ts'
+import { resolveClasses } from '../../decide/admission/resolve-classes.ts'
+import type { ClassFacts, RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
+import type { SourceName } from '../../pod/objects/document.ts'
+import { withClasses } from '../../pod/spec/pod-classes.ts'
+import type { PodClasses } from '../../pod/spec/pod-classes.ts'
+import type { RuntimeFeatures } from '../../pod/state/runtime-features.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
+import type { ObjectViews, SourcedPod } from '../objects/object-store.ts'
+
+/** What the config and the machine say about which pods may run. */
+export interface AdmissionRules {
+  readonly limits: HostLimits
+  readonly allowedUnsafeSysctls: readonly string[]
+  /** AppArmor is on. */
+  readonly appArmor: boolean
+  /** RuntimeClasses by name; those of documents come after them. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+  /** A source's policy, and where it stands in the config. */
+  readonly policies: Readonly<
+    Record<SourceName, { readonly policy: SecurityPolicy; readonly settings: string }>
+  >
+}
+
+const unbound: SecurityPolicy = {
+  level: 'privileged',
+  allowedHostPaths: [],
+  allowedCapabilities: [],
+  allowedHostPorts: [],
+  allowedRegistries: [],
+}
+
+/** Rules that let in what the host has room for. */
+export function openRules(limits: HostLimits): AdmissionRules {
+  return {
+    limits,
+    allowedUnsafeSysctls: [],
+    appArmor: false,
+    runtimeClasses: new Map(),
+    policies: {
+      file: { policy: unbound, settings: 'podSecurity.file' },
+      http: { policy: unbound, settings: 'podSecurity.url' },
+    },
+  }
+}
+
+/** A pod that asks to be let in. */
+export interface Candidate {
+  readonly pod: Pod
+  readonly source: SourceName
+  readonly neighbours: readonly Neighbour[]
+  /** It was let in before and has been started: rules that came later don't end it. */
+  readonly isAccepted: boolean
+  /** What its classes came to then; undefined where nothing tells. */
+  readonly classes: PodClasses | undefined
+}
+
+/** Why a pod may not run here, or what it needs beside room. */
+export type Examination =
+  | Exclude<Admission, { readonly kind: 'admitted' }>
+  | {
+      readonly kind: 'fits'
+      readonly classes: PodClasses
+      /** Names of those of its claims that are for one pod alone. */
+      readonly exclusiveClaims: readonly string[]
+    }
+
+/** Holds pods against all that decides whether they may run here: the facts around the pure deciders. */
+export class PodAdmission {
+  readonly #rules: AdmissionRules
+  readonly #objects: ObjectViews
+  readonly #features: () => RuntimeFeatures | undefined
+
+  constructor(
+    rules: AdmissionRules,
+    facts: { readonly objects: ObjectViews; readonly features: () => RuntimeFeatures | undefined },
+  ) {
+    this.#rules = rules
+    this.#objects = facts.objects
+    this.#features = facts.features
+  }
+
+  get limits(): HostLimits {
+    return this.#rules.limits
+  }
+
+  admit(candidate: Candidate): Admission {
+    const { pod, source, neighbours } = candidate
+    if (candidate.isAccepted) return this.#readmit(candidate)
+    const found = this.examine(pod, source)
+    if (found.kind !== 'fits') return found
+    const { classes, exclusiveClaims } = found
+    const taken = exclusiveClaimProblem(pod, neighbours, (name) => exclusiveClaims.includes(name))
+    if (taken !== undefined) return taken
+    const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
+    return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
+  }
+
+  /** What can be said of a pod whatever else runs here. */
+  examine(pod: Pod, source: SourceName): Examination {
+    const refusal = this.refusal(pod, source)
+    if (refusal !== undefined) return { kind: 'blocked', reason: 'PodSecurity', message: refusal }
+    const resolved = resolveClasses(pod.spec, this.#classFacts(source))
+    if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
+    const { classes } = resolved
+    const problem = this.#preflight(pod, classes.runtimeHandler)
+    if (problem !== undefined) return problem
+    const exclusiveClaims = claimsOf(pod.spec).filter((name) => this.#isExclusive({ pod, source }, name))
+    return { kind: 'fits', classes, exclusiveClaims }
+  }
+
+  /**
+   * Why the host has no room for what a running pod asks for more
+   * (`pkg/kubelet/allocation/allocation_manager.go` canResizePod, Kubernetes 1.36).
+   */
+  refuseResize(pod: Pod, neighbours: readonly Neighbour[]): ResizeRefusal | undefined {
+    const limits = { ...this.#rules.limits, maxPods: Infinity }
+    const alone = admitPod(pod, [], limits)
+    if (alone.kind === 'rejected') return { reason: 'Infeasible', message: alone.message }
+    const beside = admitPod(pod, neighbours, limits)
+    return beside.kind === 'admitted' ? undefined : { reason: 'Deferred', message: beside.message }
+  }
+
+  /** Why the policy of its source forbids a pod. */
+  refusal(pod: Pod, source: SourceName): string | undefined {
+    const { policy, settings } = this.#rules.policies[source]
+    return podSecurityProblem(pod.spec, policy, settings)
+  }
+
+  /**
+   * Nothing is taken from a pod that has run, but what the runtime lost it can't be given. Where its record was lost
+   * its classes are resolved anew: it must not get another runtime handler than it asks for.
+   */
+  #readmit({ pod, source, neighbours, classes: before }: Candidate): Admission {
+    const resolved =
+      before === undefined
+        ? resolveClasses(pod.spec, this.#classFacts(source))
+        : { kind: 'resolved' as const, classes: before }
+    if (resolved.kind === 'refused') return { ...resolved, kind: 'blocked' }
+    const { classes } = resolved
+    const problem = this.#preflight(pod, classes.runtimeHandler)
+    if (problem?.kind === 'blocked') return problem
+    const admission = admitPod(pod, neighbours, { maxPods: Infinity })
+    return admission.kind === 'admitted' ? { ...admission, classes } : admission
+  }
+
+  #preflight(pod: Pod, runtimeHandler: string) {
+    const { allowedUnsafeSysctls, appArmor } = this.#rules
+    return preflightPod(pod.spec, {
+      runtime: this.#features(),
+      runtimeHandler,
+      allowedUnsafeSysctls,
+      appArmor,
+    })
+  }
+
+  #isExclusive({ pod, source }: SourcedPod, name: string): boolean {
+    const claim = this.#objects.seenBy(source).get('PersistentVolumeClaim', pod.metadata.namespace, name)
+    return claim?.spec.accessModes.includes('ReadWriteOncePod') === true
+  }
+
+  #classFacts(source: SourceName): ClassFacts {
+    const objects = this.#objects.seenBy(source)
+    return {
+      runtimeClasses: new Map([
+        ...objects
+          .list('RuntimeClass')
+          .map(({ metadata, handler, overhead }): [string, RuntimeClassFacts] => [
+            metadata.name,
+            { handler, overhead: overhead?.podFixed },
+          ]),
+        ...this.#rules.runtimeClasses,
+      ]),
+      priorityClasses: new Map(objects.list('PriorityClass').map((found) => [found.metadata.name, found])),
+      handlers: this.#features()?.handlers,
+    }
+  }
+}

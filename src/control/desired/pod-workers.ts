@@ -1,0 +1,126 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodKey, PodUid } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { orphanManifest } from '../../translate/orphan-manifest.ts'
+import type { NewWorker } from '../worker/pod-state.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+
+export interface PodWorkersDeps {
+  readonly makeWorker: (input: NewWorker) => PodWorker
+  readonly podFromManifest: (manifest: PodRecord['manifest']) => Pod
+  readonly clock: Clock
+  /** What the newest relist found, by UID. */
+  readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
+}
+
+/** The workers of all pods that aren't gone, those that are being replaced included, in the order they came. */
+export class PodWorkers {
+  readonly #deps: PodWorkersDeps
+  readonly #workers = new Map<PodUid, PodWorker>()
+
+  constructor(deps: PodWorkersDeps) {
+    this.#deps = deps
+  }
+
+  get(uid: PodUid): PodWorker | undefined {
+    return this.#workers.get(uid)
+  }
+
+  all(): Iterable<PodWorker> {
+    return this.#workers.values()
+  }
+
+  /** Makes one that does not work yet: `start` it. */
+  add(input: NewWorker): PodWorker {
+    const worker = this.#deps.makeWorker(input)
+    this.#workers.set(worker.ref.uid, worker)
+    return worker
+  }
+
+  /** Of a pod that is gone. */
+  forget({ ref }: PodWorker): void {
+    this.#workers.delete(ref.uid)
+  }
+
+  /** What pods have of the host, all or those beside one. */
+  neighbours(self?: PodWorker): Neighbour[] {
+    return [...this.#workers.values()]
+      .filter((worker) => worker !== self && worker.state.holdsResources)
+      .map(({ ref, state }) => ({
+        key: podKey(ref),
+        pod: state.allocatedPod,
+        hasEnded: state.hasEnded,
+        isEnding: state.record.ending !== undefined,
+      }))
+  }
+
+  /** Pods of the same name that were stopped and not yet cleared away. */
+  predecessors({ ref }: PodWorker): PodWorker[] {
+    const key = podKey(ref)
+    return [...this.#workers.values()].filter(
+      (worker) =>
+        worker.state.stage === 'stopped' && worker.ref.uid !== ref.uid && podKey(worker.ref) === key,
+    )
+  }
+
+  /** The runtime was listed for the first time: from now on it is known what runs of the adopted pods. */
+  takeObserved(): void {
+    const observed = this.#deps.observedPods()
+    for (const worker of this.#workers.values()) {
+      const seen = observed.get(worker.ref.uid)
+      if (seen !== undefined) worker.takeObserved(seen)
+    }
+  }
+
+  /** A pod of this name that the runtime holds although its record is lost. */
+  findUnrecorded(key: PodKey): ObservedPod | undefined {
+    return [...this.#deps.observedPods().values()].find(
+      (pod) => podKey(pod) === key && !this.#workers.has(pod.uid),
+    )
+  }
+
+  /** Ends what the runtime holds and nobody knows. */
+  endOrphans(): void {
+    for (const observed of this.#deps.observedPods().values())
+      if (!this.#workers.has(observed.uid)) this.endOrphan(observed)
+  }
+
+  endOrphan(observed: ObservedPod): PodWorker {
+    const manifest = orphanManifest(observed)
+    const pod = this.#deps.podFromManifest(manifest)
+    const worker = this.add({
+      record: {
+        version: 1,
+        uid: observed.uid,
+        namespace: observed.namespace,
+        name: observed.name,
+        source: 'file',
+        path: '',
+        manifest,
+        acceptedAtMs: observed.sandboxes.at(-1)?.createdAtMs ?? this.#deps.clock.wallMs(),
+        conditions: {},
+        containers: {},
+      },
+      pod,
+      saved: true,
+      observed,
+    })
+    worker.end({
+      cause: 'orphaned',
+      reason: 'Killing',
+      message: 'The pod is not wanted and podd has no record of it',
+      graceSeconds: pod.spec.terminationGracePeriodSeconds,
+    })
+    worker.start()
+    return worker
+  }
+
+  /** Lets go of all: resolves when every pass under way has let go too. */
+  async stop(): Promise<void> {
+    await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
+  }
+}

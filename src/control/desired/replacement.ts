@@ -1,0 +1,123 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
+import type { Readiness } from '../../decide/admission/plan-replacements.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
+import type { ImageUser } from '../../translate/security-context.ts'
+import { ImageError } from '../actions/image-puller.ts'
+import type { ImagePuller } from '../actions/image-puller.ts'
+
+export interface ReplacementDeps {
+  readonly pod: Pod
+  /** The pod that is to be replaced; events are its. */
+  readonly ref: PodRef
+  readonly images: Pick<ImagePuller, 'ensure'>
+  /** Throws where the host would keep it from starting. */
+  readonly foreseeStart: (pod: Pod) => Promise<void>
+  readonly clock: Clock
+  /** Its readiness is another one. */
+  readonly onChange: () => void
+}
+
+/** How long a look at the host holds. */
+const readyForMs = 60_000
+
+/**
+ * A new version of a running pod, getting ready while the old one runs: its images pulled, the host looked at. What
+ * fails is tried again, by the images' own backoff, until it is cancelled.
+ */
+export class Replacement {
+  readonly #deps: ReplacementDeps
+  readonly #abort = new AbortController()
+  readonly #pulled = new Set<string>()
+  /** By image, whom its containers run as unless told. */
+  readonly #users = new Map<string, ImageUser>()
+  #problem: string | undefined
+  #state: Readiness['kind'] = 'unprepared'
+  #readyAtMs = 0
+  #timer: Timer | undefined
+
+  constructor(deps: ReplacementDeps) {
+    this.#deps = deps
+  }
+
+  get pod(): Pod {
+    return this.#deps.pod
+  }
+
+  /** What kept it from getting ready, the last time. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
+  get readiness(): Readiness {
+    if (this.#state !== 'failed') return { kind: this.#state }
+    return { kind: 'failed', message: this.#problem ?? '' }
+  }
+
+  /** Whether it got ready so long ago that the host is to be looked at again. */
+  get isStale(): boolean {
+    return this.#deps.clock.wallMs() - this.#readyAtMs > readyForMs
+  }
+
+  /** The images that were made sure of. */
+  get pulled(): ReadonlySet<string> {
+    return this.#pulled
+  }
+
+  /** Gets ready, or makes sure that it is; tells by `onChange` what came of it. */
+  prepare(): void {
+    if (this.#state === 'preparing' || this.#abort.signal.aborted) return
+    this.#state = 'preparing'
+    this.#timer?.cancel()
+    void this.#prepare()
+  }
+
+  cancel(): void {
+    this.#timer?.cancel()
+    this.#abort.abort(new Error('the replacement was cancelled'))
+  }
+
+  async #prepare(): Promise<void> {
+    const { pod, ref, images, clock, onChange } = this.#deps
+    try {
+      const { initContainers, containers, volumes } = pod.spec
+      for (const container of [...initContainers, ...containers, ...selectVolumeImages(volumes)]) {
+        if (this.#pulled.has(container.image)) continue
+        const { signal } = this.#abort
+        const { image } = await images.ensure({ pod: ref, container, sandboxConfig: undefined, signal })
+        this.#users.set(container.image, imageUserOf(image))
+        this.#pulled.add(container.image)
+      }
+      this.#checkUsers()
+      await this.#deps.foreseeStart(pod)
+      this.#problem = undefined
+      this.#state = 'ready'
+      this.#readyAtMs = clock.wallMs()
+    } catch (error) {
+      if (this.#abort.signal.aborted) return
+      this.#problem = errorMessage(error)
+      this.#state = 'failed'
+      const retryAtMs = error instanceof ImageError ? error.retryAtMs : clock.wallMs() + 10_000
+      this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.#retry())
+    }
+    if (!this.#abort.signal.aborted) onChange()
+  }
+
+  #retry(): void {
+    this.#state = 'unprepared'
+    this.#deps.onChange()
+  }
+
+  /** Whether its containers may run as whom their images say. */
+  #checkUsers(): void {
+    const { initContainers, containers, securityContext } = this.#deps.pod.spec
+    for (const { name, image, securityContext: own } of [...initContainers, ...containers]) {
+      const user = this.#users.get(image)
+      const problem = user && runAsRootProblem(effectiveSecurityContext(securityContext, own), user)
+      if (problem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', `container ${name}: ${problem}`)
+    }
+  }
+}

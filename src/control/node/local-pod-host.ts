@@ -1,0 +1,109 @@
+import type { Clock } from '../../base/clock.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import { objectKey } from '../../pod/objects/local-object.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { podSecurityContextSchema } from '../../pod/schema/pod-schema.ts'
+import { fieldOf } from '../../pod/validation/issues.ts'
+import { podCgroupResources } from '../../translate/resources.ts'
+import type { ResourceFacts } from '../../translate/resources.ts'
+import type { ResourceList } from '../../translate/spec-view.ts'
+import { computeVolumeFiles } from '../../translate/volume-files.ts'
+import { readIfExists } from '../../store/atomic-file.ts'
+import { listClaimOwners } from '../../volumes/claim-folder.ts'
+import { writeEtcHosts } from '../../volumes/etc-hosts-file.ts'
+import type { FsGroup } from '../../volumes/fs-group.ts'
+import { makeNestedMountPoint } from '../../volumes/nested-mount-point.ts'
+import { checkHostPath } from '../../volumes/host-path.ts'
+import { prepareVolumes } from '../../volumes/prepare-volumes.ts'
+import { readInside } from '../../volumes/read-inside.ts'
+import { refreshResolvConf, removeResolvConf, writeResolvConf } from '../../volumes/resolv-conf-file.ts'
+import { measureDiskUsage } from '../../volumes/disk-usage.ts'
+import { listPodFolders, volumeFolder } from '../../volumes/pod-folder.ts'
+import { bindSubPath } from '../../volumes/sub-path.ts'
+import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
+import {
+  prepareTerminationLog,
+  readTerminationLog,
+  removeTerminationLog,
+} from '../../volumes/termination-log.ts'
+import { claimUserRange } from '../../volumes/user-range.ts'
+import { missingObject } from '../../translate/missing-reference.ts'
+import type { ObjectViews } from '../objects/object-store.ts'
+import type { PodVolumes } from '../actions/pod-host.ts'
+
+/** The pods' folders under `<root-dir>/pods`. */
+export function createPodVolumes(options: {
+  readonly rootDir: string
+  readonly resources: ResourceFacts
+  readonly objects: ObjectViews
+  readonly capacity: ResourceList
+  readonly hostName: string
+  readonly clock: Clock
+}): PodVolumes {
+  const { rootDir, objects, capacity, hostName, clock } = options
+  const resolvConfTurn = new Semaphore(1)
+  return {
+    prepare: ({ uid, pod, source, warn }) => {
+      const { namespace } = pod.metadata
+      const seen = objects.seenBy(source)
+      const fields = { pod, uid, nodeName: hostName, hostIps: [], podIps: [] }
+      return prepareVolumes(pod.spec.volumes, {
+        uid,
+        namespace,
+        rootDir,
+        memoryBytes: podMemoryBytes(pod, options.resources),
+        fsGroup: fsGroupOf(pod),
+        files: (volume) => computeVolumeFiles(volume, { fields, capacity, objects: seen }),
+        findClaim: (name) => {
+          const owner = seen.sourceOf(objectKey('PersistentVolumeClaim', namespace, name))
+          if (owner === undefined)
+            throw missingObject(seen, { kind: 'PersistentVolumeClaim', namespace, name })
+          return { source: owner, readsDataOf: objects.rules.policies[owner].readsObjectsOf }
+        },
+        warn: (volume, message) => warn?.(`volume "${volume}": ${message}`),
+        nowMs: clock.wallMs(),
+      })
+    },
+    listClaimOwners: () => listClaimOwners(rootDir),
+    readFile: readInside,
+    checkHostPaths: async ({ spec }) => {
+      for (const volume of spec.volumes) await checkHostPath(volume)
+    },
+    measureEmptyDir: (uid, volume) => measureDiskUsage(volumeFolder(rootDir, uid, 'empty-dir', volume)),
+    makeMountPoint: makeNestedMountPoint,
+    bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
+    writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
+    writeResolvConf: (uid, text) => resolvConfTurn.run(() => writeResolvConf(rootDir, uid, text)),
+    removeResolvConf: (uid) => resolvConfTurn.run(() => removeResolvConf(rootDir, uid)),
+    refreshResolvConf: (uid, text) => resolvConfTurn.run(() => refreshResolvConf(rootDir, uid, text)),
+    makeTerminationLog: (uid, container, restartCount) =>
+      prepareTerminationLog({ rootDir, uid, container, restartCount }),
+    readTerminationLog: (uid, container, restartCount) =>
+      readTerminationLog({ rootDir, uid, container, restartCount }),
+    removeTerminationLog: (uid, container, restartCount) =>
+      removeTerminationLog({ rootDir, uid, container, restartCount }),
+    userRange: (uid) => claimUserRange(rootDir, uid),
+    teardown: (uid) => teardownVolumes(rootDir, uid),
+    listPods: () => listPodFolders(rootDir),
+  }
+}
+
+function fsGroupOf(pod: Pod): FsGroup | undefined {
+  const context = fieldOf(pod.spec, 'securityContext', podSecurityContextSchema)
+  if (context?.fsGroup === undefined) return undefined
+  return { gid: context.fsGroup, changePolicy: context.fsGroupChangePolicy ?? 'Always' }
+}
+
+/**
+ * The pod's memory limit, that of its cgroup, where it has one; else what the host has
+ * (`pkg/volume/emptydir/empty_dir.go`, calculateEmptyDirMemorySize, 1.36).
+ */
+function podMemoryBytes(pod: Pod, facts: ResourceFacts): number {
+  const { memoryLimitBytes } = podCgroupResources(pod.spec, facts, undefined)
+  return Math.min(memoryLimitBytes ?? Infinity, facts.memoryCapacityBytes)
+}
+
+/** A small file of the host's, such as /etc/hosts; empty where there is none. */
+export async function readIfThere(path: string): Promise<string> {
+  return (await readIfExists(path)) ?? ''
+}

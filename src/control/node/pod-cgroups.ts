@@ -1,0 +1,73 @@
+import type { PodCgroups as CgroupTree } from '../../host/cgroups/cgroups.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { burstableShares, largerPodResources, podCgroupResources } from '../../translate/resources.ts'
+import type { ResourceFacts } from '../../translate/resources.ts'
+import type { PodCgroups } from '../actions/pod-host.ts'
+
+export interface PodCgroupsOptions {
+  /** Asked when a pod needs it, and again while that fails: only the runtime may know which driver it is. */
+  readonly openTree: () => Promise<CgroupTree>
+  /** The pods that hold resources now, as they were let in; those of an earlier podd are among them. */
+  readonly livePods: () => readonly Pod[]
+  readonly resources: ResourceFacts
+  readonly cpus: number
+  readonly pidsLimit: number | undefined
+}
+
+/**
+ * The pods' cgroups. The weight of the burstable ones together follows the pods that are there, whoever started them
+ * (`cm/qos_container_manager_linux.go`, 1.36, which looks once a minute).
+ */
+export function createPodCgroups(options: PodCgroupsOptions): PodCgroups {
+  const { livePods, resources, cpus, pidsLimit } = options
+  let opening: Promise<CgroupTree> | undefined
+  const openTree = async (): Promise<CgroupTree> => {
+    opening ??= options.openTree()
+    try {
+      return await opening
+    } catch (error) {
+      opening = undefined
+      throw error
+    }
+  }
+  const made = new Set<string>()
+  let burstable: number | undefined
+  const update = async (tree: CgroupTree, isDue: boolean): Promise<void> => {
+    const wanted = burstableShares(livePods().map((pod) => pod.spec))
+    if (!isDue && wanted === burstable) return
+    await tree.ensureQosTree({ kubepods: kubepodsShares(cpus), burstable: wanted })
+    burstable = wanted
+  }
+  return {
+    async ensure(uid, pod, before = pod) {
+      const tree = await openTree()
+      const cgroup = { uid, qosClass: computeQosClass(pod.spec) }
+      await update(tree, !made.has(uid))
+      made.add(uid)
+      const [now, then] = [before, pod].map(({ spec }) => podCgroupResources(spec, resources, pidsLimit))
+      if (now !== undefined && then !== undefined) await tree.ensurePod(cgroup, largerPodResources(now, then))
+      return tree.parentOf(cgroup)
+    },
+    async countOomKills(uid, pod, liveIds) {
+      const tree = await openTree()
+      return tree.countOomKills({ uid, qosClass: computeQosClass(pod.spec) }, liveIds)
+    },
+    async hasProcesses(uid, pod, containerIds) {
+      const tree = await openTree()
+      return tree.hasProcesses({ uid, qosClass: computeQosClass(pod.spec) }, containerIds)
+    },
+    async remove(uid) {
+      made.delete(uid)
+      const tree = await openTree()
+      await tree.removePod(uid)
+      // Until this podd has made a pod, what an earlier one set may stay.
+      if (burstable !== undefined) await update(tree, false)
+    },
+  }
+}
+
+/** The kernel's share of a host that has nothing but pods to run; the kubelet gives kubepods the node's CPUs. */
+function kubepodsShares(cpus: number): number {
+  return Math.max(2, cpus * 1024)
+}

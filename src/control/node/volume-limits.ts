@@ -1,0 +1,72 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import { quantityValue } from '../../pod/values/quantity.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+
+/** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
+const periodMs = 10_000
+/** Large volumes are measured less often: measuring takes a twentieth of the time at most. */
+const restFactor = 20
+/** And of all pods together a fifth. */
+const roundRestFactor = 4
+
+export interface VolumeLimitsDeps {
+  readonly workers: () => Iterable<PodWorker>
+  /** The bytes that an emptyDir on disk takes. */
+  readonly measure: (uid: PodUid, volume: string) => Promise<number>
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Evicts pods that use more of an emptyDir on disk than its sizeLimit, until the signal is aborted
+ * (`pkg/kubelet/eviction/eviction_manager.go` emptyDirLimitEviction, 1.36). The kubelet doesn't for static pods.
+ */
+export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+  const { clock } = deps
+  let restUntilMs = new Map<PodUid, number>()
+  let pauseMs = periodMs
+  while (!signal.aborted) {
+    await clock.sleep(pauseMs, signal).catch(() => {})
+    const next = new Map<PodUid, number>()
+    let measuredMs = 0
+    for (const worker of deps.workers()) {
+      if (signal.aborted) return
+      const { name: pod, uid } = worker.ref
+      const startMs = clock.monotonicMs()
+      const resting = restUntilMs.get(uid) ?? 0
+      if (startMs < resting) {
+        next.set(uid, resting)
+        continue
+      }
+      try {
+        await check(worker, deps)
+      } catch (error) {
+        deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
+      }
+      const nowMs = clock.monotonicMs()
+      measuredMs += nowMs - startMs
+      next.set(uid, nowMs + (nowMs - startMs) * restFactor)
+    }
+    restUntilMs = next
+    // However many they are.
+    pauseMs = Math.max(periodMs, measuredMs * roundRestFactor)
+  }
+}
+
+async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<void> {
+  if (worker.state.stage !== 'active' || worker.state.isOver) return
+  for (const { name, emptyDir } of worker.state.pod.spec.volumes) {
+    if (emptyDir?.sizeLimit === undefined || emptyDir.medium !== '') continue
+    const limitBytes = quantityValue(emptyDir.sizeLimit)
+    if (limitBytes <= 0 || (await measure(worker.ref.uid, name)) <= limitBytes) continue
+    worker.end({
+      cause: 'evicted',
+      reason: 'Evicted',
+      message: `Usage of EmptyDir volume "${name}" exceeds the limit "${emptyDir.sizeLimit}". `,
+      graceSeconds: 1,
+    })
+    return
+  }
+}

@@ -1,0 +1,153 @@
+import { sameData } from '../../base/json.ts'
+import { explainHidden, selectVisibleObjects } from '../../decide/sources/merge-objects.ts'
+import type { ObjectRules, SourcedObject } from '../../decide/sources/merge-objects.ts'
+import type { ObjectDocument, Problem, SourceName } from '../../pod/objects/document.ts'
+import type {
+  LocalObject,
+  ObjectKey,
+  ObjectKind,
+  ObjectOf,
+  ObjectReader,
+} from '../../pod/objects/local-object.ts'
+import { keyOfObject, objectKey } from '../../pod/objects/local-object.ts'
+import { sourceNames } from '../../pod/values/source-name.ts'
+import { podReferences } from '../../pod/spec/pod-references.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+
+/** A pod, and the source whose objects it reads. */
+export interface SourcedPod {
+  readonly pod: Pod
+  readonly source: SourceName
+}
+
+/** The objects that the pods of each source see. */
+export interface ObjectViews {
+  readonly rules: ObjectRules
+  seenBy(source: SourceName): ObjectReader
+}
+
+/** The keys of objects that came, changed or went, for the pods of each source. */
+export type ChangedObjects = ReadonlyMap<SourceName, ReadonlySet<ObjectKey>>
+
+/**
+ * The ConfigMaps, Secrets, claims and classes that the sources want now. One writer: the handler of
+ * snapshots. What it takes over it keeps until a source says otherwise.
+ */
+export class ObjectStore implements ObjectViews {
+  readonly rules: ObjectRules
+  #held: ReadonlyMap<string, SourcedObject> = new Map()
+  #views: ReadonlyMap<SourceName, ReadonlyMap<ObjectKey, SourcedObject>> = new Map()
+  #problems: readonly Problem[] = []
+
+  constructor(rules: ObjectRules) {
+    this.rules = rules
+  }
+
+  /** Follows what is taken over later. */
+  seenBy(source: SourceName): ObjectReader {
+    return {
+      get: (kind, namespace, name) => {
+        const object = this.#views.get(source)?.get(objectKey(kind, namespace, name))?.document.object
+        return object !== undefined && isOfKind(object, kind) ? object : undefined
+      },
+      list: (kind) => {
+        const seen = [...(this.#views.get(source) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))
+        return seen.flatMap(([, { document }]) => (isOfKind(document.object, kind) ? [document.object] : []))
+      },
+      sourceOf: (key) => this.#views.get(source)?.get(key)?.source,
+      explainMissing: (key) => {
+        const hidden = this.documents().find(({ document }) => keyOfObject(document.object) === key)
+        return hidden === undefined ? undefined : explainHidden(source, hidden.source)
+      },
+    }
+  }
+
+  /** All of them, in the order of their keys. */
+  documents(): readonly SourcedObject[] {
+    return [...this.#held].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, held]) => held)
+  }
+
+  /** Whose document an object is; that of `asking` where it has one. */
+  holder(
+    key: ObjectKey,
+    asking: SourceName,
+  ): { readonly source: SourceName; readonly path: string } | undefined {
+    const held =
+      this.#held.get(heldKey(key, asking)) ??
+      [...this.#held.values()].find(({ document }) => keyOfObject(document.object) === key)
+    return held === undefined ? undefined : { source: held.source, path: held.document.place.path }
+  }
+
+  /** Documents that are not followed, and why. */
+  problems(): readonly Problem[] {
+    return this.#problems
+  }
+
+  /** Takes over what is wanted now, in the order of the sources. */
+  replace(wanted: readonly SourcedObject[]): ChangedObjects {
+    const before = this.#held
+    const viewsBefore = this.#views
+    const problems: Problem[] = []
+    this.#held = new Map(
+      wanted.map((fresh) => {
+        const objectsKey = keyOfObject(fresh.document.object)
+        const key = heldKey(objectsKey, fresh.source)
+        const known = before.get(key)
+        if (known === undefined || !isFrozen(known.document.object, fresh.document.object))
+          return [key, fresh]
+        problems.push(frozenProblem(objectsKey, fresh.document))
+        return [key, known]
+      }),
+    )
+    this.#problems = problems
+    const held = [...this.#held.values()]
+    this.#views = new Map(
+      sourceNames.map((source) => [source, selectVisibleObjects(held, source, this.rules.policies)]),
+    )
+    return new Map(
+      sourceNames.map((source) => [source, changedKeys(viewsBefore.get(source), this.#views.get(source))]),
+    )
+  }
+}
+
+/** Whether a pod refers to any of these. */
+export function refersTo({ pod, source }: SourcedPod, changed: ChangedObjects): boolean {
+  const keys = changed.get(source)
+  if (keys === undefined || keys.size === 0) return false
+  return [...podReferences(pod)].some((key) => keys.has(key))
+}
+
+function heldKey(key: ObjectKey, source: SourceName): string {
+  return `${key} ${source}`
+}
+
+function changedKeys(
+  before: ReadonlyMap<ObjectKey, SourcedObject> = new Map(),
+  after: ReadonlyMap<ObjectKey, SourcedObject> = new Map(),
+): ReadonlySet<ObjectKey> {
+  const keys = new Set([...before.keys(), ...after.keys()])
+  return new Set(
+    [...keys].filter((key) => !sameData(before.get(key)?.document.object, after.get(key)?.document.object)),
+  )
+}
+
+function isOfKind<Kind extends ObjectKind>(object: LocalObject, kind: Kind): object is ObjectOf<Kind> {
+  return object.kind === kind
+}
+
+/** An immutable object stays as it is until it is removed; its labels and annotations may change. */
+function isFrozen(before: LocalObject, after: LocalObject): boolean {
+  if (before.kind !== 'ConfigMap' && before.kind !== 'Secret') return false
+  return before.immutable && !sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })
+}
+
+function frozenProblem(key: ObjectKey, { place }: ObjectDocument): Problem {
+  return {
+    severity: 'error',
+    place,
+    object: key,
+    field: 'data',
+    message: 'Forbidden: field is immutable when `immutable` is set; the old content stays',
+    hint: 'Give the changed object another name, or remove the old one first.',
+  }
+}

@@ -1,0 +1,160 @@
+import type { ProbeKind, ProbeVerdict } from '../../decide/plan/pod-facts.ts'
+import { followingTickMs, startProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
+import type { ContainerPort, Probe } from '../../pod/schema/container-schema.ts'
+import type { ProbeTarget } from '../../probes/probe-outcome.ts'
+import { fullAllowance } from './prober-events.ts'
+import type { EventAllowance } from './prober-events.ts'
+
+/** What of a container's spec concerns its probes; a whole spec will do. */
+export interface ProbedSpec {
+  readonly livenessProbe?: Probe | undefined
+  readonly readinessProbe?: Probe | undefined
+  readonly startupProbe?: Probe | undefined
+  readonly ports: readonly ContainerPort[]
+  readonly env?: readonly { readonly name: string; readonly value: string }[]
+}
+
+/** A running container. */
+export interface ProbedContainer {
+  readonly name: string
+  readonly containerId: ContainerId
+  /** Wall milliseconds. */
+  readonly startedAtMs: number
+  readonly spec: ProbedSpec
+  /** What was published of this container before podd was restarted; taken when the prober first sees it. */
+  readonly adopted?: { readonly started: boolean; readonly ready: boolean } | undefined
+}
+
+export interface ProbedPod {
+  readonly pod: PodRef
+  /** The primary one first; for a pod on the host's network, the host's. */
+  readonly podIps: readonly string[]
+  /** The pod has been told to end: liveness and startup probes stop, readiness goes on. */
+  readonly ending: boolean
+  /** Those that run now. */
+  readonly containers: readonly ProbedContainer[]
+}
+
+/** How often each came of it. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
+export interface ProbeCounts {
+  readonly success: number
+  readonly failure: number
+  readonly unknown: number
+  readonly repeated: number
+}
+
+export interface ProbeFailure {
+  readonly containerId: ContainerId
+  /** Wall milliseconds. */
+  readonly atMs: number
+  readonly message: string
+}
+
+/** One probe as `describe` and metrics show it. */
+export interface ProbeReport {
+  readonly container: string
+  readonly containerId: ContainerId
+  readonly probe: ProbeKind
+  readonly result: ProbeVerdict
+  readonly lastFailure: ProbeFailure | undefined
+  readonly counts: ProbeCounts
+}
+
+/** One probe of one container over all the container's restarts. The prober alone writes to it. */
+export interface ProbeWorker {
+  readonly pod: PodRef
+  readonly container: string
+  readonly kind: ProbeKind
+  probe: Probe
+  /** Undefined while the container doesn't run. */
+  target: ProbeTarget | undefined
+  state: ProbeState
+  ending: boolean
+  /** Monotonic milliseconds; see ProbeFacts. */
+  notBeforeMs: number
+  tickMs: number
+  inFlight: boolean
+  /** Ends what is in flight; replaced when it has been used. */
+  controller: AbortController
+  allowance: EventAllowance
+  counts: ProbeCounts
+  lastFailure: ProbeFailure | undefined
+}
+
+export const probeKinds: readonly ProbeKind[] = ['startup', 'readiness', 'liveness']
+
+export function probeOf(spec: ProbedSpec, kind: ProbeKind): Probe | undefined {
+  return spec[`${kind}Probe`]
+}
+
+export interface Moment {
+  readonly wallMs: number
+  readonly monotonicMs: number
+}
+
+export function createWorker(options: {
+  readonly pod: PodRef
+  readonly container: ProbedContainer
+  readonly kind: ProbeKind
+  readonly probe: Probe
+  /** How long to wait before the first probe, beside the initial delay. */
+  readonly jitterMs: number
+  readonly now: Moment
+}): ProbeWorker {
+  const { pod, container, kind, probe, now } = options
+  return {
+    pod,
+    container: container.name,
+    kind,
+    probe,
+    target: undefined,
+    state: startProbeState(kind, container.containerId, adoptedVerdict(kind, container)),
+    ending: false,
+    notBeforeMs: notBefore(probe, container, now),
+    tickMs: now.monotonicMs + options.jitterMs,
+    inFlight: false,
+    controller: new AbortController(),
+    allowance: fullAllowance,
+    counts: { success: 0, failure: 0, unknown: 0, repeated: 0 },
+    lastFailure: undefined,
+  }
+}
+
+function adoptedVerdict(kind: ProbeKind, { adopted }: ProbedContainer): 'success' | undefined {
+  const stood = kind === 'startup' ? adopted?.started : kind === 'readiness' && adopted?.ready
+  return stood === true ? 'success' : undefined
+}
+
+/** A restarted container begins anew, but for its counts and its last failure. */
+export function restartWorker(worker: ProbeWorker, container: ProbedContainer, now: Moment): void {
+  worker.state = startProbeState(worker.kind, container.containerId)
+  worker.notBeforeMs = notBefore(worker.probe, container, now)
+  worker.tickMs = now.monotonicMs
+}
+
+/** Ends what is in flight, at once. */
+export function abortWorker(worker: ProbeWorker): void {
+  if (!worker.inFlight) return
+  worker.inFlight = false
+  worker.controller.abort()
+  worker.controller = new AbortController()
+}
+
+export function moveToNextTick(worker: ProbeWorker, dueMs: number, nowMs: number): void {
+  worker.tickMs = followingTickMs(dueMs, worker.probe.periodSeconds * 1000, nowMs)
+}
+
+/** The wall clock tells how long the container has run; it may be wrong, so the delay bounds what it says. */
+function notBefore(probe: Probe, container: ProbedContainer, now: Moment): number {
+  const delayMs = probe.initialDelaySeconds * 1000
+  const leftMs = delayMs - (now.wallMs - container.startedAtMs)
+  return now.monotonicMs + Math.min(Math.max(leftMs, 0), delayMs)
+}
+
+export function reportOf(worker: ProbeWorker): ProbeReport {
+  const { container, kind, state, lastFailure, counts } = worker
+  const { containerId, verdict } = state
+  return { container, containerId, probe: kind, result: verdict, lastFailure, counts }
+}

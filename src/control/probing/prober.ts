@@ -1,0 +1,305 @@
+/**
+ * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a
+ * verdict changes (`onResult`); nobody polls it. One worker per container and kind of probe, all of them
+ * on one timer (prober-schedule.ts); what results mean is decided in decide/probe-reducer.ts.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { RandomSource } from '../../base/random.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import type { ProbeKind, ProbeVerdict, ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import { applyEnding, applyFinding, nextProbeMs } from '../../decide/plan/probe-reducer.ts'
+import type { ProbeState } from '../../decide/plan/probe-reducer.ts'
+import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { ProbeOutcome } from '../../probes/probe-outcome.ts'
+import type { RunProbe } from '../../probes/run-probe.ts'
+import { describeOutcome, recordProbeEvent, spendAllowance } from './prober-events.ts'
+import { ProberLag } from './prober-lag.ts'
+import { ProberSchedule } from './prober-schedule.ts'
+import {
+  abortWorker,
+  createWorker,
+  moveToNextTick,
+  probeKinds,
+  probeOf,
+  reportOf,
+  restartWorker,
+} from './prober-worker.ts'
+import type { ProbeReport, ProbeWorker, ProbedContainer, ProbedPod } from './prober-worker.ts'
+
+/** A verdict changed. */
+export interface ProbeResultEvent {
+  readonly uid: PodUid
+  readonly container: string
+  readonly containerId: ContainerId
+  readonly probe: ProbeKind
+  readonly result: ProbeVerdict
+  /** What the probe said, in the words of its event; empty for a success. */
+  readonly message: string
+}
+
+export interface ProberOptions {
+  readonly clock: Clock
+  readonly random: RandomSource
+  readonly runProbe: RunProbe
+  readonly events: EventRecorder
+  /** Must not throw. */
+  readonly onResult: (event: ProbeResultEvent) => void
+  /** Told of each probe sent, how late it was. */
+  readonly onStart?: (latenessMs: number) => void
+}
+
+/** How often a probe is tried whose probing itself goes wrong (kubelet: maxProbeRetries). */
+const maxTries = 3
+/** How often it is repeated for podd's own lateness, or for the runtime's silence. */
+const maxRepeats = 3
+/** A timeout may be podd's own when podd stalled for this part of it; and what came after such a silence comes late. */
+const stalledShare = 0.1
+/** Up to this part, what comes again and again is the container's all the same: an answer would have been read. */
+const blindShare = 0.5
+/** Bounds on what is under way at a time: sockets are cheap, commands in containers are not. */
+const maxNetworkProbes = 256
+const maxExecProbes = 64
+
+interface PodEntry {
+  readonly containers: Map<string, Map<ProbeKind, ProbeWorker>>
+}
+
+export class Prober {
+  readonly #options: ProberOptions
+  readonly #clock: Clock
+  readonly #startedMs: number
+  readonly #pods = new Map<PodUid, PodEntry>()
+  readonly #schedule: ProberSchedule<ProbeWorker>
+  readonly #lag: ProberLag
+  readonly #networkGate = new Semaphore(maxNetworkProbes)
+  readonly #execGate = new Semaphore(maxExecProbes)
+  #stopped = false
+
+  constructor(options: ProberOptions) {
+    this.#options = options
+    this.#clock = options.clock
+    this.#startedMs = options.clock.monotonicMs()
+    this.#lag = new ProberLag(options.clock)
+    this.#schedule = new ProberSchedule(options.clock, (worker, dueMs) => this.#start(worker, dueMs))
+  }
+
+  /** Takes the pod as it is now; to be called after every change, harmless without one. */
+  setPod(probed: ProbedPod): void {
+    if (this.#stopped) return
+    const { uid } = probed.pod
+    const entry = this.#pods.get(uid) ?? { containers: new Map() }
+    this.#pods.set(uid, entry)
+    for (const container of probed.containers) this.#setContainer(entry, probed, container)
+    const running = new Set(probed.containers.map(({ name }) => name))
+    for (const [name, workers] of entry.containers) {
+      if (!running.has(name)) for (const worker of workers.values()) this.#halt(worker)
+    }
+  }
+
+  /** Forgets the pod; what is in flight ends at once. */
+  removePod(uid: PodUid): void {
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const worker of workers.values()) this.#halt(worker)
+    }
+    this.#pods.delete(uid)
+  }
+
+  /** The verdicts on a pod's containers; undefined for what isn't probed or isn't known. */
+  verdicts(uid: PodUid): ProbeVerdicts {
+    return (kind, id) => {
+      // Asked anew each time: who holds this holds it from before the pod's first container.
+      for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+        const state = workers.get(kind)?.state
+        if (state?.containerId === id) return state.verdict
+      }
+      return undefined
+    }
+  }
+
+  /** All probes of a pod. */
+  reports(uid: PodUid): readonly ProbeReport[] {
+    const reports: ProbeReport[] = []
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const worker of workers.values()) reports.push(reportOf(worker))
+    }
+    return reports
+  }
+
+  /** Ends everything; the prober is of no use afterwards. */
+  stop(): void {
+    this.#stopped = true
+    for (const uid of this.#pods.keys()) this.removePod(uid)
+    this.#schedule.clear()
+  }
+
+  #setContainer(entry: PodEntry, probed: ProbedPod, container: ProbedContainer): void {
+    const workers = entry.containers.get(container.name) ?? new Map<ProbeKind, ProbeWorker>()
+    entry.containers.set(container.name, workers)
+    const { spec } = container
+    const target = {
+      containerId: container.containerId,
+      podIps: probed.podIps,
+      ports: spec.ports,
+      ...(spec.env === undefined ? {} : { env: spec.env }),
+    }
+    for (const kind of probeKinds) {
+      const probe = probeOf(spec, kind)
+      const known = workers.get(kind)
+      if (probe === undefined) {
+        if (known !== undefined) this.#halt(known)
+        workers.delete(kind)
+        continue
+      }
+      const now = { wallMs: this.#clock.wallMs(), monotonicMs: this.#clock.monotonicMs() }
+      const jitterMs = this.#jitterMs(probe.periodSeconds * 1000)
+      const worker = known ?? createWorker({ pod: probed.pod, container, kind, probe, jitterMs, now })
+      workers.set(kind, worker)
+      worker.probe = probe
+      if (worker.state.containerId !== container.containerId) {
+        abortWorker(worker)
+        restartWorker(worker, container, now)
+      }
+      worker.target = target
+      worker.ending = probed.ending
+      if (probed.ending && kind !== 'readiness') {
+        abortWorker(worker)
+        this.#publish(worker, applyEnding(kind, worker.state), '')
+      }
+    }
+    for (const worker of workers.values()) this.#reschedule(worker)
+  }
+
+  /** Keeps probes from coming all at once when podd has just been started (kubelet prober/worker.go run, 1.36). */
+  #jitterMs(periodMs: number): number {
+    const isFresh = this.#clock.monotonicMs() - this.#startedMs < periodMs
+    return isFresh ? this.#options.random() * periodMs : 0
+  }
+
+  #halt(worker: ProbeWorker): void {
+    worker.target = undefined
+    this.#schedule.delete(worker)
+    abortWorker(worker)
+  }
+
+  #reschedule(worker: ProbeWorker): void {
+    if (worker.inFlight) return
+    const { kind, state, ending, notBeforeMs, tickMs } = worker
+    const startup = this.#sibling(worker, 'startup')
+    const startedUp = startup === undefined || startup.state.verdict === 'success'
+    const dueMs =
+      worker.target === undefined
+        ? undefined
+        : nextProbeMs({ kind, state, ending, startedUp, notBeforeMs, tickMs })
+    if (dueMs === undefined) this.#schedule.delete(worker)
+    else this.#schedule.set(worker, dueMs)
+  }
+
+  #sibling(worker: ProbeWorker, kind: ProbeKind): ProbeWorker | undefined {
+    return this.#pods.get(worker.pod.uid)?.containers.get(worker.container)?.get(kind)
+  }
+
+  #start(worker: ProbeWorker, dueMs: number): void {
+    const { signal } = worker.controller
+    const gate = worker.probe.exec === undefined ? this.#networkGate : this.#execGate
+    worker.inFlight = true
+    void gate.run(() => this.#probe(worker, dueMs, signal))
+  }
+
+  /** Never rejects. */
+  async #probe(worker: ProbeWorker, dueMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    this.#options.onStart?.(this.#clock.monotonicMs() - dueMs)
+    const outcome = await this.#tryProbe(worker, signal)
+    if (signal.aborted) return
+    worker.inFlight = false
+    moveToNextTick(worker, dueMs, this.#clock.monotonicMs())
+    if (outcome !== undefined) this.#take(worker, outcome)
+    this.#reschedule(worker)
+  }
+
+  /** Undefined when nothing can be said: it was called off, or podd was too busy or the runtime too silent to know. */
+  async #tryProbe(worker: ProbeWorker, signal: AbortSignal): Promise<ProbeOutcome | undefined> {
+    const { probe, target } = worker
+    if (target === undefined) return undefined
+    let repeats = 0
+    let tries = 0
+    for (;;) {
+      const mark = this.#lag.enter()
+      const outcome = await this.#options
+        .runProbe(probe, target, signal)
+        .catch((error: unknown): ProbeOutcome => ({ result: 'unknown', output: errorMessage(error) }))
+      const stalledMs = this.#lag.leave(mark)
+      if (signal.aborted) return undefined
+      const share = lateShare(outcome, stalledMs, probe.timeoutSeconds * 1000)
+      if (share >= stalledShare && repeats < maxRepeats) {
+        worker.counts = { ...worker.counts, repeated: worker.counts.repeated + 1 }
+        repeats += 1
+        if (outcome.silentMs !== undefined) await this.#spread(worker, signal)
+        continue
+      }
+      if (share >= blindShare) return undefined
+      tries += 1
+      if (outcome.result !== 'unknown' || tries >= maxTries) return outcome
+    }
+  }
+
+  /** All wait for a silent runtime, and must not come upon it at once when it answers again. */
+  async #spread(worker: ProbeWorker, signal: AbortSignal): Promise<void> {
+    const delayMs = this.#options.random() * worker.probe.periodSeconds * 1000
+    await this.#clock.sleep(delayMs, signal).catch(() => undefined)
+  }
+
+  #take(worker: ProbeWorker, outcome: ProbeOutcome): void {
+    const counted = outcome.result === 'warning' ? 'success' : outcome.result
+    worker.counts = { ...worker.counts, [counted]: worker.counts[counted] + 1 }
+    const message = describeOutcome(worker.kind, outcome)
+    if (message !== undefined) this.#tell(worker, message, outcome.result === 'warning')
+    const finding = counted === 'unknown' ? 'errored' : counted
+    this.#publish(worker, applyFinding(worker.kind, worker.probe, worker.state, finding), message ?? '')
+  }
+
+  #tell(worker: ProbeWorker, message: string, isWarningOnly: boolean): void {
+    const { pod, container, state } = worker
+    if (!isWarningOnly) {
+      worker.lastFailure = { containerId: state.containerId, atMs: this.#clock.wallMs(), message }
+    }
+    const allowance = spendAllowance(worker.allowance, this.#clock.monotonicMs())
+    if (allowance === undefined) return
+    worker.allowance = allowance
+    recordProbeEvent(this.#options.events, { pod, container, isWarningOnly, message })
+  }
+
+  #publish(worker: ProbeWorker, state: ProbeState, message: string): void {
+    const hasChanged = state.verdict !== worker.state.verdict
+    worker.state = state
+    if (!hasChanged) return
+    if (worker.kind === 'startup' && state.verdict === 'success') this.#openGate(worker)
+    this.#options.onResult({
+      uid: worker.pod.uid,
+      container: worker.container,
+      containerId: state.containerId,
+      probe: worker.kind,
+      result: state.verdict,
+      message,
+    })
+  }
+
+  /** The container has started up: what waited for that is due now. */
+  #openGate(startup: ProbeWorker): void {
+    for (const kind of ['readiness', 'liveness'] as const) {
+      const worker = this.#sibling(startup, kind)
+      if (worker === undefined || worker.inFlight) continue
+      worker.tickMs = this.#clock.monotonicMs()
+      this.#reschedule(worker)
+    }
+  }
+}
+
+/** Which part of a probe's timeout went by while nothing could be heard of the container. */
+function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
+  if (outcome.result === 'unknown') return 0
+  const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)
+  return lateMs / timeoutMs
+}

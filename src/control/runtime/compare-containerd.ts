@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import { findRoomProblem } from '../../containerd/process/disk-room.ts'
+import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import { HeldContainers } from '../../containerd/client/held-containers.ts'
+import type { CriClient } from '../../cri/cri-client.ts'
+import { loadProto } from '../../cri/load-proto.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import { RuntimeComparison } from './runtime-comparison.ts'
+
+/** The comparison of CRI with the containerd behind it, podd's own (`embedded`) or another one. */
+export function compareContainerd(options: {
+  readonly client: CriClient
+  readonly embedded: EmbeddedContainerd | undefined
+  readonly instance: string
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}): RuntimeComparison {
+  const { client, embedded, instance, events, clock, logger } = options
+  return new RuntimeComparison({
+    connection: client.connection,
+    calls: client.runtime,
+    held: new HeldContainers({
+      channel: client.connection,
+      containers: loadProto('containerd-containers.proto'),
+      tasks: loadProto('containerd-tasks.proto'),
+      instance,
+      clock,
+    }),
+    own: embedded && {
+      hasFiles: (id) => existsSync(join(embedded.places.criContainersDir, id)),
+      findRoomProblem: (containers) => findRoomProblem(embedded.places.rootDir, containers),
+      restart: (reason) => embedded.restart(reason),
+    },
+    events,
+    clock,
+    logger,
+  })
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../../base/clock.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+
+/**
+ * Knows of the calls under way in which the runtime makes what it doesn't list until they are done: a sandbox, a
+ * container, and a container's process.
+ */
+export class MakingCalls {
+  /** To be used in place of the service it was made for. */
+  readonly runtime: RuntimeService
+  readonly #underWay = new Set<{ readonly sinceMs: number }>()
+  readonly #clock: Clock
+
+  constructor(runtime: RuntimeService, clock: Clock) {
+    this.#clock = clock
+    this.runtime = {
+      ...runtime,
+      runPodSandbox: (request, options) => this.#track(() => runtime.runPodSandbox(request, options)),
+      createContainer: (request, options) => this.#track(() => runtime.createContainer(request, options)),
+      startContainer: (request, options) => this.#track(() => runtime.startContainer(request, options)),
+    }
+  }
+
+  /** Whether one is under way that was sent by then (monotonic time). */
+  isAnyUnderWay(sinceMs: number): boolean {
+    return [...this.#underWay].some((call) => call.sinceMs <= sinceMs)
+  }
+
+  async #track<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    const call = { sinceMs: this.#clock.monotonicMs() }
+    this.#underWay.add(call)
+    try {
+      return await send()
+    } finally {
+      this.#underWay.delete(call)
+    }
+  }
+}

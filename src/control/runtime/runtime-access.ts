@@ -1,0 +1,287 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
+import { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import { findContainerd, findShims } from '../../containerd/process/containerd-process.ts'
+import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
+import { CriClient } from '../../cri/cri-client.ts'
+import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
+import { CriEvents } from '../../cri/cri-event-stream.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { loadProto } from '../../cri/load-proto.ts'
+import { pickRuntimeEvents } from '../../cri/pick-runtime-events.ts'
+import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
+import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
+import type { CgroupDriver } from '../../host/cgroups/layout.ts'
+import type { HostInfo } from '../../host/facts/host-info.ts'
+import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
+import { compareContainerd } from './compare-containerd.ts'
+import { keepNetworkRules } from './keep-network-rules.ts'
+import { MakingCalls } from './making-calls.ts'
+import type { RuntimeComparison } from './runtime-comparison.ts'
+import type { RuntimeEventSource } from './runtime-observer.ts'
+import { RuntimePulse } from './runtime-pulse.ts'
+import { writeOutPulled } from './write-out-pulled.ts'
+
+export interface RuntimeAccessOptions {
+  readonly config: PoddConfig
+  readonly hostInfo: HostInfo
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
+const firstAnswerMs = 5000
+const meetAgainMs = 2000
+
+/**
+ * The container runtime, whichever it is: the embedded one, started and watched, or one behind a
+ * socket. It need not be there when podd starts.
+ */
+export class RuntimeAccess {
+  readonly client: CriClient
+  /** The client's, and what they fetch outlives a power cut. */
+  readonly images: ImageService
+  readonly pulse: RuntimePulse
+  readonly #making: MakingCalls
+  readonly endpoint: string
+  /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
+  readonly instance: string
+  readonly #options: RuntimeAccessOptions
+  readonly #embedded: EmbeddedContainerd | undefined
+  readonly #comparison: RuntimeComparison
+  readonly #calls = new Map<string, number>()
+  #name = 'containerd'
+  #version: string | undefined
+  /** Aborted when a sandbox is made: it brings rules of the firewall with it. */
+  #sandboxMade = new AbortController()
+
+  constructor(options: RuntimeAccessOptions) {
+    const { config, clock, logger } = options
+    this.#options = options
+    const places = containerdPlaces(config.rootDir, config.runDir)
+    const isEmbedded = config.containerRuntimeEndpoint === 'embedded'
+    this.endpoint = isEmbedded ? `unix://${places.socketPath}` : config.containerRuntimeEndpoint
+    this.instance = isEmbedded ? '' : places.unitName
+    this.#embedded = isEmbedded
+      ? new EmbeddedContainerd({
+          rootDir: config.rootDir,
+          runDir: config.runDir,
+          cgroupDriver: this.cgroupDriver(),
+          sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
+          podCidrs: config.podCidrs,
+          known: {
+            list: () => this.#listAll(),
+            isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+          },
+          clock,
+          logger,
+        })
+      : undefined
+    this.client = new CriClient({
+      endpoint: this.endpoint,
+      imageEndpoint: config.imageServiceEndpoint,
+      clock,
+      onCall: (method) => {
+        this.#calls.set(method, (this.#calls.get(method) ?? 0) + 1)
+        if (method === 'RunPodSandbox') this.#sandboxMade.abort()
+      },
+    })
+    const { client, instance } = this
+    this.#comparison = compareContainerd({ ...options, client, embedded: this.#embedded, instance })
+    this.client.gateWith(this.#comparison)
+    this.#making = new MakingCalls(this.client.runtime, clock)
+    this.pulse = new RuntimePulse(clock, () => this.client.runtime.version({}))
+    this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
+  }
+
+  /** The client's, for the pods' sandboxes and containers. */
+  get runtime(): RuntimeService {
+    return this.#making.runtime
+  }
+
+  /** As the runtime names itself; `containerd` until it has. */
+  get name(): string {
+    return this.#name
+  }
+
+  /** How many calls of each RPC were sent. */
+  get calls(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#calls)
+  }
+
+  get version(): string | undefined {
+    return this.#version
+  }
+
+  /** Who makes cgroups, as far as can be said before the runtime is asked. */
+  cgroupDriver(runtime?: CgroupDriver): CgroupDriver {
+    const { config, hostInfo } = this.#options
+    return chooseCgroupDriver({
+      configured: config.cgroupDriver,
+      runtime,
+      systemd: hostInfo.systemd,
+      version: hostInfo.cgroups?.version ?? 1,
+    })
+  }
+
+  /** Starts or adopts the embedded containerd, and asks the runtime who it is. Gives what is wrong, if anything is. */
+  async open(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      await this.#embedded?.start(signal)
+      await this.#meet(signal)
+      return undefined
+    } catch (error) {
+      signal.throwIfAborted()
+      this.#options.logger.error({ err: error }, 'the container runtime is not there')
+      return withHint(error)
+    }
+  }
+
+  /** Asks the runtime who it is, and tells it of the pods' network. */
+  async #meet(signal: AbortSignal): Promise<void> {
+    const { podCidrs } = this.#options.config
+    const version = await this.client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
+    if (this.#embedded === undefined && podCidrs.length > 0) {
+      const networkConfig = { podCidr: podCidrs.join(',') }
+      await this.client.runtime.updateRuntimeConfig({ runtimeConfig: { networkConfig } })
+    }
+    this.#name = version.runtimeName
+    this.#version = version.runtimeVersion
+  }
+
+  /** A runtime that wasn't there when podd started is met when it is. */
+  async #meetLater(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#options
+    while (this.#version === undefined && !signal.aborted) {
+      await clock.sleep(meetAgainMs, signal).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        await this.#meet(signal)
+        logger.info({}, 'the container runtime is there')
+      } catch (error) {
+        logger.debug({ err: error }, 'the container runtime is not there yet')
+      }
+    }
+  }
+
+  /**
+   * Opens the runtime if there may be anything in it to end: an embedded containerd that neither runs
+   * nor left a container behind isn't started for that.
+   */
+  async isThere(signal: AbortSignal): Promise<boolean> {
+    if (this.#embedded !== undefined) {
+      const { places } = this.#embedded
+      if (findContainerd(places) === undefined && findShims(places).length === 0) return false
+    }
+    const problem = await this.open(signal)
+    if (problem === undefined) return true
+    throw new PoddError('RUNTIME_UNAVAILABLE', problem)
+  }
+
+  /**
+   * The cgroup driver to use: the configured one, else the one that somebody else's runtime says it has. One that says
+   * nothing has to have the one that podd would choose. Throws what its calls throw.
+   */
+  async askCgroupDriver(): Promise<CgroupDriver> {
+    if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
+      return this.cgroupDriver()
+    return this.cgroupDriver(await askCgroupDriver(this.client.runtime))
+  }
+
+  /** Kills the embedded containerd, which answers nothing any more; `watch` starts it again. Undefined without one. */
+  get endFrozen(): (() => void) | undefined {
+    const embedded = this.#embedded
+    return embedded === undefined ? undefined : () => embedded.endFrozen()
+  }
+
+  /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */
+  async watch(onProblem: (problem: string | undefined) => void, signal: AbortSignal): Promise<void> {
+    const watching = Promise.all([this.#meetLater(signal), this.#comparison.run(onProblem, signal)])
+    if (this.#embedded === undefined) return void (await watching)
+    const stop = this.#embedded.onChange((state) => {
+      if (state.kind === 'running') onProblem(undefined)
+      if (state.kind === 'down') onProblem(state.message)
+    })
+    const rules = keepNetworkRules(
+      {
+        embedded: this.#embedded,
+        listSandboxes: (filter) => this.#listSandboxes(filter, signal),
+        isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+        untilSandboxMade: () => {
+          this.#sandboxMade = new AbortController()
+          return this.#sandboxMade.signal
+        },
+        periodMs: this.#options.config.syncFrequencyMs,
+        clock: this.#options.clock,
+        logger: this.#options.logger,
+      },
+      signal,
+    )
+    await Promise.all([watching, this.#embedded.supervise(signal), rules])
+    stop()
+  }
+
+  async #listAll(): Promise<ReadonlySet<string>> {
+    const [sandboxes, { containers }] = await Promise.all([
+      this.#listSandboxes(),
+      this.client.runtime.listContainers({}),
+    ])
+    return new Set([...sandboxes, ...containers.map(({ id }) => id)])
+  }
+
+  async #listSandboxes(
+    filter: cri.PodSandboxFilterInput = {},
+    signal?: AbortSignal,
+  ): Promise<ReadonlySet<string>> {
+    const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
+    return new Set(items.map(({ id }) => id))
+  }
+
+  /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */
+  events(): RuntimeEventSource {
+    const { clock } = this.#options
+    const { client } = this
+    return {
+      async run(onEvent, signal) {
+        const native = new ContainerdEvents({
+          channel: client.connection,
+          definitions: loadProto('containerd-events.proto'),
+          clock,
+        })
+        const candidates = [native, new CriEvents({ client, clock })]
+        while (!signal.aborted) {
+          try {
+            const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
+            if (chosen === undefined) return onEvent({ kind: 'unserved' })
+            return await chosen.run(onEvent, signal)
+          } catch {
+            if (!signal.aborted) await clock.sleep(500, signal).catch(() => {})
+          }
+        }
+      },
+    }
+  }
+
+  /** Imports an archive into the runtime's image store. */
+  async importImages(path: string): Promise<readonly string[]> {
+    if (this.#embedded !== undefined) return this.#embedded.importImages(path)
+    throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
+      hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
+    })
+  }
+
+  close(): void {
+    this.client.close()
+  }
+}
+
+export function withHint(error: unknown): string {
+  const hint = error instanceof PoddError ? error.hint : undefined
+  return hint === undefined ? errorMessage(error) : `${errorMessage(error)}. ${hint}`
+}

@@ -1,0 +1,230 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { WakeSlot } from '../../base/wake-slot.ts'
+import type { CallGate } from '../../cri/call-runtime.ts'
+import { CriError, isCriError } from '../../cri/cri-error.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import { withAbort } from '../../cri/runtime-connection.ts'
+import {
+  decideRuntimeStep,
+  findForgotten,
+  findUnknown,
+  selectStillForgotten,
+} from '../../decide/node/compare-runtime.ts'
+import type { HeldContainer, RuntimeStep } from '../../decide/node/compare-runtime.ts'
+import type { EventRecorder } from '../../pod/state/pod-event.ts'
+
+export interface RuntimeComparisonDeps {
+  readonly connection: {
+    readonly connections: number
+    readonly isReady: boolean
+    ready(signal?: AbortSignal): Promise<void>
+  }
+  readonly calls: Pick<RuntimeService, 'listPodSandbox' | 'listContainers'>
+  /** containerd's own. `list` rejects with RUNTIME_UNSUPPORTED where the runtime is no containerd. */
+  readonly held: {
+    list(): Promise<readonly HeldContainer[]>
+    hasTask(id: string): Promise<boolean>
+    end(id: string, signal: AbortSignal): Promise<void>
+  }
+  /** What podd does to a containerd of its own; undefined for another one, which is left alone. */
+  readonly own:
+    | {
+        /** Whether CRI has files of a container. */
+        hasFiles(id: string): boolean
+        /** Why it can't write down so many containers on its disk. */
+        findRoomProblem(containers: number): Promise<string | undefined>
+        restart(reason: string): Promise<void>
+      }
+    | undefined
+  readonly events: EventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What is made or removed just now is known, or gone, by the second look. */
+const secondLookMs = 500
+/** How often something is done about containers that are forgotten. */
+const retryMs = 2000
+/** How long CRI may take to list what it has: it has it in memory. */
+const listMs = 10_000
+
+/**
+ * Compares what CRI tells with containerd's own containers, once for each connection to the runtime: CRI
+ * forgets containers only when containerd starts. While it has forgotten some, no call about sandboxes or
+ * containers goes out, for who acts on CRI's word would start them again beside those that run.
+ */
+export class RuntimeComparison implements CallGate {
+  readonly #deps: RuntimeComparisonDeps
+  readonly #slot = new WakeSlot()
+  /** The number of the connection on which CRI knows all, and of the one on which it doesn't; 0: none. */
+  #usable = 0
+  #refused = 0
+  #step: Exclude<RuntimeStep, { readonly kind: 'use' }> | undefined
+  #wasRestarted = false
+  #comparing: Promise<void> | undefined
+  #onProblem: ((problem: string) => void) | undefined
+
+  constructor(deps: RuntimeComparisonDeps) {
+    this.#deps = deps
+  }
+
+  isOpen(): boolean {
+    const { connection } = this.#deps
+    return connection.isReady && connection.connections === this.#usable
+  }
+
+  /** Rejects with CriError RUNTIME_UNAVAILABLE, or with the signal's reason. */
+  async pass(signal: AbortSignal): Promise<void> {
+    try {
+      if (!this.#isRefused) await withAbort(this.#compareOnce(), signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      throw new CriError('RUNTIME_UNAVAILABLE', errorMessage(error), { cause: error })
+    }
+    if (!this.isOpen())
+      throw new CriError('RUNTIME_UNAVAILABLE', this.#step?.message ?? 'the runtime went away again')
+  }
+
+  /**
+   * Brings back what is forgotten, or ends it where nothing does, until the signal is aborted. Never rejects.
+   * @param onProblem told each time why the runtime cannot be used
+   */
+  async run(onProblem: (problem: string) => void, signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#deps
+    this.#onProblem = onProblem
+    if (this.#step !== undefined) onProblem(this.#step.message)
+    const onAbort = (): void => this.#slot.wake()
+    signal.addEventListener('abort', onAbort, { once: true })
+    while (!signal.aborted) {
+      if (this.#step === undefined) await this.#slot.wait()
+      if (signal.aborted || this.#step === undefined) continue
+      try {
+        // A containerd that isn't the one that forgot them may know them.
+        if (this.#isRefused) await this.#carryOut(this.#step, signal)
+      } catch (error) {
+        if (!signal.aborted) logger.error({ err: error }, 'cannot mend what containerd has forgotten')
+      }
+      await clock.sleep(retryMs, signal).catch(() => undefined)
+      if (signal.aborted) return
+      await this.#compareOnce().catch((error: unknown) =>
+        logger.debug({ err: error }, 'what containerd has forgotten cannot be read'),
+      )
+    }
+  }
+
+  get #isRefused(): boolean {
+    const { connection } = this.#deps
+    return connection.isReady && connection.connections === this.#refused
+  }
+
+  #compareOnce(): Promise<void> {
+    this.#comparing ??= this.#compare().finally(() => {
+      this.#comparing = undefined
+    })
+    return this.#comparing
+  }
+
+  async #compare(): Promise<void> {
+    const { connection } = this.#deps
+    await connection.ready()
+    const number = connection.connections
+    const step = await this.#decide()
+    // It was another containerd, perhaps, that answered in the middle.
+    if (connection.connections !== number || !connection.isReady) return
+    if (step.kind === 'use') {
+      if (this.#step !== undefined)
+        this.#deps.logger.info({}, 'containerd has forgotten no container any more')
+      this.#usable = number
+      this.#refused = 0
+      this.#step = undefined
+      this.#wasRestarted = false
+      return
+    }
+    const isNews = number !== this.#refused || step.message !== this.#step?.message
+    this.#refused = number
+    this.#usable = 0
+    this.#step = step
+    if (step.kind === 'wait') this.#wasRestarted = false
+    if (isNews) {
+      this.#deps.logger.error({ reason: step.message }, 'what the runtime tells cannot be relied on')
+      this.#onProblem?.(step.message)
+    }
+    this.#slot.wake()
+  }
+
+  async #decide(): Promise<RuntimeStep> {
+    const { own, clock } = this.#deps
+    const first = await this.#look()
+    if (first.forgotten.length === 0) return { kind: 'use' }
+    await clock.sleep(secondLookMs)
+    const second = await this.#look()
+    return decideRuntimeStep({
+      forgotten: selectStillForgotten(first.forgotten, second.forgotten),
+      roomProblem: await own?.findRoomProblem(second.count),
+      wasRestarted: this.#wasRestarted,
+      isOwn: own !== undefined,
+    })
+  }
+
+  /** First containerd's own: what is made meanwhile is known to both. */
+  async #look(): Promise<{ readonly forgotten: readonly HeldContainer[]; readonly count: number }> {
+    const { calls, held } = this.#deps
+    try {
+      const all = await held.list()
+      const ungated = { isUngated: true, deadlineMs: listMs }
+      const [{ items }, { containers }] = await Promise.all([
+        calls.listPodSandbox({}, ungated),
+        calls.listContainers({}, ungated),
+      ])
+      const books = {
+        held: all,
+        sandboxes: new Set(items.map(({ id }) => id)),
+        containers: containers.map(({ id, podSandboxId }) => ({ id, sandboxId: podSandboxId })),
+      }
+      const remains = await this.#selectRemains(findUnknown(books))
+      return { forgotten: findForgotten({ ...books, remains }), count: all.length }
+    } catch (error) {
+      if (isCriError(error, 'RUNTIME_UNSUPPORTED')) return { forgotten: [], count: 0 }
+      throw error
+    }
+  }
+
+  async #selectRemains(unknown: readonly HeldContainer[]): Promise<ReadonlySet<string>> {
+    const { held, own } = this.#deps
+    const remains = new Set<string>()
+    for (const { id } of unknown)
+      if (own?.hasFiles(id) === false && !(await held.hasTask(id))) remains.add(id)
+    return remains
+  }
+
+  async #carryOut(step: RuntimeStep, signal: AbortSignal): Promise<void> {
+    switch (step.kind) {
+      case 'use':
+      case 'wait':
+        return
+      case 'restart':
+        await this.#deps.own?.restart('it has forgotten containers that run')
+        this.#wasRestarted = true
+        return
+      case 'end':
+        for (const lost of step.lost) await this.#end(lost, signal)
+    }
+  }
+
+  /** What can't be ended is tried again: it stays forgotten. */
+  async #end({ id, kind, pod, name }: HeldContainer, signal: AbortSignal): Promise<void> {
+    const { held, events, logger } = this.#deps
+    try {
+      await held.end(id, signal)
+    } catch (error) {
+      logger.error({ id, err: error }, `cannot end a ${kind} that containerd has forgotten`)
+      return
+    }
+    logger.warn({ id, container: name }, `ended a ${kind} that containerd had forgotten`)
+    if (pod === undefined || kind === 'sandbox') return
+    const message = `Stopped container ${name} (${id}): containerd has forgotten it, and did not find it again when it was restarted`
+    events.record({ pod, container: name, type: 'Warning', reason: 'Killing', message })
+  }
+}

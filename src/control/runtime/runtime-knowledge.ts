@@ -1,0 +1,52 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import type { RuntimeFeatures } from '../../pod/state/runtime-features.ts'
+import { readRuntimeFeatures } from '../../translate/read-runtime-features.ts'
+
+export interface RuntimeKnowledgeDeps {
+  readonly runtime: Pick<RuntimeService, 'version' | 'status'>
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Whether the runtime takes calls. */
+  readonly isUp: () => boolean
+  /** It said what it can do. */
+  readonly onLearnt: () => void
+}
+
+const learnAgainMs = 10_000
+
+/** What the runtime can do, as it said last. */
+export class RuntimeKnowledge {
+  readonly #deps: RuntimeKnowledgeDeps
+  #features: RuntimeFeatures | undefined
+  #timer: Timer | undefined
+
+  constructor(deps: RuntimeKnowledgeDeps) {
+    this.#deps = deps
+  }
+
+  /** Undefined until it was asked. */
+  get features(): RuntimeFeatures | undefined {
+    return this.#features
+  }
+
+  /** Asks, and asks again while it doesn't say: a runtime that came back may be another version. Never rejects. */
+  async learn(): Promise<void> {
+    const { runtime, logger, clock, isUp, onLearnt } = this.#deps
+    this.#timer?.cancel()
+    if (!isUp()) return
+    try {
+      const [version, status] = await Promise.all([runtime.version({}), runtime.status({ verbose: true })])
+      this.#features = readRuntimeFeatures(version, status)
+      onLearnt()
+    } catch (error) {
+      logger.warn({ err: error }, 'the container runtime does not say what it can do')
+      this.#timer = clock.startTimer(learnAgainMs, () => void this.learn())
+    }
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+  }
+}

@@ -1,0 +1,262 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import { sameData } from '../../base/json.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { RandomSource } from '../../base/random.ts'
+import { WakeSlot } from '../../base/wake-slot.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { RuntimeEvent } from '../../pod/state/runtime-event.ts'
+import { instanceSelector, labelKeys } from '../../translate/labels.ts'
+import { observePods } from '../../translate/observe.ts'
+import { RuntimeStatuses } from './runtime-statuses.ts'
+import type { StatusCalls } from './runtime-statuses.ts'
+
+/** What the observer needs of CRI's RuntimeService. */
+export interface ObserverCalls extends StatusCalls {
+  listPodSandbox(request: cri.ListPodSandboxRequestInput): Promise<cri.ListPodSandboxResponse>
+  listContainers(request: cri.ListContainersRequestInput): Promise<cri.ListContainersResponse>
+}
+
+/** `unserved`: this runtime has no events at all; it has to be listed again and again. */
+export type ObserverEvent = RuntimeEvent | { readonly kind: 'unserved' }
+
+export interface RuntimeEventSource {
+  /** Calls `onEvent` until the signal is aborted; breaks and reconnections are events too. */
+  run(onEvent: (event: ObserverEvent) => void, signal: AbortSignal): Promise<void>
+}
+
+export interface RuntimeObserverOptions {
+  readonly calls: ObserverCalls
+  /** Undefined where the runtime serves no events: then it is listed every second. */
+  readonly events: RuntimeEventSource | undefined
+  readonly clock: Clock
+  readonly random: RandomSource
+  readonly logger: Logger
+  /** How often everything is listed although events tell of changes: a safety net. */
+  readonly relistMs: number
+  /** Only what bears this instance's label is seen; empty: everything. */
+  readonly instance: string
+  /** Something of this pod may have changed. */
+  readonly onChange: (uid: PodUid) => void
+  /** The runtime came or went. */
+  readonly onHealth: (health: RuntimeHealth) => void
+  readonly isNotFound: (error: unknown) => boolean
+}
+
+export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
+
+/** Without events, the full list is all there is (the kubelet's PLEG period). */
+const relistWithoutEventsMs = 1000
+
+/**
+ * What runs, read from the runtime: the only writer of that knowledge. Events are hints that wake a
+ * pod's worker, which then reads its pod anew (`read`), so that no pod acts on an observation older
+ * than its own last write; a slow full relist finds what an event missed.
+ */
+export class RuntimeObserver {
+  readonly #options: RuntimeObserverOptions
+  /** Whose a container or sandbox is. */
+  readonly #owners = new Map<string, PodUid>()
+  readonly #statuses: RuntimeStatuses
+  /** As listed last, and as read since. */
+  #pods = new Map<PodUid, ObservedPod>()
+  /** What was read while a list was under way, which may be older. */
+  readonly #readMeanwhile = new Map<PodUid, ObservedPod | undefined>()
+  readonly #relistSlot = new WakeSlot()
+  #polling: boolean
+  #streamLost = false
+  #health: RuntimeHealth | undefined
+  /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
+  #losses = 0
+
+  constructor(options: RuntimeObserverOptions) {
+    this.#options = options
+    this.#statuses = new RuntimeStatuses(options)
+    this.#polling = options.events === undefined
+  }
+
+  /** Runs until the signal is aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { events } = this.#options
+    const listening = events?.run((event) => this.#onEvent(event), signal)
+    await Promise.all([listening, this.#relistForever(signal)])
+  }
+
+  /** All pods that the runtime holds, as far as they were seen. */
+  pods(): ReadonlyMap<PodUid, ObservedPod> {
+    return this.#pods
+  }
+
+  /** How often the runtime was found gone: what was read before the last time may not hold any more. */
+  get losses(): number {
+    return this.#losses
+  }
+
+  /** The runtime went away, as somebody found out: it counts as gone until it can be listed again. */
+  reportGone(message: string): void {
+    this.#losses += 1
+    this.#setHealth({ healthy: false, message })
+    this.#relistSlot.wake()
+  }
+
+  /** Asks for a full relist soon. */
+  requestRelist(): void {
+    this.#relistSlot.wake()
+  }
+
+  /** What the runtime holds of one pod now; `undefined` where it holds nothing. */
+  async read(uid: PodUid): Promise<ObservedPod | undefined> {
+    const selector = { ...instanceSelector(this.#options.instance), [labelKeys.podUid]: uid }
+    const pods = await this.#list(selector)
+    const pod = pods.get(uid)
+    this.#take(uid, pod)
+    return pod
+  }
+
+  /** All of this pod was removed. */
+  forgetPod(uid: PodUid): void {
+    this.#take(uid, undefined)
+  }
+
+  /** Reads everything now and tells of what changed since the last time. */
+  async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+    const knownBefore = new Set([...this.#owners.keys(), ...this.#statuses.exited()])
+    this.#readMeanwhile.clear()
+    const pods = new Map(await this.#list(instanceSelector(this.#options.instance)))
+    const before = this.#pods
+    this.#pods = pods
+    for (const [uid, pod] of this.#readMeanwhile) this.#take(uid, pod)
+    this.#forget(knownBefore, pods)
+    for (const uid of new Set([...before.keys(), ...pods.keys()])) {
+      if (fingerprint(before.get(uid)) !== fingerprint(pods.get(uid))) this.#options.onChange(uid)
+    }
+    return pods
+  }
+
+  #take(uid: PodUid, pod: ObservedPod | undefined): void {
+    this.#readMeanwhile.set(uid, pod)
+    if (pod === undefined) this.#pods.delete(uid)
+    else this.#pods.set(uid, pod)
+  }
+
+  async #relistForever(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    const onAbort = (): void => this.#relistSlot.wake()
+    signal.addEventListener('abort', onAbort, { once: true })
+    while (!signal.aborted) {
+      await this.#tryRelist()
+      const timer = clock.startTimer(this.#relistPeriodMs(), () => this.#relistSlot.wake())
+      await this.#relistSlot.wait()
+      timer.cancel()
+    }
+  }
+
+  async #tryRelist(): Promise<void> {
+    const losses = this.#losses
+    try {
+      await this.relist()
+      if (losses === this.#losses) this.#setHealth({ healthy: true })
+    } catch (error) {
+      // Who found it gone before knows better why than a call that could not be sent.
+      if (this.#health?.healthy === false) return
+      this.#options.logger.warn({ err: error }, 'the runtime cannot be listed')
+      this.#setHealth({ healthy: false, message: errorMessage(error) })
+    }
+  }
+
+  #relistPeriodMs(): number {
+    const { random, relistMs } = this.#options
+    const often = this.#polling || this.#streamLost || this.#health?.healthy !== true
+    return (often ? relistWithoutEventsMs : relistMs) * (1 + random() * 0.1)
+  }
+
+  #setHealth(health: RuntimeHealth): void {
+    if (sameData(this.#health, health)) return
+    this.#health = health
+    this.#options.onHealth(health)
+  }
+
+  #onEvent(event: ObserverEvent): void {
+    switch (event.kind) {
+      case 'opened':
+        this.#streamLost = false
+        this.#relistSlot.wake()
+        return
+      case 'unserved':
+        this.#polling = true
+        this.#relistSlot.wake()
+        return
+      case 'lost':
+        this.#options.logger.warn({ reason: event.reason }, 'the runtime event stream broke')
+        this.#streamLost = true
+        this.reportGone(event.reason)
+        return
+      case 'exited':
+        this.#statuses.noteExit(event.containerId, event.exit)
+        break
+      case 'oom':
+        // It may come after the end that it is the cause of.
+        this.#statuses.noteOomKill(event.containerId)
+        break
+      case 'created':
+      case 'started':
+      case 'deleted':
+        break
+    }
+    const owner = this.#owners.get(event.containerId)
+    if (owner !== undefined) this.#options.onChange(owner)
+  }
+
+  async #list(labelSelector: Readonly<Record<string, string>>): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+    const { calls } = this.#options
+    const filter = Object.keys(labelSelector).length === 0 ? {} : { filter: { labelSelector } }
+    const [sandboxes, containers] = await Promise.all([
+      calls.listPodSandbox(filter),
+      calls.listContainers(filter),
+    ])
+    for (const { id, labels } of [...sandboxes.items, ...containers.containers]) {
+      const uid = labels[labelKeys.podUid]
+      if (uid !== undefined) this.#owners.set(id, uid)
+    }
+    const [sandboxStatuses, containerStatuses] = await Promise.all([
+      Promise.all(sandboxes.items.map((sandbox) => this.#statuses.ofSandbox(sandbox))),
+      Promise.all(containers.containers.map((container) => this.#statuses.ofContainer(container))),
+    ])
+    // What has no status any more was removed since it was listed: nobody knows how it ended.
+    const heldSandboxes = sandboxes.items.flatMap((sandbox, index) => {
+      const status = sandboxStatuses[index]
+      return status === undefined ? [] : [{ listed: { ...sandbox, state: status.state }, status }]
+    })
+    const heldContainers = containers.containers.flatMap((container, index) => {
+      const status = containerStatuses[index]
+      return status === undefined ? [] : [{ listed: { ...container, state: status.state }, status }]
+    })
+    return observePods({
+      sandboxes: heldSandboxes.map(({ listed }) => listed),
+      containers: heldContainers.map(({ listed }) => listed),
+      sandboxStatuses: new Map(heldSandboxes.map(({ status }) => [status.id, status])),
+      containerStatuses: new Map(heldContainers.map(({ status }) => [status.id, status])),
+      isForetold: (status) => this.#statuses.isForetold(status),
+    })
+  }
+
+  /** Drops what was known before the list began and isn't in it; what was made meanwhile stays. */
+  #forget(knownBefore: ReadonlySet<string>, pods: ReadonlyMap<PodUid, ObservedPod>): void {
+    const ids = new Set<string>()
+    for (const pod of pods.values()) for (const { id } of [...pod.sandboxes, ...pod.containers]) ids.add(id)
+    for (const id of knownBefore) {
+      if (ids.has(id)) continue
+      this.#owners.delete(id)
+      this.#statuses.forget(id)
+    }
+  }
+}
+
+function fingerprint(pod: ObservedPod | undefined): string {
+  if (pod === undefined) return ''
+  const sandboxes = pod.sandboxes.map((sandbox) => `${sandbox.id}:${sandbox.ready}`)
+  const containers = pod.containers.map((container) => `${container.id}:${container.state}`)
+  return [...sandboxes, ...containers].join(' ')
+}

@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { ContainerdExec } from '../../containerd/client/exec.ts'
+import type { ContainerCommand } from '../../containerd/client/exec.ts'
+import type { ExecProcess } from '../../containerd/client/exec-process.ts'
+import type { CriClient } from '../../cri/cri-client.ts'
+import { loadProto } from '../../cri/load-proto.ts'
+import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import { UsageMeter } from './container-usage.ts'
+import type { ContainerUsage } from './container-usage.ts'
+import { dialPod } from './port-dialer.ts'
+
+/** A pod as far as reaching into it needs to know it. */
+interface ReachedPod {
+  readonly state: { readonly observed: ObservedPod }
+  restart(containers: readonly string[] | undefined): Promise<readonly string[]>
+}
+
+export interface ReachOptions {
+  readonly client: CriClient
+  readonly findPod: (uid: PodUid) => ReachedPod | undefined
+  /** Why the runtime can't be used for now. */
+  readonly runtimeProblem: () => string | undefined
+  readonly runDir: string
+  readonly clock: Clock
+}
+
+/** What people do to running pods from outside: run commands, open ports, restart, measure. */
+export class Reach {
+  readonly #options: ReachOptions
+  readonly #dialers: NetnsDialers
+  readonly #meter: UsageMeter
+  readonly #exec: ContainerdExec
+
+  constructor(options: ReachOptions) {
+    const { client, clock, runDir } = options
+    this.#options = options
+    this.#dialers = new NetnsDialers(clock)
+    this.#meter = new UsageMeter({ listContainerStats: client.runtime.listContainerStats, clock })
+    this.#exec = new ContainerdExec({
+      channel: client.connection,
+      tasks: loadProto('containerd-tasks.proto'),
+      containers: loadProto('containerd-containers.proto'),
+      folder: `${runDir}/exec`,
+      clock,
+    })
+  }
+
+  /** Ends what the podd before this one left of its commands. */
+  sweep(): Promise<void> {
+    return this.#exec.sweep()
+  }
+
+  startCommand(command: ContainerCommand): Promise<ExecProcess> {
+    return this.#exec.start(command)
+  }
+
+  dial(uid: PodUid, port: number): Promise<Socket> {
+    const { podSandboxStatus } = this.#options.client.runtime
+    return dialPod(this.#pod(uid).state.observed, port, { dialers: this.#dialers, podSandboxStatus })
+  }
+
+  async restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]> {
+    return this.#pod(uid).restart(containers)
+  }
+
+  usage(signal: AbortSignal): Promise<readonly ContainerUsage[]> {
+    return this.#meter.read(signal)
+  }
+
+  close(): void {
+    this.#dialers.close()
+    this.#exec.close()
+  }
+
+  #pod(uid: PodUid): ReachedPod {
+    const pod = this.#options.findPod(uid)
+    if (pod !== undefined) return pod
+    const problem = this.#options.runtimeProblem()
+    if (problem !== undefined)
+      throw new PoddError('RUNTIME_UNAVAILABLE', `the container runtime does not work: ${problem}`)
+    throw new PoddError('POD_GONE', 'the pod has gone in the meantime')
+  }
+}

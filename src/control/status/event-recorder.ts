@@ -1,0 +1,216 @@
+import { join } from 'node:path'
+import type { EventObject } from '../../api/objects.ts'
+import type { WatchEvent } from '../../api/routes.ts'
+import type { Clock, Timer } from '../../base/clock.ts'
+import { formatTime } from '../../base/clock.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Logger } from '../../base/logger.ts'
+import { digestText } from '../../pod/values/hash.ts'
+import type { EventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
+import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../store/atomic-file.ts'
+
+/** How many different events are kept; the oldest go first. */
+const capacity = 1000
+/** A new event is on disk after this; those that come meanwhile are written with it. */
+const writeNewAfterMs = 2000
+/** A raised count can wait: a probe that fails each second must not wear a small disk out. */
+const writeRepeatsAfterMs = 60_000
+/**
+ * From this many events that differ in nothing but their message, each within the last ten minutes, the next
+ * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
+ */
+const similarEvents = { most: 10, withinMs: 600_000 }
+const combinedPrefix = '(combined from similar events): '
+
+interface Kept {
+  /** In its newest words, where it stands for similar ones. */
+  event: PodEvent
+  readonly firstAtMs: number
+  lastAtMs: number
+  count: number
+}
+
+export interface RingEventRecorderOptions {
+  readonly rootDir: string
+  readonly hostName: string
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same
+ * event again raises a count, and so do many similar ones. A disk that can't be written costs the copy,
+ * never the pods.
+ */
+export class RingEventRecorder implements EventRecorder {
+  readonly #options: RingEventRecorderOptions
+  readonly #path: string
+  /** Oldest first: a Map keeps the order of insertion. */
+  readonly #events = new Map<string, Kept>()
+  /** Every listener and every list gets the same object of an event, until the event changes. */
+  readonly #objects = new WeakMap<Kept, EventObject>()
+  readonly #subscribers = new Set<(change: WatchEvent<EventObject>) => void>()
+  #timer: Timer | undefined
+  #timerFiresAtMs = Number.POSITIVE_INFINITY
+  #flushing: Promise<void> = Promise.resolve()
+  #failing = false
+
+  constructor(options: RingEventRecorderOptions) {
+    this.#options = options
+    this.#path = join(options.rootDir, 'events.json')
+  }
+
+  /** Takes up what an earlier podd kept; a file that can't be read is no reason not to start. */
+  async load(): Promise<void> {
+    await removeAtomicFileTemps(this.#path)
+    try {
+      const value: unknown = JSON.parse((await readIfExists(this.#path)) ?? '[]')
+      if (!Array.isArray(value)) return
+      for (const item of value) if (isKept(item)) this.#events.set(keyOf(item.event), item)
+    } catch (error) {
+      this.#options.logger.warn({ err: error, path: this.#path }, 'earlier events cannot be read')
+    }
+  }
+
+  record(told: PodEvent): void {
+    const nowMs = this.#options.clock.wallMs()
+    const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
+    const key = keyOf(event)
+    const known = this.#events.get(key)
+    const kept = known ?? { event, firstAtMs: nowMs, lastAtMs: nowMs, count: 0 }
+    kept.event = event
+    kept.lastAtMs = nowMs
+    kept.count += 1
+    this.#objects.delete(kept)
+    this.#events.delete(key)
+    this.#events.set(key, kept)
+    if (this.#events.size > capacity) {
+      const [oldest] = this.#events.keys()
+      if (oldest !== undefined) this.#events.delete(oldest)
+    }
+    const change: WatchEvent<EventObject> = {
+      type: kept.count === 1 ? 'ADDED' : 'MODIFIED',
+      object: this.#toObject(kept),
+    }
+    for (const subscriber of this.#subscribers) subscriber(change)
+    this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
+  }
+
+  /** The event itself, or the one that stands for it and its like. */
+  #combined(event: PodEvent, nowMs: number): PodEvent {
+    const combined = { ...event, message: `${combinedPrefix}${event.message}` }
+    // What seems to lie ahead dates from before the clock was set back.
+    const isRecent = ({ lastAtMs }: Kept): boolean =>
+      lastAtMs > nowMs - similarEvents.withinMs && lastAtMs <= nowMs
+    const standing = this.#events.get(keyOf(combined))
+    if (standing !== undefined && isRecent(standing)) return combined
+    let similar = 0
+    for (const kept of this.#events.values()) if (isRecent(kept) && isSimilar(kept.event, event)) similar += 1
+    return similar < similarEvents.most ? event : combined
+  }
+
+  #writeWithin(delayMs: number): void {
+    const firesAtMs = this.#options.clock.monotonicMs() + delayMs
+    if (firesAtMs >= this.#timerFiresAtMs) return
+    this.#timer?.cancel()
+    this.#timerFiresAtMs = firesAtMs
+    this.#timer = this.#options.clock.startTimer(delayMs, () => {
+      void this.flush()
+    })
+  }
+
+  /** Oldest first. */
+  list(): readonly EventObject[] {
+    return [...this.#events.values()].map((kept) => this.#toObject(kept))
+  }
+
+  subscribe(listener: (change: WatchEvent<EventObject>) => void): () => void {
+    this.#subscribers.add(listener)
+    return () => {
+      this.#subscribers.delete(listener)
+    }
+  }
+
+  /** Writes what isn't written yet; never throws. */
+  async flush(): Promise<void> {
+    this.#timer?.cancel()
+    this.#timerFiresAtMs = Number.POSITIVE_INFINITY
+    this.#flushing = this.#flushing.then(() => this.#write())
+    await this.#flushing
+  }
+
+  async #write(): Promise<void> {
+    try {
+      await writeFileAtomic(this.#path, JSON.stringify([...this.#events.values()]))
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing)
+        this.#options.logger.warn({ err: error, path: this.#path }, 'events cannot be written')
+      this.#failing = true
+    }
+  }
+
+  #toObject(kept: Kept): EventObject {
+    const known = this.#objects.get(kept)
+    if (known !== undefined) return known
+    const object = this.#makeObject(kept)
+    this.#objects.set(kept, object)
+    return object
+  }
+
+  #makeObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+    const { pod, container } = event
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: {
+        // Several come in one millisecond.
+        name: `${pod.name}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
+        namespace: pod.namespace,
+        creationTimestamp: formatTime(firstAtMs),
+      },
+      involvedObject: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        namespace: pod.namespace,
+        name: pod.name,
+        uid: pod.uid,
+        ...(container === undefined ? {} : { fieldPath: `spec.containers{${container}}` }),
+      },
+      type: event.type,
+      reason: event.reason,
+      message: event.message,
+      source: { component: 'podd', host: this.#options.hostName },
+      firstTimestamp: formatTime(firstAtMs),
+      lastTimestamp: formatTime(lastAtMs),
+      count,
+    }
+  }
+}
+
+function keyOf({ pod, container, type, reason, message }: PodEvent): string {
+  return JSON.stringify([
+    pod.uid,
+    container,
+    type,
+    reason,
+    message.startsWith(combinedPrefix) ? combinedPrefix : message,
+  ])
+}
+
+function isSimilar(one: PodEvent, other: PodEvent): boolean {
+  return (
+    one.reason === other.reason &&
+    one.pod.uid === other.pod.uid &&
+    one.container === other.container &&
+    one.type === other.type
+  )
+}
+
+function isKept(value: unknown): value is Kept {
+  if (!isJsonObject(value) || !isJsonObject(value['event']) || !isJsonObject(value['event']['pod']))
+    return false
+  const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
+  const { event } = value
+  return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
+}

@@ -1,0 +1,185 @@
+import type { Timer } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { computeEndingActions } from '../../decide/plan/compute-ending-actions.ts'
+import { freesNameWithContainers, goesAwayAfter } from '../../decide/plan/pod-ending.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { PodDisplay } from './pod-display.ts'
+import type { PassSignals, PodExecutor } from './pod-executor.ts'
+import type { PodPassDeps } from './pod-pass.ts'
+import type { PodStage, PodState } from './pod-state.ts'
+
+/** What a pod's worker does for this pass. */
+export interface EndPassDeps extends Pick<PodPassDeps, 'host' | 'images' | 'clock' | 'logger'> {
+  readonly executor: PodExecutor
+  readonly display: PodDisplay
+  readonly setStage: (stage: PodStage) => void
+  readonly warn: (reason: string, message: string) => void
+  readonly wake: () => void
+  readonly wakeIn: (delayMs: number) => void
+}
+
+/** How long what is left of a pod may wait for its successor's start, which it would only hinder. */
+const remainsWaitMs = 2000
+
+/** How long after its deadline a pod is still being stopped before it is asked whether anything of it lives. */
+const overdueMs = 10_000
+
+/** A runtime that has stopped all may take a moment to say so: it is asked again so many times, less and less often. */
+const quickLooks = 5
+const firstLookMs = 50
+
+/** One look at a pod that ends: its containers are stopped, and what was its is given back. */
+export class EndPass {
+  readonly #deps: EndPassDeps
+  readonly #state: PodState
+  /** All its sandboxes were stopped in this ending: ports and addresses are free. */
+  #stoppedInFull = false
+  /** How often the runtime has stopped all of it in a row. */
+  #stops = 0
+  /** Its volumes had to go before its containers. */
+  #hasGivenRoom = false
+  /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
+  #remainsUntilMs: number | undefined
+  /** It is over, and its volumes and its cgroup are gone. */
+  #released = false
+
+  constructor(deps: EndPassDeps, state: PodState) {
+    this.#deps = deps
+    this.#state = state
+  }
+
+  /** How long its remains wait for its successor still; undefined where they don't. Asking at the end of that time ends it. */
+  remainsWaitMs(): number | undefined {
+    if (this.#remainsUntilMs === undefined) return undefined
+    const leftMs = this.#remainsUntilMs - this.#deps.clock.monotonicMs()
+    if (leftMs > 0) return leftMs
+    this.#remainsUntilMs = undefined
+    return undefined
+  }
+
+  /** Its remains are in nobody's way, or that doesn't matter any more. */
+  letRemainsGo(): void {
+    if (this.#remainsUntilMs === undefined) return
+    this.#remainsUntilMs = undefined
+    this.#deps.wake()
+  }
+
+  async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
+    const { executor, display, setStage, wake } = this.#deps
+    const { memory, observed, pod } = this.#state
+    await memory.save('best-effort')
+    display.publish()
+    const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
+    if (plan.kind === 'stop') {
+      const overdue = this.#watchOverdue(ending)
+      try {
+        await executor.run(plan.actions, signals, () => {
+          if (freesNameWithContainers(ending, pod)) this.#freeName()
+        })
+      } finally {
+        overdue.cancel()
+      }
+      this.#stoppedInFull = true
+      // The runtime says that all has ended: whoever waits for that need not wait until it is read back.
+      if (goesAwayAfter(ending)) this.#freeName()
+      return this.#lookAgain()
+    }
+    this.#stops = 0
+    this.#hasGivenRoom = false
+    if (!goesAwayAfter(ending)) {
+      const { reason, message } = ending
+      memory.change({ ending: undefined, failed: { reason, message } })
+      this.#stoppedInFull = false
+      await memory.save('required')
+      setStage('active')
+      return wake()
+    }
+    setStage('stopped')
+    await executor.run(plan.actions, signals)
+    return this.#cleanUp()
+  }
+
+  /**
+   * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
+   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are made anew with its sandbox.
+   */
+  async release(): Promise<void> {
+    const { isOver, record, ref } = this.#state
+    if (!isOver || record.ending !== undefined) {
+      this.#released = false
+      return
+    }
+    if (this.#released || record.startedAtMs === undefined) return
+    await this.#deps.host.volumes.teardown(ref.uid)
+    await this.#deps.host.cgroups.remove(ref.uid)
+    this.#released = true
+  }
+
+  /** After all was stopped. */
+  async #lookAgain(): Promise<void> {
+    const { wake, wakeIn } = this.#deps
+    this.#stops += 1
+    if (this.#stops === 1) return wake()
+    if (this.#stops <= quickLooks) return wakeIn(firstLookMs * 2 ** this.#stops)
+    await this.#giveRoom()
+    throw new PoddError(
+      'RUNTIME_STALE',
+      'the runtime says that it has stopped the pod, and that containers of it run still: make room if its disk is full',
+    )
+  }
+
+  /** Asks again and again whether anything of it lives, while the runtime doesn't come to an end with it. */
+  #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
+    const { clock } = this.#deps
+    const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())
+    const look = (): void => {
+      timer = clock.startTimer(overdueMs, look)
+      void this.#giveRoom()
+    }
+    let timer = clock.startTimer(leftMs + overdueMs, look)
+    return { cancel: () => timer.cancel() }
+  }
+
+  /**
+   * A runtime whose disk is full can't write down that a container has ended, and what fills the disk may be the pod's
+   * own. Where nothing of it lives any more, its volumes go before its containers. Never throws.
+   */
+  async #giveRoom(): Promise<void> {
+    const { host, logger, warn } = this.#deps
+    const { ref, pod, observed } = this.#state
+    if (this.#hasGivenRoom) return
+    const ids = observed.containers.map(({ id }) => id)
+    try {
+      if ((await host.cgroups.hasProcesses(ref.uid, pod, ids)) !== false) return
+      this.#hasGivenRoom = true
+      await host.volumes.teardown(ref.uid)
+      warn(
+        'FailedKillPod',
+        'nothing of the pod lives any more and the runtime does not say so, which a full disk may be the cause of: its volumes are removed first',
+      )
+    } catch (error) {
+      this.#hasGivenRoom = false
+      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot make room for the end of the pod')
+    }
+  }
+
+  /** Its successor may start; what is left of this one is cleared away after that. */
+  #freeName(): void {
+    if (this.#state.stage === 'stopped') return
+    this.#remainsUntilMs = this.#deps.clock.monotonicMs() + remainsWaitMs
+    this.#deps.setStage('stopped')
+  }
+
+  /** Leaves nothing behind. The record goes last: a podd that is killed here finishes the work later. */
+  async #cleanUp(): Promise<void> {
+    const { host, images, display, setStage } = this.#deps
+    const { ref, memory } = this.#state
+    await host.volumes.teardown(ref.uid)
+    await host.cgroups.remove(ref.uid)
+    await host.logs.removeAll(ref)
+    await memory.remove()
+    images.clearBackoff(ref.uid)
+    display.hide()
+    setStage('gone')
+  }
+}

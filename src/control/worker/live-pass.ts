@@ -1,0 +1,191 @@
+import { errorMessage } from '../../base/errors.ts'
+import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
+import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
+import type { EndRequest } from '../../decide/plan/pod-ending.ts'
+import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
+import type { PodDisplay } from './pod-display.ts'
+import type { PassSignals, PodExecutor } from './pod-executor.ts'
+import { gatherPodFacts } from './pod-pass.ts'
+import type { PodPassDeps } from './pod-pass.ts'
+import type { PodState } from './pod-state.ts'
+import type { VolumeRefresh } from './volume-refresh.ts'
+
+/** What a pod's worker does for this pass. */
+export interface LivePassDeps extends PodPassDeps {
+  readonly executor: PodExecutor
+  readonly display: PodDisplay
+  readonly volumeRefresh: VolumeRefresh
+  readonly warn: (reason: string, message: string) => void
+  readonly end: (request: EndRequest) => void
+  /** It has got to where its containers were started, or wait for something. */
+  readonly settle: () => void
+  readonly wake: () => void
+  readonly wakeIn: (delayMs: number) => void
+}
+
+const nothingBlocked: ReadonlyMap<string, string> = new Map()
+
+/** What could not be written is tried again after this. */
+const saveAgainMs = 10_000
+
+/** One look at a pod that shall run: what it needs now is decided, shown, written down and done. */
+export class LivePass {
+  readonly #deps: LivePassDeps
+  readonly #state: PodState
+
+  constructor(deps: LivePassDeps, state: PodState) {
+    this.#deps = deps
+    this.#state = state
+  }
+
+  async run(signals: PassSignals): Promise<void> {
+    const { clock, display, objectsKnown, probes } = this.#deps
+    const { memory, record, observed } = this.#state
+    if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
+    memory.rememberProbes(observed, probes)
+    const overdueMs = this.#state.activeDeadlineMs
+    if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
+    const hasVolumes = observed.sandboxes.length > 0 && !this.#state.isOver
+    if (hasVolumes && objectsKnown()) await this.#refreshVolumes()
+    const plan = computePodActions(gatherPodFacts(this.#deps, this.#state))
+    if (plan.isLost === true) return this.#failLost()
+    this.#tellOfBackoff(plan.waiting)
+    if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })
+    this.#state.waiting = plan.waiting
+    this.#state.resize = plan.resize
+    this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
+    display.publish()
+    if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
+    this.#chargeRestarts(plan.actions)
+    this.#noteAwaited(plan.actions)
+    const actions = this.#numberSandbox(plan.actions)
+    await memory.save('required')
+    await this.#actUntil(overdueMs, actions, signals)
+    this.#deps.settle()
+    return this.#deps.wake()
+  }
+
+  /** There is nothing to do until then. */
+  async #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): Promise<void> {
+    const { memory } = this.#state
+    await memory.save('best-effort')
+    this.#deps.settle()
+    const nowMs = this.#deps.clock.wallMs()
+    const delayMs = Math.min(
+      (wakeAtMs ?? Infinity) - nowMs,
+      (overdueMs ?? Infinity) - nowMs,
+      memory.isSaved ? Infinity : saveAgainMs,
+    )
+    if (delayMs !== Infinity) this.#deps.wakeIn(delayMs)
+  }
+
+  /** Brings the files of volumes up to date; what can't be is told and tried again with the next change. */
+  async #refreshVolumes(): Promise<void> {
+    const { host, volumeRefresh, warn } = this.#deps
+    try {
+      const { ref, allocatedPod: pod, record } = this.#state
+      const volumes = { uid: ref.uid, pod, source: record.source }
+      await volumeRefresh.run(() => host.volumes.prepare(volumes))
+    } catch (error) {
+      warn('FailedMount', errorMessage(error))
+    }
+  }
+
+  /**
+   * Takes down what the restarts of this plan cost, so that one write serves for all. Where a sandbox
+   * has to be made first, or an image isn't the one that the container had, they may never come to pass: there each
+   * is charged when it is about to start.
+   */
+  #chargeRestarts(actions: readonly PodAction[]): void {
+    if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return
+    const { memory, record } = this.#state
+    for (const action of actions) {
+      if (action.kind !== 'start-container' || action.awaitedImage !== undefined) continue
+      const { name, image } = action.spec
+      if (record.containers[name]?.ended?.image === image) memory.charge(action)
+    }
+  }
+
+  #numberSandbox(actions: readonly PodAction[]): readonly PodAction[] {
+    return actions.map((action) =>
+      action.kind === 'create-sandbox'
+        ? { ...action, attempt: this.#state.memory.takeSandboxAttempt(action.attempt) }
+        : action,
+    )
+  }
+
+  /** Takes down which containers go on without the image that their manifest names, for a podd to come. */
+  #noteAwaited(actions: readonly PodAction[]): void {
+    const { memory, observed } = this.#state
+    for (const [name, awaitedImage] of selectAwaitedImages(actions, observed)) {
+      if (memory.record.containers[name]?.awaitedImage !== awaitedImage)
+        memory.changeContainer(name, { awaitedImage })
+    }
+  }
+
+  #tellOfBackoff(waiting: ReadonlyMap<string, Waiting>): void {
+    const { ref } = this.#state
+    for (const [container, { reason }] of waiting) {
+      if (reason !== 'CrashLoopBackOff' || this.#state.waiting.get(container)?.reason === reason) continue
+      const message = `Back-off restarting failed container ${container} in pod ${ref.name}_${ref.namespace}(${ref.uid})`
+      this.#deps.events.record({ pod: ref, container, type: 'Warning', reason: 'BackOff', message })
+    }
+  }
+
+  #tellOfBlocked(blocked: ReadonlyMap<string, string>): void {
+    const before = this.#state.blockedRestarts
+    this.#state.blockedRestarts = blocked
+    for (const [container, missing] of blocked) {
+      if (before.get(container) === missing) continue
+      const message = `Error: ${missing}; the container runs on, and is made anew when that is there`
+      this.#deps.events.record({
+        pod: this.#state.ref,
+        container,
+        type: 'Warning',
+        reason: 'Failed',
+        message,
+      })
+    }
+  }
+
+  async #failLost(): Promise<void> {
+    const { memory, pod } = this.#state
+    const reason = 'SandboxLost'
+    const message = `The pod's sandbox is gone before its containers ran, and its restart policy ${pod.spec.restartPolicy} makes no new one`
+    memory.change({ failed: { reason, message } })
+    this.#deps.warn(reason, message)
+    await memory.save('required')
+    this.#deps.wake()
+  }
+
+  /** A pod's deadline ends it in the middle of what takes long, too. */
+  async #actUntil(
+    overdueMs: number | undefined,
+    actions: readonly PodAction[],
+    signals: PassSignals,
+  ): Promise<void> {
+    const { clock, executor } = this.#deps
+    const timer =
+      overdueMs === undefined
+        ? undefined
+        : clock.startTimer(overdueMs - clock.wallMs(), () => {
+            // It may be another one by now.
+            const { activeDeadlineMs } = this.#state
+            if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
+          })
+    try {
+      await executor.run(actions, signals)
+    } finally {
+      timer?.cancel()
+    }
+  }
+
+  #exceedDeadline(): void {
+    this.#deps.end({
+      cause: 'deadline',
+      reason: 'DeadlineExceeded',
+      message: 'Pod was active on the node longer than the specified deadline',
+      graceSeconds: this.#state.pod.spec.terminationGracePeriodSeconds,
+    })
+  }
+}

@@ -1,0 +1,96 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { WakeSlot } from '../../base/wake-slot.ts'
+import { PassPace } from './pass-pace.ts'
+
+/** Thrown into a pass to make it let go of its waits. */
+export class Interrupted extends PoddError {
+  constructor() {
+    super('INTERRUPTED', 'the pod has something more urgent to do')
+  }
+}
+
+/** Thrown by a pass whose view of the runtime doesn't hold any more: the pod is looked at again at once. */
+export class OutdatedView extends Interrupted {}
+
+export interface PassLoopDeps {
+  readonly clock: Clock
+  /** `signal` ends its waits; what it throws but Interrupted comes to `onError`. */
+  readonly pass: (signal: AbortSignal) => Promise<void>
+  /** Never throws. */
+  readonly onError: (error: unknown) => void
+  /** There will be nothing to do any more. */
+  readonly isDone: () => boolean
+}
+
+/** One pass after another, each when somebody woke it or its time has come; never two at a time. */
+export class PassLoop {
+  readonly #deps: PassLoopDeps
+  readonly #slot = new WakeSlot()
+  readonly #pace = new PassPace()
+  #interrupt = new AbortController()
+  #timer: Timer | undefined
+  #stopping = false
+  #running: Promise<void> | undefined
+
+  constructor(deps: PassLoopDeps) {
+    this.#deps = deps
+  }
+
+  /** That of the newest pass. */
+  get signal(): AbortSignal {
+    return this.#interrupt.signal
+  }
+
+  /** Begins; once. */
+  start(): void {
+    if (this.#running !== undefined) return
+    this.#running = this.#run()
+    this.#slot.wake()
+  }
+
+  wake(): void {
+    this.#slot.wake()
+  }
+
+  /** Instead of what was to wake it before. */
+  wakeIn(delayMs: number): void {
+    this.#timer?.cancel()
+    this.#timer = this.#deps.clock.startTimer(delayMs, () => this.#slot.wake())
+  }
+
+  /** Makes the pass under way let go, and begins another. */
+  interrupt(): void {
+    this.#interrupt.abort(new Interrupted())
+    this.#slot.wake()
+  }
+
+  /** Resolves when the pass under way has let go; there is none after it. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    this.interrupt()
+    await this.#running
+  }
+
+  /** Ends only when told to, or done; never rejects. */
+  async #run(): Promise<void> {
+    while (!this.#stopping && !this.#deps.isDone()) {
+      await this.#slot.wait()
+      if (this.#stopping) break
+      this.#timer?.cancel()
+      const paceMs = this.#pace.delayMs(this.#deps.clock.monotonicMs())
+      if (paceMs > 0) {
+        this.wakeIn(paceMs)
+        continue
+      }
+      this.#interrupt = new AbortController()
+      try {
+        await this.#deps.pass(this.#interrupt.signal)
+      } catch (error) {
+        if (error instanceof OutdatedView) this.#slot.wake()
+        else if (!(error instanceof Interrupted)) this.#deps.onError(error)
+      }
+    }
+    this.#timer?.cancel()
+  }
+}

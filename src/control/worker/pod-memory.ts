@@ -1,0 +1,215 @@
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import { endOf } from '../../decide/plan/container-view.ts'
+import { findOomKilled, oomKilled } from '../../decide/status/find-oom-killed.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import type { ContainerId, PodUid } from '../../pod/values/ids.ts'
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerHistory, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
+
+export interface PodMemoryDeps {
+  readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
+  /** What a container said at its end; never rejects. */
+  readonly readEndMessage: (container: ObservedContainer) => Promise<string>
+  /**
+   * How often the kernel has killed in the pod's cgroup for memory, but for what lives; undefined where that can't be
+   * known. Never rejects.
+   */
+  readonly countOomKills: (observed: ObservedPod) => Promise<number | undefined>
+  /** A write failed of which nothing depends for now; told once for each reason. */
+  readonly onUnwritten: (message: string) => void
+}
+
+/**
+ * What podd remembers of one pod: its record, in memory and on disk. Changed by the pod's worker alone,
+ * and written when that says so.
+ */
+export class PodMemory {
+  readonly #deps: PodMemoryDeps
+  #record: PodRecord
+  /** Why the last write of which nothing depended failed. */
+  #unwritten: string | undefined
+  #freeAttempt: number | undefined
+  /** What is on disk; differs from the record while the disk can't be written. */
+  #saved: PodRecord | undefined
+  /** The write under way; the next begins when it is done, so that none overtakes a later one. */
+  #writing: Promise<unknown> = Promise.resolve()
+
+  constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
+    this.#deps = deps
+    this.#record = initial.record
+    this.#saved = initial.saved ? initial.record : undefined
+  }
+
+  get record(): PodRecord {
+    return this.#record
+  }
+
+  /** Everything that is known stands on disk. */
+  get isSaved(): boolean {
+    return this.#saved === this.#record
+  }
+
+  change(fields: Partial<PodRecord>): void {
+    this.#record = { ...this.#record, ...fields }
+  }
+
+  changeContainer(name: string, fields: Partial<ContainerHistory>): void {
+    const { containers } = this.#record
+    this.change({ containers: { ...containers, [name]: { ...containers[name], ...fields } } })
+  }
+
+  /** Takes down what a restart costs. */
+  charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
+    if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
+    this.changeContainer(spec.name, { backoff })
+  }
+
+  /**
+   * The number of the sandbox that is about to be made. None is given twice, but for those that were not used: the
+   * runtime may have a sandbox that it doesn't list, and where it finds two of one name it doesn't start any more
+   * (containerd 1.6 to 2.1, recovery of the CRI plugin).
+   * @param least one more than that of the newest sandbox that is listed
+   */
+  takeSandboxAttempt(least: number): number {
+    const attempt = Math.max(least, this.#freeAttempt ?? this.#record.sandboxAttempts ?? 0)
+    this.#freeAttempt = undefined
+    if (this.#record.sandboxAttempts !== attempt + 1) this.change({ sandboxAttempts: attempt + 1 })
+    return attempt
+  }
+
+  /** Nothing bears this number: it is given again. */
+  freeSandboxAttempt(attempt: number): void {
+    this.#freeAttempt = attempt
+  }
+
+  /** Of what an earlier manifest asked for: what its starts have cost, and which images were waited for. */
+  forgetAttempts(): void {
+    for (const name of Object.keys(this.#record.containers))
+      this.changeContainer(name, { backoff: undefined, awaitedImage: undefined })
+  }
+
+  /** Takes down how containers ended, before anything removes them. */
+  async rememberEnds(observed: ObservedPod): Promise<void> {
+    const { containers } = observed
+    const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
+      state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
+    const isKnownBetter = ({ id, name, state, foretold }: ObservedContainer): boolean => {
+      const known = this.#record.containers[name]?.ended
+      return state === 'exited' && foretold !== true && known?.foretold === true && known.containerId === id
+    }
+    const news = containers.filter((container) => isNews(container))
+    const oomKilledId = news.length > 0 ? await this.#findOomKilled(observed, news) : undefined
+    // Oldest first, so that each end pushes the one before it back.
+    for (const container of containers.toReversed()) {
+      if (isNews(container)) {
+        const endedBefore = this.#record.containers[container.name]?.ended
+        const isOomKill = container.id === oomKilledId
+        this.changeContainer(container.name, {
+          ended: await this.#readEnd(container, isOomKill),
+          endedBefore,
+        })
+      } else if (isKnownBetter(container)) {
+        const isOomKill = this.#record.containers[container.name]?.ended?.reason === oomKilled
+        this.changeContainer(container.name, { ended: await this.#readEnd(container, isOomKill) })
+      } else {
+        this.#learnOfOomKill(container)
+      }
+    }
+  }
+
+  async #findOomKilled(
+    observed: ObservedPod,
+    news: readonly ObservedContainer[],
+  ): Promise<ContainerId | undefined> {
+    const before = this.#record.oomKills
+    const now = await this.#deps.countOomKills(observed)
+    if (now !== undefined && now !== before) this.change({ oomKills: now })
+    return findOomKilled(news, before, now)
+  }
+
+  /** That it was for its memory can be heard after the end itself. */
+  #learnOfOomKill({ id, name, state, reason }: ObservedContainer): void {
+    const known = this.#record.containers[name]?.ended
+    if (state !== 'exited' || reason !== oomKilled || known?.containerId !== id) return
+    if (known.reason !== reason) this.changeContainer(name, { ended: { ...known, reason } })
+  }
+
+  /**
+   * Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them anew, and
+   * which are ready, so that they stay so meanwhile.
+   */
+  rememberProbes({ containers }: ObservedPod, probes: ProbeVerdicts): void {
+    for (const { id, name, state } of containers) {
+      if (state !== 'running') continue
+      const { startedUp, ready } = this.#record.containers[name] ?? {}
+      if (startedUp !== id && probes('startup', id) === 'success')
+        this.changeContainer(name, { startedUp: id })
+      const readiness = probes('readiness', id)
+      if (readiness === 'success' && ready !== id) this.changeContainer(name, { ready: id })
+      if (readiness === 'failure' && ready === id) this.changeContainer(name, { ready: undefined })
+    }
+  }
+
+  /** Takes down that a container which is about to be stopped is to have a successor. Throws PoddError RECORD_WRITE. */
+  async claimRestart(id: ContainerId): Promise<void> {
+    const { restartRequested = [] } = this.#record
+    if (restartRequested.includes(id)) return
+    this.change({ restartRequested: [...restartRequested, id] })
+    await this.save('required')
+  }
+
+  /** Whether a container's preStop hook is still to be run; it counts as begun from now on, also for a podd to come. */
+  async claimPreStop(id: ContainerId, { containers }: ObservedPod): Promise<boolean> {
+    const { preStopBegun = [] } = this.#record
+    if (preStopBegun.includes(id)) return false
+    const known = preStopBegun.filter((begun) => containers.some((container) => container.id === begun))
+    this.change({ preStopBegun: [...known, id] })
+    await this.save('best-effort')
+    return true
+  }
+
+  /** A hook that was claimed could not be begun. */
+  async releasePreStop(id: ContainerId): Promise<void> {
+    const left = this.#record.preStopBegun?.filter((begun) => begun !== id)
+    this.change({ preStopBegun: left })
+    await this.save('best-effort')
+  }
+
+  /**
+   * `required`: what follows rests on it, so a disk that can't be written stops it here.
+   * `best-effort`: what runs goes on; the record is written when the disk can.
+   * @throws PoddError RECORD_WRITE
+   */
+  async save(need: 'required' | 'best-effort'): Promise<void> {
+    const write = this.#writing.then(() => this.#write())
+    this.#writing = write.catch(() => undefined)
+    try {
+      await write
+      this.#unwritten = undefined
+    } catch (error) {
+      const message = `cannot write the pod's record: ${errorMessage(error)}`
+      if (need === 'required') throw new PoddError('RECORD_WRITE', message, { cause: error })
+      if (message !== this.#unwritten) this.#deps.onUnwritten(message)
+      this.#unwritten = message
+    }
+  }
+
+  /** Forgets the pod. Throws what the disk throws. */
+  async remove(): Promise<void> {
+    await this.#writing
+    await this.#deps.records.remove(this.#record.uid)
+  }
+
+  async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
+    const message = await this.#deps.readEndMessage(container)
+    return { ...endOf(container), ...(isOomKill ? { reason: oomKilled } : {}), message }
+  }
+
+  async #write(): Promise<void> {
+    const record = this.#record
+    if (this.#saved === record) return
+    await this.#deps.records.save(record)
+    this.#saved = record
+  }
+}

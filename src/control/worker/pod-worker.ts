@@ -1,0 +1,345 @@
+import { errorMessage } from '../../base/errors.ts'
+import type { RandomSource } from '../../base/random.ts'
+import type { Admission } from '../../decide/admission/admit-pod.ts'
+import { computeEnding } from '../../decide/plan/pod-ending.ts'
+import type { EndRequest } from '../../decide/plan/pod-ending.ts'
+import { sandboxHold } from '../../decide/plan/pod-facts.ts'
+import type { ResizeRefusal } from '../../decide/plan/resize.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import { AheadFetches } from './ahead-fetches.ts'
+import { countOomKills } from './count-oom-kills.ts'
+import { EndPass } from './end-pass.ts'
+import { linkLogs, unlinkGone } from '../actions/link-logs.ts'
+import { LivePass } from './live-pass.ts'
+import { Interrupted, OutdatedView, PassLoop } from './pass-loop.ts'
+import { PodDisplay } from './pod-display.ts'
+import type { PodDisplayDeps } from './pod-display.ts'
+import { PodExecutor } from './pod-executor.ts'
+import type { PassSignals, PodExecutorDeps } from './pod-executor.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+import { takeAdmission, takeResizeVerdict, takeUpdate } from './pod-intake.ts'
+import type { PodUpdate } from './pod-intake.ts'
+import { PodMemory } from './pod-memory.ts'
+import type { PodMemoryDeps } from './pod-memory.ts'
+import { PodState } from './pod-state.ts'
+import type { NewWorker, PodStage } from './pod-state.ts'
+import { forgetDoneRestarts, requestRestart } from './request-restart.ts'
+import type { SourcedPod } from '../objects/object-store.ts'
+import { findMissingReference } from '../actions/resolve-pod.ts'
+import { readEndMessage } from './termination-message.ts'
+import { VolumeRefresh } from './volume-refresh.ts'
+
+export interface PodWorkerDeps extends PodExecutorDeps, PodDisplayDeps {
+  readonly host: PodHost
+  readonly records: PodMemoryDeps['records']
+  /** The facts behind the probes: called whenever what is to be probed may have changed. */
+  readonly onObserved: (worker: PodWorker) => void
+  /** The pod reached another stage, or finished. */
+  readonly onStage: (worker: PodWorker) => void
+  readonly random: RandomSource
+}
+
+const errorRetryMs = 10_000
+const endingRetryMs = 2000
+
+/**
+ * One pod's life, one pass after another: observe, remember, decide, publish, act. It alone writes the
+ * pod's record. Whoever wakes it says no more than "look": there is no queue, the newest facts win.
+ */
+export class PodWorker {
+  readonly #deps: PodWorkerDeps
+  readonly #state: PodState
+  readonly #display: PodDisplay
+  readonly #loop: PassLoop
+  readonly #executor: PodExecutor
+  readonly #livePass: LivePass
+  readonly #endPass: EndPass
+  /** Ends only waits for what a changed manifest may not want any more. */
+  #outdate = new AbortController()
+  /** Ends hooks, when podd lets go of the pod or it is gone. */
+  readonly #life = new AbortController()
+  /** Nothing of it can be in the runtime: its UID is new. */
+  #unheardOf: boolean
+  readonly #volumeRefresh: VolumeRefresh
+  /** It was looked at since this podd began. */
+  #seen = false
+  readonly #warn = (reason: string, message: string): void =>
+    this.#deps.events.record({ pod: this.ref, type: 'Warning', reason, message })
+
+  constructor(deps: PodWorkerDeps, input: NewWorker) {
+    this.#deps = deps
+    const memory = new PodMemory(
+      {
+        records: deps.records,
+        readEndMessage: (container) => readEndMessage(deps, this.ref, container),
+        countOomKills: (observed) => countOomKills(deps, this.#state.classedPod, observed),
+        onUnwritten: (message) => this.#warn('FailedSync', message),
+      },
+      input,
+    )
+    const aheadFetches = new AheadFetches(() => this.wake())
+    this.#state = new PodState(memory, aheadFetches, input)
+    this.#display = new PodDisplay(deps, this.#state)
+    this.#unheardOf = !input.saved && input.observed === undefined
+    this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake())
+    this.#loop = new PassLoop({
+      clock: deps.clock,
+      pass: (signal) => this.#pass(signal),
+      onError: (error) => this.#retryLater(error),
+      isDone: () => this.#state.stage === 'gone',
+    })
+    this.#executor = new PodExecutor(deps, this.#state, (news) => this.#showNews(news))
+    const wake = (): void => this.#loop.wake()
+    this.#endPass = new EndPass(
+      {
+        ...deps,
+        executor: this.#executor,
+        display: this.#display,
+        setStage: (stage) => this.#setStage(stage),
+        warn: this.#warn,
+        wake,
+        wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+      },
+      this.#state,
+    )
+    this.#livePass = new LivePass(
+      {
+        ...deps,
+        executor: this.#executor,
+        display: this.#display,
+        volumeRefresh: this.#volumeRefresh,
+        warn: this.#warn,
+        end: (request) => this.end(request),
+        settle: () => this.#settle(),
+        wake,
+        wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+      },
+      this.#state,
+    )
+  }
+
+  get ref(): PodRef {
+    return this.#state.ref
+  }
+
+  /** What it knows of the pod. */
+  get state(): Readonly<PodState> {
+    return this.#state
+  }
+
+  /** Begins its work; once. */
+  start(): void {
+    this.#loop.start()
+  }
+
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  /** There is news of its containers: it looks soon, and if something that takes its time is under way, the news are shown meanwhile. */
+  notice(): void {
+    this.#loop.wake()
+    this.#executor.notice()
+  }
+
+  /** What a list of the runtime found of it; a look of its own tells more. */
+  takeObserved(observed: ObservedPod): void {
+    if (!this.#seen) this.#state.observed = observed
+  }
+
+  /** The host has room for it, or not. */
+  admit(admission: Admission): void {
+    if (takeAdmission(this.#state, admission, this.#warn)) this.#loop.wake()
+  }
+
+  /** Why the host has no room for what it asks for more; undefined where it has, which lets it in. */
+  judgeResize(refusal: ResizeRefusal | undefined): void {
+    if (takeResizeVerdict(this.#state, refusal, this.#warn)) this.#loop.wake()
+  }
+
+  /** Takes a manifest that changes nothing, or only what may change in place. */
+  update(update: PodUpdate): void {
+    const change = takeUpdate(this.#state, update)
+    if (change === 'same') return
+    // Labels and annotations may stand in files.
+    this.#volumeRefresh.mark()
+    if (change === 'spec') this.#clearBackoff()
+    this.#loop.wake()
+  }
+
+  /** Something that the pod refers to came, changed or went: what waits for it is tried again. */
+  reviewReferences(): void {
+    this.#volumeRefresh.mark()
+    for (const [key, { waiting }] of this.#state.holds) {
+      if (key === sandboxHold || waiting.reason === 'CreateContainerConfigError')
+        this.#state.holds.delete(key)
+    }
+    this.#loop.wake()
+  }
+
+  /** Ends the pod. Told again, the grace can only shrink, and what goes away stays on its way. */
+  end(request: EndRequest): void {
+    if (this.#state.stage === 'stopped' || this.#state.stage === 'gone') return
+    this.#state.aheadFetches.cancel()
+    const before = this.#state.record.ending
+    const ending = computeEnding(before, request, this.#deps.clock.wallMs())
+    if (ending === before) return
+    this.#state.memory.change({ ending })
+    this.#setStage('ending')
+    if (before === undefined) this.#tellWhy(request)
+    // Something that takes its time may be under way: that the pod ends is shown at once.
+    if (this.#seen) this.#display.publish()
+    this.#loop.interrupt()
+  }
+
+  /** Why a pod is ended that nobody took away (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
+  #tellWhy({ cause, reason, message }: EndRequest): void {
+    const { events } = this.#deps
+    if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
+    if (cause === 'evicted') this.#warn(reason, message)
+  }
+
+  /** The pod, and the source whose objects it reads. */
+  get sourcedPod(): SourcedPod {
+    return { pod: this.#state.classedPod, source: this.#state.record.source }
+  }
+
+  /** Makes containers anew: see requestRestart. */
+  async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
+    const names = await requestRestart(this.#state, wanted, (container) =>
+      findMissingReference(this.#deps.host, this.sourcedPod, container),
+    )
+    this.#deps.images.clearBackoff(this.ref.uid)
+    this.#loop.wake()
+    return names
+  }
+
+  /** Another pod took its name: the remains of this one wait until that one runs, for a moment at most. */
+  supersede(): void {
+    this.#display.hide()
+  }
+
+  /** Of a stopped pod: its remains are in nobody's way, or that doesn't matter any more. */
+  cleanUp(): void {
+    this.#endPass.letRemainsGo()
+  }
+
+  /** Lets go of the pod and leaves it running; resolves when the pass under way has let go too. */
+  async stop(): Promise<void> {
+    this.#life.abort(new Interrupted())
+    this.#state.aheadFetches.cancel()
+    await this.#loop.stop()
+    this.#volumeRefresh.stop()
+  }
+
+  #retryLater(error: unknown): void {
+    const isEnding = this.#state.record.ending !== undefined
+    this.#loop.wakeIn((isEnding ? endingRetryMs : errorRetryMs) * (1 + this.#deps.random() * 0.5))
+    const message = errorMessage(error)
+    const isNews = message !== this.#state.lastError
+    this.#state.lastError = message
+    const { name: pod, uid } = this.ref
+    try {
+      if (isNews) {
+        this.#deps.logger.warn({ pod, uid, err: error }, 'pod pass failed')
+        this.#warn(isEnding ? 'FailedKillPod' : 'FailedSync', message)
+      }
+      this.#display.publish()
+    } catch (cause) {
+      this.#deps.logger.error({ pod, uid, err: cause }, 'the pod cannot be shown')
+    }
+  }
+
+  async #pass(signal: AbortSignal): Promise<void> {
+    this.#outdate = new AbortController()
+    const manifestSignal = AbortSignal.any([signal, this.#outdate.signal])
+    await this.#passOnce({ signal, manifestSignal, lifeSignal: this.#life.signal })
+    this.#state.lastError = undefined
+  }
+
+  async #passOnce(signals: PassSignals): Promise<void> {
+    const problem = this.#deps.runtimeProblem()
+    // The runtime's return wakes every worker.
+    if (problem !== undefined) return this.#display.publish()
+    const waitMs = this.#endPass.remainsWaitMs()
+    if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
+    const wasOver = this.#state.isOver
+    const losses = this.#deps.runtimeLosses()
+    await this.#observe()
+    this.#state.lossesWhenSeen = losses
+    if (losses !== this.#deps.runtimeLosses()) throw new OutdatedView()
+    if (!this.#seen) await unlinkGone(this.#deps, this.#state.observed)
+    await linkLogs(this.#deps, this.#state.observed, this.#state.linkedLogs)
+    this.#seen = true
+    await this.#state.memory.rememberEnds(this.#state.observed)
+    forgetDoneRestarts(this.#state)
+    if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
+    this.#deps.onObserved(this)
+    const { ending } = this.#state.record
+    if (ending !== undefined) return this.#endPass.run(ending, signals)
+    if (await this.#mayRun()) await this.#livePass.run(signals)
+    return this.#endPass.release()
+  }
+
+  async #observe(): Promise<void> {
+    const isNew = this.#unheardOf
+    this.#unheardOf = false
+    // What was decided is written down while the runtime is asked.
+    const saved = this.#state.record.ending === undefined ? undefined : this.#state.memory.save('best-effort')
+    const observed = isNew ? undefined : await this.#deps.observe(this.ref.uid)
+    await saved
+    this.#state.observed = observed ?? this.#state.nothing
+  }
+
+  /** Blocked, rejected and failed pods are shown and not run. */
+  async #mayRun(): Promise<boolean> {
+    const admission = this.#state.admission
+    if (admission?.kind === 'rejected' && this.#state.record.failed === undefined) {
+      const { reason, message } = admission
+      this.#state.memory.change({ failed: { reason, message, admission: true } })
+    }
+    if (admission?.kind === 'admitted' && this.#state.record.failed === undefined) {
+      this.#setStage('active')
+      return true
+    }
+    await this.#state.memory.save('required')
+    this.#display.publish()
+    return false
+  }
+
+  /** Of what changed while actions are carried out. */
+  #showNews(observed: ObservedPod): void {
+    const wasOver = this.#state.isOver
+    this.#state.observed = observed
+    this.#deps.onObserved(this)
+    if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
+    this.#display.publish()
+  }
+
+  /** What a changed manifest may have mended isn't held back, nor waited for. */
+  #clearBackoff(): void {
+    this.#state.holds.clear()
+    this.#state.fresh.clear()
+    this.#state.aheadFetches.cancel()
+    this.#deps.images.clearBackoff(this.ref.uid)
+    this.#state.memory.forgetAttempts()
+    this.#outdate.abort(new Interrupted())
+  }
+
+  #settle(): void {
+    if (this.#state.isSettled) return
+    this.#state.isSettled = true
+    this.#deps.onStage(this)
+  }
+
+  #setStage(stage: PodStage): void {
+    if (this.#state.stage === stage) return
+    this.#state.stage = stage
+    if (stage === 'gone') {
+      this.#life.abort(new Interrupted())
+      this.#volumeRefresh.stop()
+    }
+    this.#deps.onStage(this)
+  }
+}

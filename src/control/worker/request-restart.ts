@@ -1,0 +1,63 @@
+import { PoddError } from '../../base/errors.ts'
+import { nextImageHold, previousImageHold } from '../../decide/plan/previous-image.ts'
+import { selectOpenRestarts, selectRestarts } from '../../decide/plan/restart-request.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { PodState } from './pod-state.ts'
+
+/**
+ * Takes down that these containers are to be made anew (all but init containers that are through, where none is
+ * named), at once and without charging their backoff, whatever the restart policy says of ended ones. Gives their
+ * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run, or a container that runs and would lack something
+ * if it was made now, and RECORD_WRITE where it can't be written down: then nothing is restarted.
+ */
+export async function requestRestart(
+  state: PodState,
+  wanted: readonly string[] | undefined,
+  missingFor: (container: ContainerSpec) => string | undefined,
+): Promise<readonly string[]> {
+  const { memory, ref, holds } = state
+  const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
+  if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is ending`)
+  if (state.hasEnded) throw refuse(`pod ${ref.name} has finished`)
+  if (state.stage !== 'active') throw refuse(`pod ${ref.name} does not run yet`)
+  const choice = selectRestarts(state.restartFacts, wanted)
+  if ('refused' in choice) {
+    throw refuse(
+      choice.why === 'runs-once'
+        ? `container ${choice.refused} of pod ${ref.name} is an init container, which runs once`
+        : `container ${choice.refused} is not valid for pod ${ref.name}`,
+    )
+  }
+  for (const spec of [...state.pod.spec.initContainers, ...state.pod.spec.containers]) {
+    const runs = state.observed.containers.some(
+      (container) => container.name === spec.name && container.state === 'running',
+    )
+    const missing = runs && choice.names.includes(spec.name) ? missingFor(spec) : undefined
+    if (missing !== undefined) throw refuse(`container ${spec.name} of pod ${ref.name} runs on: ${missing}`)
+  }
+  const { restartRequested: before = [] } = memory.record
+  memory.change({ restartRequested: [...new Set([...before, ...choice.ids])] })
+  try {
+    await memory.save('required')
+  } catch (error) {
+    memory.change({ restartRequested: before })
+    throw error
+  }
+  for (const container of choice.names) {
+    holds.delete(container)
+    holds.delete(nextImageHold(container))
+    holds.delete(previousImageHold(container))
+  }
+  return choice.names
+}
+
+/** A restart is done when the container has a successor. */
+export function forgetDoneRestarts({ memory, restartFacts }: PodState): void {
+  for (const key of ['restartRequested', 'restartAll'] as const) {
+    const wanted = memory.record[key]
+    if (wanted === undefined) continue
+    const open = selectOpenRestarts(restartFacts, wanted)
+    if (open.length === wanted.length) continue
+    memory.change({ [key]: open.length === 0 ? undefined : open })
+  }
+}

@@ -1,0 +1,42 @@
+import type { Logger } from '../../base/logger.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+import type { ObservedContainer } from '../../pod/state/observed.ts'
+import { readContainerFacts } from '../../translate/labels.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+
+/**
+ * What a container said at its end: its termination message file, or, with FallbackToLogsOnError and
+ * a failure, the end of its log; else the runtime's message
+ * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` getTerminationMessage, Kubernetes 1.36).
+ */
+async function readTerminationMessage(
+  host: Pick<PodHost, 'volumes' | 'logs'>,
+  ref: PodRef,
+  container: ObservedContainer,
+): Promise<string> {
+  const facts = readContainerFacts(container.annotations)
+  const written =
+    facts.terminationMessagePath === ''
+      ? ''
+      : await host.volumes.readTerminationLog(ref.uid, container.name, container.restartCount)
+  if (written !== '') return container.message === '' ? written : `${container.message}: ${written}`
+  const failed = container.exitCode !== undefined && container.exitCode !== 0
+  if (facts.terminationMessagePolicy !== 'FallbackToLogsOnError' || !failed) return container.message
+  const tail = await host.logs.tail(ref, container.name, container.restartCount)
+  return container.message === '' ? tail : `${container.message}: ${tail}`
+}
+
+/** The same, and the runtime's message alone where the host's files can't be read; never rejects. */
+export async function readEndMessage(
+  { host, logger }: { readonly host: Pick<PodHost, 'volumes' | 'logs'>; readonly logger: Logger },
+  ref: PodRef,
+  container: ObservedContainer,
+): Promise<string> {
+  try {
+    return await readTerminationMessage(host, ref, container)
+  } catch (error) {
+    const { name: pod, uid } = ref
+    logger.warn({ pod, uid, container: container.name, err: error }, 'termination message unreadable')
+    return container.message
+  }
+}

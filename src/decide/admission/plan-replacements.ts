@@ -1,0 +1,150 @@
+import type { PodKey } from '../../pod/values/ids.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { portHeld } from './admit-pod.ts'
+import type { Neighbour } from './admit-pod.ts'
+import { exclusiveClaimProblem } from './exclusive-claims.ts'
+import { findPortClash, hostShares } from './host-shares.ts'
+import type { HostLimits } from './host-shares.ts'
+import { ReplacementSearch } from './search-replacements.ts'
+import type { Holder, Version } from './search-replacements.ts'
+
+/** How far a new version is with what it needs beside room: its images, and a host that would have it. */
+export type Readiness =
+  | { readonly kind: 'unprepared' | 'preparing' | 'ready' }
+  /** It can't start as things are, or couldn't when it was tried last. */
+  | { readonly kind: 'failed'; readonly message: string }
+
+/** A new version of a pod that runs. */
+export interface WaitingVersion {
+  readonly key: PodKey
+  /** With what its classes add. */
+  readonly pod: Pod
+  /** Names of those of its claims that are for one pod alone. */
+  readonly exclusiveClaims: readonly string[]
+  readonly readiness: Readiness
+}
+
+export interface ReplacementFacts {
+  /** All pods that hold something, those that are to be replaced among them. */
+  readonly pods: readonly Neighbour[]
+  /** In the order in which they came. */
+  readonly versions: readonly WaitingVersion[]
+  readonly limits: HostLimits
+}
+
+export interface ReplacementPlan {
+  /** Each is a group of pods to be ended together: what replaces them fits as soon as all of them are gone. */
+  readonly release: readonly (readonly PodKey[])[]
+  /** Those of which nothing is missing but their preparation. */
+  readonly prepare: readonly PodKey[]
+  /** Why each of the others waits. */
+  readonly waiting: ReadonlyMap<PodKey, string>
+}
+
+/**
+ * Which pods may be ended for their new versions. A version alone may be enough, where what it asks for is free; those
+ * that wait for what the others hold go together. No pod is ended before each version of its group is ready and fits.
+ * Of versions that want the same, the first one that can have it gets it; one that can't be prepared is in nobody's way.
+ */
+export function planReplacements({ pods, versions, limits }: ReplacementFacts): ReplacementPlan {
+  const holders = pods.map((pod) => ({ ...pod, shares: hostShares(pod.pod) }))
+  const all = withClashes(versions, holders)
+  const search = new ReplacementSearch(holders, limits)
+  const released = selectGroups(
+    search,
+    all.filter(({ readiness }) => readiness.kind === 'ready'),
+  )
+  const left = all.filter((version) => !search.isPromised(version))
+  const prepared = selectGroups(
+    search,
+    left.filter(({ readiness }) => readiness.kind !== 'failed'),
+  ).flat()
+  const others = left.filter((version) => !search.isPromised(version))
+  search.renew()
+  return {
+    release: released.map((group) => group.map(({ key }) => key)),
+    prepare: prepared.flatMap(({ key, readiness }) => (readiness.kind === 'unprepared' ? [key] : [])),
+    waiting: new Map(others.map((version) => [version.key, explainWait(search, version, others)])),
+  }
+}
+
+type JudgedVersion = Version & WaitingVersion
+
+/** Groups out of these versions, each as small as can be; each one leaves what it takes to the ones before. */
+function selectGroups(
+  search: ReplacementSearch,
+  versions: readonly JudgedVersion[],
+): readonly (readonly JudgedVersion[])[] {
+  search.renew()
+  const groups: (readonly JudgedVersion[])[] = []
+  for (const start of versions) {
+    if (search.isPromised(start)) continue
+    const free = versions.filter((version) => !search.isPromised(version))
+    const found = search.findGroup(start, free)
+    if (found === undefined) continue
+    const group = search.shrink(found)
+    groups.push(group)
+    search.promise(group)
+  }
+  return groups
+}
+
+type Asking = WaitingVersion & Holder
+
+function withClashes(
+  versions: readonly WaitingVersion[],
+  holders: readonly Holder[],
+): readonly JudgedVersion[] {
+  const all = versions.map((version) => ({ ...version, shares: hostShares(version.pod) }))
+  return all.map((version) => judge(version, all, holders))
+}
+
+function judge(version: Asking, all: readonly Asking[], holders: readonly Holder[]): JudgedVersion {
+  const others = holders.filter(({ key, isPromised }) => isPromised === true || key !== version.key)
+  const rivals = findClashes(
+    version,
+    all.filter((other) => other !== version),
+  )
+  return {
+    ...version,
+    heldBy: findClashes(version, others),
+    rivals: new Map([...rivals].map(([{ key }, message]) => [key, message])),
+  }
+}
+
+/** Those that hold, or ask for, a port or a claim that the version asks for. */
+function findClashes<Other extends Holder>(
+  version: Asking,
+  others: readonly Other[],
+): ReadonlyMap<Other, string> {
+  return new Map(
+    others.flatMap((other) => {
+      const message = clashMessage(version, other)
+      return message === undefined ? [] : [[other, message] as const]
+    }),
+  )
+}
+
+function clashMessage({ shares, pod, exclusiveClaims }: Asking, other: Holder): string | undefined {
+  const port = findPortClash(shares, other.shares)
+  if (port !== undefined) return portHeld(port, other.key)
+  return exclusiveClaimProblem(pod, [other], (name) => exclusiveClaims.includes(name))?.message
+}
+
+/** Names what stands in a version's way, and which of those that would go with it can't start. */
+function explainWait(
+  search: ReplacementSearch,
+  version: JudgedVersion,
+  versions: readonly JudgedVersion[],
+): string {
+  if (version.readiness.kind === 'failed') return version.readiness.message
+  const message = search.findObstacle(version) ?? 'other pods are replaced first'
+  const group = search.findGroup(version, versions) ?? []
+  const others = group.filter(({ key }) => key !== version.key)
+  const causes = others.flatMap(({ key, readiness }) =>
+    readiness.kind === 'failed' ? [`that of ${key} cannot start: ${readiness.message}`] : [],
+  )
+  if (causes.length === 0) return message
+  const together = others.map(({ key }) => key).join(', ')
+  return `${message}; its new version and that of ${together} start together, and ${causes.join('; ')}`
+}

@@ -1,0 +1,202 @@
+import { normalCapability } from '../../pod/values/capability-name.ts'
+import { normalSysctl } from '../../pod/values/sysctl-name.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { PodSpec } from '../../pod/schema/pod-schema.ts'
+import { safeSysctls } from './sysctls.ts'
+import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
+
+/** One rule that a pod breaks. */
+export interface Violation {
+  /** As Kubernetes names it: `host namespaces`, `privileged`, … */
+  readonly rule: string
+  readonly detail: string
+  /** The exception that would allow it, beside a lower level. */
+  readonly exception?: {
+    readonly field: 'allowedHostPaths' | 'allowedCapabilities' | 'allowedHostPorts' | 'allowedRegistries'
+    readonly value: string
+  }
+}
+
+export type Exceptions = Pick<SecurityPolicy, 'allowedHostPaths' | 'allowedCapabilities' | 'allowedHostPorts'>
+
+export function podContainers(spec: PodSpec): readonly ContainerSpec[] {
+  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
+}
+
+/** Capabilities that containers may add at the level baseline. */
+const harmlessCapabilities = new Set([
+  'AUDIT_WRITE',
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'KILL',
+  'MKNOD',
+  'NET_BIND_SERVICE',
+  'SETFCAP',
+  'SETGID',
+  'SETPCAP',
+  'SETUID',
+  'SYS_CHROOT',
+])
+
+const harmlessSeLinuxTypes: readonly (string | undefined)[] = [
+  undefined,
+  '',
+  'container_t',
+  'container_init_t',
+  'container_kvm_t',
+  'container_engine_t',
+]
+
+/** The rules of the level baseline, in the order in which Kubernetes checks them. */
+export function podSecurityRules(spec: PodSpec, exceptions: Exceptions): readonly Violation[] {
+  return [
+    ...capabilities(spec, exceptions),
+    ...hostNamespaces(spec),
+    ...hostPaths(spec, exceptions),
+    ...hostPorts(spec, exceptions),
+    ...hostProbes(spec),
+    ...privileged(spec),
+    // With users of its own a pod harms nobody by it (since 1.35).
+    ...(spec.hostUsers === false ? [] : procMounts(spec)),
+    ...confinement(spec),
+    ...seLinux(spec),
+    ...sysctls(spec),
+  ]
+}
+
+function capabilities(spec: PodSpec, { allowedCapabilities }: Exceptions): readonly Violation[] {
+  const allowed = new Set(allowedCapabilities.map((name) => normalCapability(name)))
+  return podContainers(spec).flatMap(({ name, securityContext }) => {
+    const beyond = (securityContext?.capabilities?.add ?? []).filter(
+      (capability) => !harmlessCapabilities.has(capability) && !allowed.has(capability) && !allowed.has('*'),
+    )
+    if (beyond.length === 0) return []
+    const detail = `container "${name}" must not include "${beyond.join('", "')}" in securityContext.capabilities.add`
+    const exception = { field: 'allowedCapabilities' as const, value: beyond.join(', ') }
+    return [{ rule: 'non-default capabilities', detail, exception }]
+  })
+}
+
+function hostNamespaces(spec: PodSpec): readonly Violation[] {
+  const shared = (['hostNetwork', 'hostPID', 'hostIPC'] as const).filter((field) => spec[field])
+  if (shared.length === 0) return []
+  return [{ rule: 'host namespaces', detail: shared.map((field) => `${field}=true`).join(', ') }]
+}
+
+function hostPaths(spec: PodSpec, { allowedHostPaths }: Exceptions): readonly Violation[] {
+  return spec.volumes.flatMap(({ name, hostPath }) => {
+    if (hostPath === undefined || allowedHostPaths.some((top) => isBelow(hostPath.path, top))) return []
+    const detail = `volume "${name}" mounts ${hostPath.path}`
+    const exception = { field: 'allowedHostPaths' as const, value: hostPath.path }
+    return [{ rule: 'hostPath volumes', detail, exception }]
+  })
+}
+
+/** By whole parts of the path; one that climbs (`..`) is below nothing. */
+function isBelow(path: string, top: string): boolean {
+  const parts = (text: string): readonly string[] =>
+    text.split('/').filter((part) => part !== '' && part !== '.')
+  const [own, above] = [parts(path), parts(top)]
+  return !own.includes('..') && above.every((part, index) => own[index] === part)
+}
+
+function hostPorts(spec: PodSpec, { allowedHostPorts }: Exceptions): readonly Violation[] {
+  return podContainers(spec).flatMap(({ name, ports }) => {
+    const refused = ports
+      .map(({ hostPort }) => hostPort ?? 0)
+      .filter((port) => port !== 0 && !allowedHostPorts.some((range) => isInRange(port, range)))
+    if (refused.length === 0) return []
+    const detail = `container "${name}" uses hostPort ${refused.join(', ')}`
+    const exception = { field: 'allowedHostPorts' as const, value: refused.join(', ') }
+    return [{ rule: 'hostPort', detail, exception }]
+  })
+}
+
+function isInRange(port: number, range: string): boolean {
+  if (range === '*') return true
+  const [first = '', last = first] = range.split('-')
+  return port >= Number(first) && port <= Number(last)
+}
+
+/** A probe or hook with a host of its own makes podd ask other machines in its name. */
+function hostProbes(spec: PodSpec): readonly Violation[] {
+  return podContainers(spec).flatMap((container) => {
+    const { lifecycle, livenessProbe, readinessProbe, startupProbe } = container
+    const handlers = [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop]
+    const hosts = handlers.flatMap((handler) => {
+      const tcp = handler !== undefined && 'tcpSocket' in handler ? handler.tcpSocket?.host : undefined
+      return [handler?.httpGet?.host, tcp]
+    })
+    const foreign = hosts.filter((host) => host !== undefined && host !== '')
+    if (foreign.length === 0) return []
+    const detail = `container "${container.name}" must not set probe or lifecycle handler host ${foreign.join(', ')}`
+    return [{ rule: 'probe or lifecycle host', detail }]
+  })
+}
+
+function privileged(spec: PodSpec): readonly Violation[] {
+  return podContainers(spec)
+    .filter(({ securityContext }) => securityContext?.privileged === true)
+    .map(({ name }) => ({
+      rule: 'privileged',
+      detail: `container "${name}" must not set securityContext.privileged=true`,
+    }))
+}
+
+export function procMounts(spec: PodSpec): readonly Violation[] {
+  return podContainers(spec)
+    .filter(({ securityContext }) => (securityContext?.procMount ?? 'Default') !== 'Default')
+    .map(({ name }) => ({
+      rule: 'procMount',
+      detail: `container "${name}" must not set securityContext.procMount to "Unmasked"`,
+    }))
+}
+
+/** The pod and each container, as messages name them, with their security settings. */
+function contexts(spec: PodSpec) {
+  return [
+    { what: 'pod', context: spec.securityContext },
+    ...podContainers(spec).map(({ name, securityContext }) => ({
+      what: `container "${name}"`,
+      context: securityContext,
+    })),
+  ]
+}
+
+function confinement(spec: PodSpec): readonly Violation[] {
+  return contexts(spec).flatMap(({ what, context }) =>
+    (['appArmorProfile', 'seccompProfile'] as const)
+      .filter((field) => context?.[field]?.type === 'Unconfined')
+      .map((field) => ({
+        rule: field,
+        detail: `${what} must not set securityContext.${field}.type to "Unconfined"`,
+      })),
+  )
+}
+
+function seLinux(spec: PodSpec): readonly Violation[] {
+  return contexts(spec).flatMap(({ what, context }) => {
+    const { type, user = '', role = '' } = context?.seLinuxOptions ?? {}
+    const details = [
+      ...(harmlessSeLinuxTypes.includes(type) ? [] : [`type "${type}"`]),
+      ...(user === '' ? [] : ['user may not be set']),
+      ...(role === '' ? [] : ['role may not be set']),
+    ]
+    if (details.length === 0) return []
+    return [
+      {
+        rule: 'seLinuxOptions',
+        detail: `${what} set forbidden securityContext.seLinuxOptions: ${details.join('; ')}`,
+      },
+    ]
+  })
+}
+
+function sysctls(spec: PodSpec): readonly Violation[] {
+  const unsafe = (spec.securityContext?.sysctls ?? [])
+    .map(({ name }) => normalSysctl(name))
+    .filter((name) => !safeSysctls.includes(name))
+  return unsafe.length === 0 ? [] : [{ rule: 'forbidden sysctls', detail: unsafe.join(', ') }]
+}

@@ -1,0 +1,98 @@
+import type { HandlerFeatures, RuntimeFeatures } from '../../pod/state/runtime-features.ts'
+import type { ContainerSpec, SecurityContext } from '../../pod/schema/container-schema.ts'
+import type { PodSpec } from '../../pod/schema/pod-schema.ts'
+import type { Admission } from './admit-pod.ts'
+import { sysctlProblem } from './sysctls.ts'
+
+/** What a pod's settings are held against before anything of it is made. */
+export interface PreflightFacts {
+  /** Undefined while the runtime hasn't been asked. */
+  readonly runtime: RuntimeFeatures | undefined
+  /** Of the pod's RuntimeClass; empty for the default. */
+  readonly runtimeHandler: string
+  readonly allowedUnsafeSysctls: readonly string[]
+  /** AppArmor is on. */
+  readonly appArmor: boolean
+}
+
+type Refusal = Exclude<Admission, { readonly kind: 'admitted' }>
+
+/**
+ * Why a pod can't have what it asks for on this host or with this runtime; undefined where it can. What
+ * the kubelet refuses in its own admission is rejected with its reason. What another version of the
+ * runtime could do is blocked: the pod starts when that runtime is there.
+ */
+export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | undefined {
+  const sysctl = sysctlProblem(spec, facts.allowedUnsafeSysctls)
+  if (sysctl !== undefined) return { kind: 'rejected', reason: 'SysctlForbidden', message: sysctl }
+  if (!facts.appArmor && wantsAppArmor(spec)) {
+    const message = 'Cannot enforce AppArmor: AppArmor is not enabled on the host'
+    return { kind: 'rejected', reason: 'AppArmor', message }
+  }
+  const needs = runtimeNeeds(spec)
+  if (needs.length === 0 && facts.runtimeHandler === '') return undefined
+  const { runtime } = facts
+  if (runtime === undefined) {
+    const message = 'waiting for the container runtime to say what it can do'
+    return { kind: 'blocked', reason: 'RuntimeNotReady', message }
+  }
+  const lacking = needs.filter(({ has }) => !has(runtime, runtime.handlers?.get(facts.runtimeHandler)))
+  if (lacking.length === 0) return undefined
+  const words = lacking.map(({ field, from }) => `${field} needs ${from}`).join('; ')
+  const message = `not supported by this container runtime (${runtime.runtime}): ${words}`
+  return { kind: 'blocked', reason: 'RuntimeUnsupported', message }
+}
+
+interface RuntimeNeed {
+  readonly field: string
+  readonly from: string
+  readonly has: (runtime: RuntimeFeatures, handler: HandlerFeatures | undefined) => boolean
+}
+
+function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
+  const needs: RuntimeNeed[] = []
+  if (spec.securityContext?.supplementalGroupsPolicy === 'Strict') {
+    needs.push({
+      field: 'spec.securityContext.supplementalGroupsPolicy: Strict',
+      from: 'containerd 2.0',
+      has: (runtime) => runtime.supplementalGroupsPolicy,
+    })
+  }
+  if (spec.volumes.some(({ image }) => image !== undefined)) {
+    needs.push({ field: 'volumes.image', from: 'containerd 2.1', has: (runtime) => runtime.imageVolumes })
+  }
+  if (spec.hostUsers === false) {
+    needs.push({
+      field: 'spec.hostUsers: false',
+      from: 'containerd 2.0 with runc 1.2 or crun 1.9',
+      has: (_runtime, handler) => handler?.userNamespaces === true,
+    })
+  }
+  const wantsRecursive = allContainers(spec).some(({ volumeMounts }) =>
+    volumeMounts.some(({ recursiveReadOnly }) => recursiveReadOnly === 'Enabled'),
+  )
+  if (wantsRecursive) {
+    needs.push({
+      field: 'volumeMounts.recursiveReadOnly: Enabled',
+      from: 'containerd 2.0',
+      has: (_runtime, handler) => handler?.recursiveReadOnlyMounts === true,
+    })
+  }
+  return needs
+}
+
+/** Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */
+function wantsAppArmor(spec: PodSpec): boolean {
+  const contexts: readonly (Pick<SecurityContext, 'appArmorProfile'> | undefined)[] = [
+    spec.securityContext,
+    ...allContainers(spec).map(({ securityContext }) => securityContext),
+  ]
+  return contexts.some((context) => {
+    const type = context?.appArmorProfile?.type
+    return type !== undefined && type !== 'Unconfined'
+  })
+}
+
+function allContainers(spec: PodSpec): readonly ContainerSpec[] {
+  return [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
+}

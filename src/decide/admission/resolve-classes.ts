@@ -1,0 +1,113 @@
+import { sameData } from '../../base/json.ts'
+import type { PodClasses } from '../../pod/spec/pod-classes.ts'
+import type { ResourceList } from '../../pod/spec/pod-resources.ts'
+import type { HandlerFeatures } from '../../pod/state/runtime-features.ts'
+import type { PodSpec } from '../../pod/schema/pod-schema.ts'
+
+/** A RuntimeClass, from a document or the config. */
+export interface RuntimeClassFacts {
+  readonly handler: string
+  readonly overhead?: ResourceList | undefined
+}
+
+/** The classes there are. */
+export interface ClassFacts {
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+  readonly priorityClasses: ReadonlyMap<string, { readonly value: number; readonly globalDefault: boolean }>
+  /** Undefined where the runtime doesn't tell which it has. */
+  readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
+}
+
+export type ResolvedClasses = { readonly kind: 'resolved'; readonly classes: PodClasses } | ClassRefusal
+
+interface ClassRefusal {
+  readonly kind: 'refused'
+  /**
+   * `FailedCreate`: the API server would not take the pod. `FailedCreatePodSandBox`: the runtime can't make its sandbox
+   * (`pkg/kubelet/events/event.go`, 1.36).
+   */
+  readonly reason: 'FailedCreate' | 'FailedCreatePodSandBox'
+  readonly message: string
+}
+
+/** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
+export const systemPriorities: ReadonlyMap<string, number> = new Map([
+  ['system-node-critical', 2_000_001_000],
+  ['system-cluster-critical', 2_000_000_000],
+])
+
+/**
+ * What the names of a pod's classes come to, as the API server's admission decides it
+ * (`plugin/pkg/admission/runtimeclass` and `…/priority`, 1.36). Beside them a pod may give its priority
+ * itself, as the manifests of static pods do.
+ */
+export function resolveClasses(
+  spec: Pick<PodSpec, 'runtimeClassName' | 'priorityClassName' | 'overhead' | 'priority'>,
+  facts: ClassFacts,
+): ResolvedClasses {
+  const runtime = resolveRuntimeClass(spec, facts)
+  if ('kind' in runtime) return runtime
+  const priority = resolvePriority(spec, facts)
+  if (typeof priority === 'string') return notTaken(priority)
+  return {
+    kind: 'resolved',
+    classes: {
+      runtimeHandler: runtime.handler,
+      ...(runtime.overhead === undefined ? {} : { overhead: runtime.overhead }),
+      ...(priority === undefined ? {} : { priority }),
+    },
+  }
+}
+
+function notTaken(message: string): ClassRefusal {
+  return { kind: 'refused', reason: 'FailedCreate', message }
+}
+
+function resolveRuntimeClass(
+  { runtimeClassName = '', overhead }: Pick<PodSpec, 'runtimeClassName' | 'overhead'>,
+  { runtimeClasses, handlers }: ClassFacts,
+): RuntimeClassFacts | ClassRefusal {
+  if (runtimeClassName === '') {
+    if (overhead === undefined || Object.keys(overhead).length === 0) return { handler: '' }
+    return notTaken('pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead')
+  }
+  const found = runtimeClasses.get(runtimeClassName)
+  if (found === undefined) {
+    return notTaken(
+      `RuntimeClass ${JSON.stringify(runtimeClassName)} not found; ${listNames(runtimeClasses)}. Add a RuntimeClass document, or name it in runtimeClasses of the config`,
+    )
+  }
+  if (handlers !== undefined && !handlers.has(found.handler)) {
+    const names = [...handlers.keys()].filter((name) => name !== '')
+    const message = `Failed to create pod sandbox: the container runtime has no handler ${JSON.stringify(found.handler)} of RuntimeClass ${JSON.stringify(runtimeClassName)}; it has ${names.join(', ')}`
+    return { kind: 'refused', reason: 'FailedCreatePodSandBox', message }
+  }
+  if (overhead !== undefined && !sameData(overhead, found.overhead ?? {})) {
+    return notTaken("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+  }
+  return found
+}
+
+function resolvePriority(
+  { priorityClassName = '', priority }: Pick<PodSpec, 'priorityClassName' | 'priority'>,
+  { priorityClasses }: ClassFacts,
+): number | undefined | string {
+  if (priorityClassName === '') {
+    const fallback = [...priorityClasses.values()].find(({ globalDefault }) => globalDefault)
+    return priority ?? fallback?.value
+  }
+  const own = [...priorityClasses].map(([name, { value }]): [string, number] => [name, value])
+  const known = new Map([...own, ...systemPriorities])
+  const value = known.get(priorityClassName)
+  if (value === undefined) {
+    return `no PriorityClass with name ${priorityClassName} was found; ${listNames(known)}`
+  }
+  if (priority !== undefined && priority !== value) {
+    return `the integer value of priority (${priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`
+  }
+  return value
+}
+
+function listNames(known: ReadonlyMap<string, unknown>): string {
+  return known.size === 0 ? 'there are none' : `there are ${[...known.keys()].sort().join(', ')}`
+}

@@ -1,0 +1,107 @@
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+
+/** One of containerd's own containers: a sandbox's, or that of a container of a pod. */
+export interface HeldContainer {
+  readonly id: string
+  readonly kind: 'sandbox' | 'container'
+  /** Undefined where its labels name none. */
+  readonly pod: PodRef | undefined
+  /** As its pod names it; empty for a sandbox. */
+  readonly name: string
+}
+
+/** What containerd has, beside what CRI tells of it. */
+export interface RuntimeBooks {
+  readonly held: readonly HeldContainer[]
+  /** The ids of the sandboxes that CRI knows. */
+  readonly sandboxes: ReadonlySet<string>
+  /** The containers that CRI knows. */
+  readonly containers: readonly { readonly id: string; readonly sandboxId: string }[]
+  /** Ids of containers that a failed CreateContainer has left: they have no task, and CRI has no files of them. */
+  readonly remains: ReadonlySet<string>
+}
+
+/**
+ * The containers that containerd has and CRI doesn't know, those of pods before their sandboxes. CRI reads what it
+ * tells into memory when containerd starts, and drops what it cannot load: on a full disk each container, since it
+ * rewrites its status (`pkg/cri/server/restart.go`, containerd 1.6; `internal/cri/server/restart.go`, 2.1). Their
+ * tasks run on.
+ *
+ * What never ran is not among them, as it cannot run twice: a sandbox that no container belongs to, which containerd
+ * leaves where it is killed while it makes one, and what failed calls have left, which no start of containerd loads.
+ * These are cleared away later (reap-leaks.ts).
+ */
+export function findForgotten(books: RuntimeBooks): readonly HeldContainer[] {
+  const { held, sandboxes, containers, remains } = books
+  const forgotten = findUnknown(books).filter(({ id }) => !remains.has(id))
+  const inhabited = new Set(containers.map(({ sandboxId }) => sandboxId))
+  const losers = new Set(forgotten.map(({ pod }) => pod?.uid))
+  const forgottenSandboxes = held.filter(({ id, kind, pod }) => {
+    const isMissing = kind === 'sandbox' && !sandboxes.has(id)
+    return isMissing && (inhabited.has(id) || (pod !== undefined && losers.has(pod.uid)))
+  })
+  return [...forgotten, ...forgottenSandboxes]
+}
+
+/** The containers of pods that CRI doesn't know, what failed calls have left included. */
+export function findUnknown({
+  held,
+  containers,
+}: Pick<RuntimeBooks, 'held' | 'containers'>): readonly HeldContainer[] {
+  const known = new Set(containers.map(({ id }) => id))
+  return held.filter(({ id, kind }) => kind === 'container' && !known.has(id))
+}
+
+/** What two looks have found: what was made or removed between them is known, or gone. */
+export function selectStillForgotten(
+  before: readonly HeldContainer[],
+  now: readonly HeldContainer[],
+): readonly HeldContainer[] {
+  return now.filter(({ id }) => before.some((other) => other.id === id))
+}
+
+/** What is done about a difference. */
+export type RuntimeStep =
+  /** What CRI tells can be relied on. */
+  | { readonly kind: 'use' }
+  /** Nothing helps before something else has changed. */
+  | { readonly kind: 'wait'; readonly message: string }
+  /** Another start may load what this one could not. */
+  | { readonly kind: 'restart'; readonly message: string }
+  /** Nothing brings these back. */
+  | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
+
+export interface RuntimeSituation {
+  readonly forgotten: readonly HeldContainer[]
+  /** Why containerd can't write to its disk; undefined where it can. */
+  readonly roomProblem: string | undefined
+  /** It was restarted already since these were forgotten, when there was room. */
+  readonly wasRestarted: boolean
+  /** podd may restart it and end what it has. */
+  readonly isOwn: boolean
+}
+
+/** While containers are forgotten nothing may be started or ended: who asks CRI takes them for gone. */
+export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
+  const { forgotten, roomProblem, wasRestarted, isOwn } = situation
+  if (forgotten.length === 0) return { kind: 'use' }
+  const what = `containerd has forgotten ${nameAll(forgotten)}, which may run on; until it knows them again, nothing is started or ended`
+  if (!isOwn)
+    return { kind: 'wait', message: `${what}. Make room on its disk if that is full, and restart it` }
+  if (roomProblem !== undefined)
+    return { kind: 'wait', message: `${what}. It is restarted when it can write to its disk: ${roomProblem}` }
+  if (!wasRestarted) return { kind: 'restart', message: `${what}. It is being restarted` }
+  return { kind: 'end', message: `${what}. They are being ended`, lost: forgotten }
+}
+
+const mostNamed = 3
+
+function nameAll(forgotten: readonly HeldContainer[]): string {
+  const containers = forgotten.filter(({ kind }) => kind === 'container')
+  const named = (containers.length > 0 ? containers : forgotten).map(({ id, kind, pod, name }) =>
+    pod === undefined ? `${kind} ${id}` : `${kind} ${[name, 'of', podKey(pod)].join(' ').trim()}`,
+  )
+  const more = named.length > mostNamed ? ` and ${named.length - mostNamed} more` : ''
+  return `${named.slice(0, mostNamed).join(', ')}${more}`
+}

@@ -1,0 +1,33 @@
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodAction } from './pod-action.ts'
+
+export interface EndingPlan {
+  /** `stop`: something runs or holds ports still; `remove`: only remains are left, if anything. */
+  readonly kind: 'stop' | 'remove'
+  readonly actions: readonly PodAction[]
+}
+
+/**
+ * What a pod that is ending needs next: everything stopped, and then, if it goes away, everything
+ * removed. Nothing is ever started. A sandbox that died by itself holds its address and ports until
+ * it is stopped, so sandboxes are stopped once in any case.
+ */
+export function computeEndingActions(
+  observed: ObservedPod,
+  { stoppedBefore }: { readonly stoppedBefore: boolean },
+): EndingPlan {
+  const alive = observed.containers.some(({ state }) => state === 'running' || state === 'unknown')
+  const sandboxReady = observed.sandboxes.some((sandbox) => sandbox.ready)
+  const unsure = observed.sandboxes.length > 0 && !stoppedBefore
+  if (alive || sandboxReady || unsure)
+    return { kind: 'stop', actions: [{ kind: 'stop-pod', reason: 'Killing' }] }
+  const containers = observed.containers.map((container) => container.id)
+  const sandboxes = observed.sandboxes.map((sandbox) => sandbox.id)
+  return {
+    kind: 'remove',
+    actions: [
+      ...(containers.length === 0 ? [] : [{ kind: 'remove-containers', ids: containers } as const]),
+      ...(sandboxes.length === 0 ? [] : [{ kind: 'remove-sandboxes', ids: sandboxes } as const]),
+    ],
+  }
+}

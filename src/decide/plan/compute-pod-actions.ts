@@ -1,0 +1,273 @@
+import { isSidecar } from '../../pod/spec/pod-resources.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { isOutdated, isUnrun } from './container-view.ts'
+import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
+import { computeInitSequence } from './init-sequence.ts'
+import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
+import type { Hold, PodFacts } from './pod-facts.ts'
+import { sandboxHold } from './pod-facts.ts'
+import { restartsAfterStop } from './restart-policy.ts'
+import { computeRestartAll } from './restart-all.ts'
+import { isRestartRequested } from './restart-request.ts'
+import { changesPodLevel, needsRestart, resizeHold, selectResizes } from './resize.ts'
+import type { ResizeState } from './resize.ts'
+import { computeSandboxChange } from './sandbox-change.ts'
+import { selectDeadContainers } from './select-dead-containers.ts'
+import { nextImageHold } from './previous-image.ts'
+import { canReplace, holdOn, planStart } from './start-plan.ts'
+
+/**
+ * What a pod that shall run needs next: the whole of podd's judgement on a live pod, pure. Carried
+ * out in order by control/execute-actions.ts; computed again afterwards, it is empty once nothing is
+ * left to do (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` computePodActions, Kubernetes 1.36).
+ *
+ * Unlike the kubelet, a pod that has finished stays finished when the runtime has forgotten its
+ * containers: the record says how they ended.
+ */
+export function computePodActions(given: PodFacts): PodPlan {
+  if (hasFinished(given)) {
+    const plan = new Plan(given)
+    plan.stopWhatRuns('Completed')
+    return plan.result()
+  }
+  const restart = computeRestartAll(given)
+  const facts = restart === undefined ? given : { ...given, restartAll: restart.ids }
+  const plan = new Plan(facts)
+  plan.restartAll = restart?.ids
+  if (restart !== undefined && restart.toStop.length > 0) {
+    plan.actions.push(...restart.toStop)
+    return plan.result()
+  }
+  const change = computeSandboxChange(facts.observed, facts.pod.spec.hostNetwork)
+  if (change.kind === 'create') {
+    planNewSandbox(facts, plan, change.attempt)
+    return plan.result()
+  }
+  const inits = computeInitSequence(facts, change.sandbox)
+  if (inits.failed) {
+    plan.stopWhatRuns('Completed')
+    return plan.result()
+  }
+  for (const spec of facts.pod.spec.ephemeralContainers) {
+    if (viewCurrent(facts, spec).kind === 'none') plan.start(spec, 'ephemeral')
+  }
+  plan.actions.push(...inits.toStop)
+  for (const spec of inits.toFetch) plan.prepareReplacement(spec)
+  for (const spec of inits.toStart) plan.start(spec, 'init')
+  if (inits.initialized) for (const spec of facts.pod.spec.containers) planMainContainer(facts, plan, spec)
+  planResizes(facts, plan)
+  return plan.result()
+}
+
+/** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */
+function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
+  const toStart = containersOfNewSandbox(facts, attempt)
+  if (toStart.length === 0) {
+    plan.stopWhatRuns('Completed')
+    // Nothing of it runs, nothing will, and it isn't through: the kubelet leaves such a pod Pending for ever.
+    plan.isLost = plan.actions.length === 0
+    return undefined
+  }
+  const hold = holdOn(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
+  if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
+  // A sandbox that died still holds its address and ports until it is stopped.
+  if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason: 'SandboxChanged' })
+  plan.actions.push({ kind: 'create-sandbox', attempt })
+  const [firstInit] = facts.pod.spec.initContainers
+  if (firstInit === undefined) for (const container of toStart) plan.start(container, 'main')
+  else plan.start(firstInit, 'init')
+  return undefined
+}
+
+/** The main containers for whose sake the pod gets a new sandbox; without any it gets none. */
+function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly ContainerSpec[] {
+  const { spec } = facts.pod
+  const everMade =
+    facts.observed.containers.length > 0 ||
+    Object.values(facts.history).some((past) => past.ended !== undefined)
+  const runsOnce = spec.containers.every(
+    (container) => !restartsAfterStop(spec, container) && container.restartPolicyRules.length === 0,
+  )
+  const asked = (facts.restartRequested?.size ?? 0) > 0 || (facts.restartAll?.size ?? 0) > 0
+  if (runsOnce && !asked && attempt !== 0 && everMade) return []
+  return spec.containers.filter((container) => {
+    const view = viewCurrent(facts, container)
+    if (view.kind === 'none') return true
+    if (view.kind === 'ended') return runsAgain(facts, container, view)
+    // It dies with its sandbox.
+    const { state } = view.container
+    return state === 'created' || restartsAfterStop(spec, container) || isRestartRequested(facts, view)
+  })
+}
+
+/** The kubelet looks at a pod once a second; a sandbox that dies at once isn't made anew more often here either. */
+const sandboxRetryMs = 1000
+
+function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
+  const newest = observed.sandboxes[0]
+  if (newest === undefined) return undefined
+  const untilMs = newest.createdAtMs + sandboxRetryMs
+  if (nowMs < newest.createdAtMs || nowMs >= untilMs) return undefined
+  return {
+    untilMs,
+    waiting: { reason: 'ContainerCreating', message: 'the last sandbox has failed just now' },
+  }
+}
+
+function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): void {
+  const view = viewCurrent(facts, spec)
+  if (view.kind === 'none') return plan.start(spec, 'main')
+  if (view.kind === 'ended') {
+    if (runsAgain(facts, spec, view)) plan.start(spec, 'main')
+    return undefined
+  }
+  const { container } = view
+  const stop = (cause: StopCause, message: string): void => {
+    plan.actions.push({ kind: 'stop-container', container, cause, message })
+  }
+  if (container.state === 'created') return plan.start(spec, 'main')
+  if (container.state === 'unknown') {
+    stop('unknown', `Container is in "unknown" state, try killing it before restart`)
+    return plan.start(spec, 'main')
+  }
+  const outdated = isOutdated(container, facts.specHash(spec))
+  const requested = isRestartRequested(facts, view)
+  if ((outdated || requested) && canReplace(facts, spec)) {
+    if (outdated) stop('changed', `Container ${spec.name} definition changed, will be restarted`)
+    else stop('requested', `Container ${spec.name} is restarted on request`)
+    return plan.start(spec, 'main')
+  }
+  const failed = (['liveness', 'startup'] as const).find(
+    (kind) => spec[`${kind}Probe`] !== undefined && facts.probes(kind, container.id) === 'failure',
+  )
+  if (failed === undefined) return outdated || requested ? void plan.prepareReplacement(spec) : undefined
+  const restarts = restartsAfterStop(facts.pod.spec, spec)
+  stop(failed, `Container ${spec.name} failed ${failed} probe${restarts ? ', will be restarted' : ''}`)
+  if (restarts) plan.start(spec, 'main')
+  return undefined
+}
+
+/** Other resources for running containers, in place or by a restart, as their `resizePolicy` wants it. */
+function planResizes(facts: PodFacts, plan: Plan): void {
+  const isStopped = (name: string): boolean =>
+    plan.actions.some((action) => action.kind === 'stop-container' && action.container.name === name)
+  const { resizeRefusal } = facts
+  if (resizeRefusal !== undefined) plan.resize = { kind: 'pending', ...resizeRefusal }
+  const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
+  const podLevel = changesPodLevel(facts)
+  if (resizes.length === 0 && !podLevel) return
+  const hold = holdOn(facts, resizeHold)
+  plan.resize ??= { kind: 'in-progress', error: hold?.waiting.message }
+  if (hold !== undefined) return plan.wakeAt(hold.untilMs)
+  const [restarts, inPlace] = [true, false].map((wanted) =>
+    resizes.filter((resize) => needsRestart(resize) === wanted),
+  )
+  if (inPlace !== undefined && (inPlace.length > 0 || podLevel))
+    plan.actions.unshift({ kind: 'resize-containers', resizes: inPlace, podLevel })
+  const ready = restarts?.filter(({ spec }) => canReplace(facts, spec)) ?? []
+  for (const { spec } of restarts ?? []) {
+    if (canReplace(facts, spec)) continue
+    const error = plan.prepareReplacement(spec)
+    if (plan.resize?.kind === 'in-progress') plan.resize = { kind: 'in-progress', error }
+  }
+  if (ready.length === 0) return undefined
+  for (const { container, spec } of ready) {
+    const message = `Container ${spec.name} resize requires restart`
+    plan.actions.push({ kind: 'stop-container', container, cause: 'changed', message })
+    plan.start(spec, isSidecar(facts.pod.spec, spec) ? 'init' : 'main')
+  }
+  plan.actions.push({ kind: 'resize-containers', resizes: [], podLevel: false })
+  return undefined
+}
+
+/** A plan in the making. */
+class Plan {
+  readonly actions: PodAction[] = []
+  resize: ResizeState | undefined
+  restartAll: PodPlan['restartAll']
+  isLost = false
+  readonly #facts: PodFacts
+  readonly #waiting = new Map<string, Waiting>()
+  readonly #blockedRestarts = new Map<string, string>()
+  #wakeAtMs: number | undefined
+
+  constructor(facts: PodFacts) {
+    this.#facts = facts
+  }
+
+  start(spec: ContainerSpec, role: 'init' | 'main' | 'ephemeral'): void {
+    const planned = planStart(this.#facts, spec, role)
+    const { awaitedImage } = planned.kind === 'start' ? planned.action : planned
+    if (awaitedImage !== undefined) this.#fetch(spec)
+    if (planned.kind === 'start') {
+      // One that was made and not started: an earlier podd may have asked for its start a moment ago. The runtime
+      // refuses to remove what is starting, so that there are never two of a name. One that may have run stays until
+      // its successor bears the count.
+      const ids = this.#facts.observed.containers
+        .filter((container) => container.name === spec.name && isUnrun(container))
+        .map(({ id }) => id)
+      if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
+      this.actions.push(planned.action)
+      return
+    }
+    this.#waiting.set(spec.name, planned.waiting)
+    this.wakeAt(planned.untilMs)
+  }
+
+  waitForSandbox(hold: Hold, containers: readonly ContainerSpec[]): void {
+    for (const { name } of containers) this.#waiting.set(name, hold.waiting)
+    this.wakeAt(hold.untilMs)
+  }
+
+  /** For a running container that is to be made anew: it runs on while what the new one needs can't be had. Gives what that is. */
+  prepareReplacement(spec: ContainerSpec): string | undefined {
+    const missing = this.#facts.missingFor(spec)
+    if (missing === undefined) return this.#fetch(spec)
+    this.#blockedRestarts.set(spec.name, missing)
+    return missing
+  }
+
+  /** Has the image fetched that a container goes on without. Gives why it can't be had for now. */
+  #fetch(spec: ContainerSpec): string | undefined {
+    const hold = holdOn(this.#facts, nextImageHold(spec.name)) ?? holdOn(this.#facts, spec.name)
+    if (hold !== undefined) {
+      this.wakeAt(hold.untilMs)
+      return hold.waiting.message
+    }
+    const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
+    if (!isPlanned && !this.#facts.isFetching(spec)) this.actions.push({ kind: 'fetch-image', spec })
+    return undefined
+  }
+
+  wakeAt(wallMs: number): void {
+    this.#wakeAtMs = Math.min(this.#wakeAtMs ?? Infinity, wallMs)
+  }
+
+  stopWhatRuns(reason: string): void {
+    const { sandboxes, containers } = this.#facts.observed
+    const running = containers.some(
+      (container) => container.state !== 'exited' && container.state !== 'created',
+    )
+    if (running || sandboxes.some((sandbox) => sandbox.ready)) this.actions.push({ kind: 'stop-pod', reason })
+  }
+
+  result(): PodPlan {
+    const dead = selectDeadContainers(this.#facts.observed)
+    if (dead.containers.length > 0) this.actions.push({ kind: 'remove-containers', ids: dead.containers })
+    if (dead.sandboxes.length > 0) this.actions.push({ kind: 'remove-sandboxes', ids: dead.sandboxes })
+    // What is to be stopped is stopped together, before anything starts, as the kubelet's SyncPod has it.
+    const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'
+    const actions = [...this.actions.filter(isStop), ...this.actions.filter((action) => !isStop(action))]
+    const { resize, restartAll, isLost } = this
+    const blocked = this.#blockedRestarts
+    return {
+      actions,
+      wakeAtMs: this.#wakeAtMs,
+      waiting: this.#waiting,
+      restartAll,
+      resize,
+      ...(blocked.size === 0 ? {} : { blockedRestarts: blocked }),
+      ...(isLost ? { isLost } : {}),
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import type { PodEnding } from '../../pod/state/pod-record.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { endingDeadlineMs } from './termination-order.ts'
+
+/** What is asked of a pod that shall end. */
+export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds'>
+
+/** Whether nothing of the pod stays after this ending. */
+export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {
+  return ending.cause === 'removed' || ending.cause === 'replaced' || ending.cause === 'orphaned'
+}
+
+/**
+ * Whether a successor may start once the containers have ended, and need not wait for the network of
+ * their sandbox to be taken down: nothing but host ports is held by the sandbox alone. Of an orphan it
+ * isn't known what its sandbox holds.
+ */
+export function freesNameWithContainers(
+  ending: Pick<PodEnding, 'cause'>,
+  { spec }: Pick<Pod, 'spec'>,
+): boolean {
+  const hasHostPort = [...spec.initContainers, ...spec.containers].some(({ ports }) =>
+    ports.some(({ hostPort }) => hostPort !== undefined && hostPort !== 0),
+  )
+  return goesAwayAfter(ending) && ending.cause !== 'orphaned' && !hasHostPort
+}
+
+/**
+ * The ending of a pod that is told to end, maybe once more: the grace can only shrink, and what goes away
+ * stays on its way (`pkg/kubelet/pod_workers.go` calculateEffectiveGracePeriod, Kubernetes 1.36). Gives
+ * the very ending it had where nothing changes.
+ */
+export function computeEnding(before: PodEnding | undefined, request: EndRequest, nowMs: number): PodEnding {
+  if (before === undefined) return { ...request, requestedAtMs: nowMs }
+  const deadlineMs = Math.min(endingDeadlineMs(before, nowMs), nowMs + request.graceSeconds * 1000)
+  const shrinks = deadlineMs < endingDeadlineMs(before, nowMs)
+  const { cause } = goesAwayAfter(before) ? before : request
+  if (!shrinks && cause === before.cause) return before
+  const graceSeconds = Math.max(0, (deadlineMs - Math.min(before.requestedAtMs, nowMs)) / 1000)
+  return { ...before, cause, graceSeconds }
+}

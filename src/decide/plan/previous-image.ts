@@ -1,0 +1,71 @@
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerHistory } from '../../pod/state/pod-record.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { ContainerView } from './container-view.ts'
+import type { PodAction } from './pod-action.ts'
+import type { Hold, PodFacts } from './pod-facts.ts'
+import { isRestartableInit, shouldRestart } from './restart-policy.ts'
+
+/** The key of a hold on a container's next image, which could not be had while the container runs on. No container can be called so. */
+export function nextImageHold(containerName: string): string {
+  return `${containerName} next`
+}
+
+/** The key of a hold on the image that a container had: that can't be had either. */
+export function previousImageHold(containerName: string): string {
+  return `${containerName} previous`
+}
+
+/**
+ * What a container that has ended, or is about to be stopped, goes on as while the image isn't at hand that its changed
+ * manifest names: itself, with the image it had. So does one that ran when its manifest was changed, and any other as soon
+ * as the new image can't be had. Undefined where it had no other, or that is gone as well. (The kubelet leaves it down
+ * until the new image is there. Where nobody is at hand, what ran is worth more than what can't.)
+ *
+ * @param holdOn what holds a container, or what else bears a key, up at this moment
+ */
+export function withPreviousImage(
+  facts: Pick<PodFacts, 'pod' | 'history' | 'imageReady'>,
+  holdOn: (key: string) => Hold | undefined,
+  spec: ContainerSpec,
+  view: ContainerView,
+): ContainerSpec | undefined {
+  const { name, image } = spec
+  const history = facts.history[name]
+  const had = previousImage(view, history)
+  if (had === undefined || had === image || facts.imageReady(spec)) return undefined
+  if (holdOn(previousImageHold(name)) !== undefined) return undefined
+  const hold = holdOn(name)
+  const isStopped = view.kind === 'live' && view.container.state !== 'created'
+  const isAwaited = history?.awaitedImage === image && !hasCompleted(facts, spec, view)
+  const goesOn = hold === undefined ? isStopped || isAwaited : hold.image === image
+  return goesOn ? { ...spec, image: had, imagePullPolicy: 'Never' } : undefined
+}
+
+/** The image of the newest container that has run. */
+function previousImage(view: ContainerView, history: ContainerHistory | undefined): string | undefined {
+  if (view.kind === 'none') return undefined
+  if (view.kind === 'ended') return view.end.image
+  return view.container.state === 'created' ? history?.ended?.image : view.container.image
+}
+
+/** Whether it has done what it was there for; what it waited for then is forgotten. */
+function hasCompleted({ pod }: Pick<PodFacts, 'pod'>, spec: ContainerSpec, view: ContainerView): boolean {
+  if (view.kind !== 'ended' || view.end.exitCode !== 0) return false
+  const runsOnce = pod.spec.initContainers.some(({ name }) => name === spec.name) && !isRestartableInit(spec)
+  return runsOnce || !shouldRestart(pod.spec, spec, 0)
+}
+
+/** By container: the image that it goes on without from these actions on; undefined where it waits for none any more. */
+export function selectAwaitedImages(
+  actions: readonly PodAction[],
+  { containers }: Pick<ObservedPod, 'containers'>,
+): readonly (readonly [container: string, image: string | undefined])[] {
+  return actions.flatMap((action) => {
+    if (action.kind === 'start-container') return [[action.spec.name, action.awaitedImage] as const]
+    if (action.kind !== 'fetch-image') return []
+    const { name, image } = action.spec
+    const isNew = containers.find((container) => container.name === name)?.image !== image
+    return [[name, isNew ? image : undefined] as const]
+  })
+}

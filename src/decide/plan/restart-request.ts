@@ -1,0 +1,79 @@
+import type { ContainerId } from '../../pod/values/ids.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { viewContainer } from './container-view.ts'
+import type { ContainerView } from './container-view.ts'
+import { isRestartableInit } from './restart-policy.ts'
+
+/** What a request to restart containers is judged by. */
+interface RestartFacts {
+  readonly pod: Pod
+  readonly observed: ObservedPod
+  readonly history: PodRecord['containers']
+}
+
+/** The container that a view is of. */
+function viewedId(view: ContainerView): ContainerId | undefined {
+  if (view.kind === 'none') return undefined
+  return view.kind === 'live' ? view.container.id : view.end.containerId
+}
+
+/** Whether this very container (and no successor of it) is to make way for a new one because somebody asked for it. */
+export function isRestartRequested(
+  facts: { readonly restartRequested?: ReadonlySet<ContainerId> | undefined },
+  view: ContainerView,
+): boolean {
+  const id = viewedId(view)
+  return id !== undefined && facts.restartRequested?.has(id) === true
+}
+
+export interface RestartChoice {
+  readonly names: readonly string[]
+  /** Of those of them that were ever made. */
+  readonly ids: readonly ContainerId[]
+}
+
+/**
+ * The containers that a restart is about: those named, or all main containers and sidecars, and the init container
+ * that has failed and waits. Gives the name that can't be restarted where there is one: the pod has none such, or it
+ * is an init container that is through or at work, for those run once.
+ */
+export function selectRestarts(
+  facts: RestartFacts,
+  wanted: readonly string[] | undefined,
+): RestartChoice | { readonly refused: string; readonly why: 'unknown' | 'runs-once' } {
+  const { initContainers, containers } = facts.pod.spec
+  const inits = initContainers.filter((spec) => isRestartableInit(spec) || hasFailed(facts, spec))
+  const possible = [...inits, ...containers]
+  const refused = wanted?.find((name) => !possible.some((spec) => spec.name === name))
+  if (refused !== undefined) {
+    const isInit = initContainers.some(({ name }) => name === refused)
+    return { refused, why: isInit ? 'runs-once' : 'unknown' }
+  }
+  const chosen = possible.filter(({ name }) => wanted === undefined || wanted.includes(name))
+  return {
+    names: chosen.map(({ name }) => name),
+    ids: chosen.flatMap((spec) => viewedId(viewOf(facts, spec)) ?? []),
+  }
+}
+
+/** Those of the requests that are still to be done: the container that was meant has no successor yet. */
+export function selectOpenRestarts(
+  facts: RestartFacts,
+  requested: readonly ContainerId[],
+): readonly ContainerId[] {
+  const { initContainers, containers } = facts.pod.spec
+  const newest = [...initContainers, ...containers].map((spec) => viewedId(viewOf(facts, spec)))
+  return requested.filter((id) => newest.includes(id))
+}
+
+function hasFailed(facts: RestartFacts, spec: ContainerSpec): boolean {
+  const view = viewOf(facts, spec)
+  return view.kind === 'ended' && view.end.exitCode !== 0
+}
+
+function viewOf({ observed, history }: RestartFacts, { name }: ContainerSpec): ContainerView {
+  return viewContainer({ name, observed, history: history[name] })
+}

@@ -1,0 +1,41 @@
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { isRestartableInit } from './restart-policy.ts'
+
+/** StopContainer always gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
+const minimumStopSeconds = 2
+
+/** And no more: the runtime counts in nanoseconds of 63 bits, and would begin anew beyond that. */
+const longestStopSeconds = 2 ** 32
+
+/**
+ * The containers to stop, in waves: each wave is stopped at once, the next begins when the one before
+ * has ended. Sidecars go last, one by one, in reverse order, so that the main containers have them to
+ * the end (`pkg/kubelet/kuberuntime/kuberuntime_termination_order.go`, Kubernetes 1.36).
+ * Without a pod (an orphan) there is one wave.
+ */
+export function computeTerminationWaves(
+  observed: ObservedPod,
+  pod: Pod | undefined,
+): readonly (readonly ObservedContainer[])[] {
+  const alive = observed.containers.filter((c) => c.state === 'running' || c.state === 'unknown')
+  const sidecars = (pod?.spec.initContainers ?? [])
+    .filter((spec) => isRestartableInit(spec))
+    .map((spec) => spec.name)
+  const first = alive.filter((container) => !sidecars.includes(container.name))
+  const last = sidecars.toReversed().map((name) => alive.filter((container) => container.name === name))
+  return [first, ...last].filter((wave) => wave.length > 0)
+}
+
+/** Whole seconds for StopContainer where so much is left of the grace. */
+export function stopTimeout(leftMs: number): number {
+  return Math.min(longestStopSeconds, Math.max(minimumStopSeconds, Math.ceil(leftMs / 1000)))
+}
+
+/** The deadline of an ending: a clock that jumped back doesn't prolong it beyond its grace from now. */
+export function endingDeadlineMs(
+  ending: { readonly requestedAtMs: number; readonly graceSeconds: number },
+  nowMs: number,
+): number {
+  return Math.min(ending.requestedAtMs, nowMs) + ending.graceSeconds * 1000
+}

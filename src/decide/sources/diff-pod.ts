@@ -1,0 +1,76 @@
+import { canonicalJson, sameData } from '../../base/json.ts'
+import { isSidecar, resizableNames } from '../../pod/spec/pod-resources.ts'
+import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { withPodResources, withResizable } from '../plan/resize.ts'
+
+/** What a new manifest means for the pod that the old one made. */
+export type PodDiff = 'same' | 'in-place' | 'replace'
+
+/**
+ * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image,
+ * its cpu and memory and those of the pod, labels, annotations and activeDeadlineSeconds change in place, and ephemeral containers be added
+ * (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and ValidatePodEphemeralContainersUpdate, Kubernetes
+ * 1.36); anything else makes a new pod, an ephemeral container that is changed or taken away too.
+ * imagePullPolicy goes with the image: its default follows the tag, and it acts only when a container starts.
+ */
+export function diffPod(before: Pod, after: Pod): PodDiff {
+  if (sameData(before, after)) return 'same'
+  const mayResize = isResize(before, after)
+  const { ephemeralContainers: debuggers } = before.spec
+  const known = (container: ContainerSpec): boolean => debuggers.some(({ name }) => name === container.name)
+  const frozen = (pod: Pod): string =>
+    canonicalJson({
+      ...(mayResize ? withPodResources(pod.spec, { limits: {}, requests: {} }) : pod.spec),
+      activeDeadlineSeconds: undefined,
+      initContainers: pod.spec.initContainers.map((c) =>
+        frozenContainer(c, mayResize && isSidecar(pod.spec, c)),
+      ),
+      containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
+      ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),
+    })
+  return frozen(before) === frozen(after) ? 'in-place' : 'replace'
+}
+
+/**
+ * Whether a manifest makes a new pod. As with static pods of the kubelet, any change of the spec does where the pod is
+ * past changing in place: it was refused, has ended or is being ended.
+ */
+export function makesNewPod(before: Pod, after: Pod, isPastChange: boolean): boolean {
+  return (isPastChange && !sameData(before.spec, after.spec)) || diffPod(before, after) === 'replace'
+}
+
+function byName(a: ContainerSpec, b: ContainerSpec): number {
+  return a.name < b.name ? -1 : 1
+}
+
+function frozenContainer(container: ContainerSpec, mayResize: boolean): object {
+  const resources = mayResize
+    ? withResizable(container.resources, { limits: {}, requests: {} })
+    : container.resources
+  return { ...container, resources, image: undefined, imagePullPolicy: undefined }
+}
+
+/**
+ * Whether cpu and memory may change as they do, of containers and of the pod: the QoS class stays, and nothing that was
+ * set is taken away.
+ */
+function isResize(before: Pod, after: Pod): boolean {
+  if (computeQosClass(before.spec) !== computeQosClass(after.spec)) return false
+  if (before.spec.resources !== undefined && !keepsAll(before.spec.resources, after.spec.resources))
+    return false
+  const all = (pod: Pod): readonly ContainerSpec[] => [...pod.spec.initContainers, ...pod.spec.containers]
+  const successors = new Map(all(after).map((container) => [container.name, container.resources]))
+  return all(before).every(({ name, resources }) => keepsAll(resources, successors.get(name)))
+}
+
+/** Whether each limit and each request of cpu and memory has a successor. */
+function keepsAll(before: ResourceLists, after: ResourceLists | undefined): boolean {
+  return (['limits', 'requests'] as const).every((list) =>
+    resizableNames.every(
+      (resource) => before[list][resource] === undefined || after?.[list][resource] !== undefined,
+    ),
+  )
+}

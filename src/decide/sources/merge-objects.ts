@@ -1,0 +1,146 @@
+import { sameData } from '../../base/json.ts'
+import type { ObjectDocument, Problem, SourceName } from '../../pod/objects/document.ts'
+import type { ObjectKey } from '../../pod/objects/local-object.ts'
+import { isNamespaced, keyOfObject } from '../../pod/objects/local-object.ts'
+import type { ObjectPolicies } from '../../pod/objects/object-policy.ts'
+import { configNames, sourceWords } from '../../pod/values/source-name.ts'
+import type { RuntimeClass } from '../../pod/schema/object-schema.ts'
+import type { RuntimeClassFacts } from '../admission/resolve-classes.ts'
+import type { SourcedDocument } from './settle-rivals.ts'
+
+/** An object's document and the source that gave it. */
+export type SourcedObject = SourcedDocument<ObjectDocument>
+
+/** What the configuration says about objects. */
+export interface ObjectRules {
+  readonly policies: ObjectPolicies
+  /** RuntimeClasses of the configuration, by name: no document changes what they say. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+}
+
+/** Why a document isn't followed, and what to do about it. */
+interface Refusal {
+  readonly message: string
+  readonly hint: string
+}
+
+/**
+ * The objects that count, before those of one name are told apart. RuntimeClasses and the default PriorityClass hold
+ * for all pods: they come from the configuration, then from the manifest directory, and from another source only where
+ * its policy allows it.
+ * @param given in the order of the sources
+ */
+export function selectAllowedObjects(
+  given: readonly SourcedObject[],
+  rules: ObjectRules,
+): { readonly allowed: readonly SourcedObject[]; readonly problems: readonly Problem[] } {
+  const problems: Problem[] = []
+  const allowed = given.filter((held) => {
+    const refusal = refuseObject(held, rules) ?? refuseSecondDefault(held, given)
+    if (refusal === undefined) return true
+    const { place, object } = held.document
+    problems.push({ severity: 'error', place, object: keyOfObject(object), ...refusal })
+    return false
+  })
+  return { allowed, problems }
+}
+
+/**
+ * What two documents of one name compete for: each source has ConfigMaps and Secrets of its own; a claim is a directory
+ * of the host's, and a class holds for all pods.
+ */
+export function objectIdentity({ source, document }: SourcedObject): string {
+  const key = keyOfObject(document.object)
+  return isPrivateKind(document.object.kind) ? `${source} ${key}` : key
+}
+
+/** Whether the order of the sources decides between two of one name, and not who was there first. */
+export function isRankedBySource({ document: { object } }: SourcedObject): boolean {
+  return !isNamespaced(object.kind)
+}
+
+/** The objects that the pods of a source see, those of its own first. */
+export function selectVisibleObjects(
+  held: readonly SourcedObject[],
+  source: SourceName,
+  policies: ObjectPolicies,
+): ReadonlyMap<ObjectKey, SourcedObject> {
+  const seen = held.filter((object) => isVisible(object, source, policies))
+  const own = seen.filter((object) => object.source === source)
+  const others = seen.filter((object) => object.source !== source)
+  const byKey = new Map<ObjectKey, SourcedObject>()
+  for (const object of [...own, ...others]) {
+    const key = keyOfObject(object.document.object)
+    if (!byKey.has(key)) byKey.set(key, object)
+  }
+  return byKey
+}
+
+function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
+  if (held.source === source) return true
+  if (!isNamespaced(held.document.object.kind)) return policies[held.source].givesClusterObjects
+  return policies[source].readsObjectsOf.includes(held.source)
+}
+
+/** What to add to the word that an object isn't there, where `source` may not read the one that is. */
+export function explainHidden(source: SourceName, owner: SourceName): string {
+  return `${sourceWords[owner]} gives one, which the pods of ${sourceWords[source]} may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`
+}
+
+function isPrivateKind(kind: ObjectDocument['object']['kind']): boolean {
+  return kind === 'ConfigMap' || kind === 'Secret'
+}
+
+function refuseObject(
+  { source, document: { object } }: SourcedObject,
+  rules: ObjectRules,
+): Refusal | undefined {
+  const { givesClusterObjects } = rules.policies[source]
+  if (object.kind === 'RuntimeClass') {
+    return givesClusterObjects
+      ? refuseShadowed(object, rules)
+      : refuseClusterObject(source, `RuntimeClass ${object.metadata.name}`)
+  }
+  if (object.kind === 'PriorityClass' && object.globalDefault && !givesClusterObjects)
+    return refuseClusterObject(source, `PriorityClass ${object.metadata.name}, which is the default,`)
+  return undefined
+}
+
+function refuseClusterObject(source: SourceName, what: string): Refusal {
+  return {
+    message: `${what} holds for all pods, and ${sourceWords[source]} may not give such a class; it is not followed`,
+    hint: `Set podSecurity.${configNames[source]}.givesClusterObjects in podd's configuration to allow it.`,
+  }
+}
+
+function refuseShadowed(
+  { metadata, handler, overhead }: RuntimeClass,
+  { runtimeClasses }: ObjectRules,
+): Refusal | undefined {
+  const configured = runtimeClasses.get(metadata.name)
+  if (configured === undefined) return undefined
+  const same = configured.handler === handler && sameData(configured.overhead ?? {}, overhead?.podFixed ?? {})
+  if (same) return undefined
+  return {
+    message: `RuntimeClass ${metadata.name} stands in runtimeClasses of podd's configuration too, which is followed; this one is not`,
+    hint: 'Remove one of the two, or give it another name.',
+  }
+}
+
+/** Of two defaults of different sources, that of the first source counts. */
+function refuseSecondDefault(
+  { source, document: { object } }: SourcedObject,
+  given: readonly SourcedObject[],
+): Refusal | undefined {
+  if (object.kind !== 'PriorityClass' || !object.globalDefault) return undefined
+  const first = given.find(({ document }) => isDefaultClass(document))
+  if (first === undefined || first.source === source) return undefined
+  return {
+    message: `PriorityClass ${first.document.object.metadata.name} in ${first.document.place.path} is already marked as default; only one default can exist`,
+    hint: 'Remove globalDefault from one of the two.',
+  }
+}
+
+function isDefaultClass({ object }: ObjectDocument): boolean {
+  return object.kind === 'PriorityClass' && object.globalDefault
+}

@@ -1,0 +1,37 @@
+import type { PodDocument, SourceName } from '../../pod/objects/document.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+
+export interface NewPod {
+  readonly uid: PodUid
+  readonly document: PodDocument
+  readonly source: SourceName
+  /** Wall time in milliseconds. */
+  readonly nowMs: number
+  /** When its sandbox was made: of one that runs already, whose record was lost. */
+  readonly createdAtMs: number | undefined
+}
+
+/** The record that a pod begins with. What runs already was let in and counts its kills for memory from now on. */
+export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewPod): PodRecord {
+  const { namespace, name } = document.pod.metadata
+  return {
+    version: 1,
+    uid,
+    namespace,
+    name,
+    source,
+    path: document.place.path,
+    manifest: document.manifest,
+    acceptedAtMs: createdAtMs ?? nowMs,
+    ...(createdAtMs === undefined ? { oomKills: 0 } : { startedAtMs: createdAtMs }),
+    conditions: {},
+    containers: {},
+  }
+}
+
+/** Who was let in before has what those wait for who were not, whatever the clock said when they came. */
+export function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
+  const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
+  return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)
+}

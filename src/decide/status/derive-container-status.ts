@@ -1,0 +1,211 @@
+import { formatTime } from '../../base/clock.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type {
+  ContainerState,
+  ContainerStateTerminated,
+  ContainerStatus,
+  VolumeMountStatus,
+} from '../../pod/state/status.ts'
+import { newestEnd, viewContainer } from '../plan/container-view.ts'
+import type { ContainerView } from '../plan/container-view.ts'
+import type { StatusFacts } from '../plan/status-facts.ts'
+import { hasInitialized } from '../plan/has-initialized.ts'
+import { appliedResources, withResizable } from '../plan/resize.ts'
+import { isBeingReset, isReset } from '../plan/restart-all.ts'
+import { isRestartableInit } from '../plan/restart-policy.ts'
+
+/** One container's status (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, Kubernetes 1.36). */
+export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, role: Role): ContainerStatus {
+  const history = facts.record.containers[spec.name]
+  const view = viewContainer({ name: spec.name, observed: facts.observed, history })
+  const state = deriveState(facts, spec, { view, role })
+  const lastEnd = lastEndOf(view, history, state, facts.observed)
+  const shown = view.kind === 'live' ? view.container : view.kind === 'ended' ? view.end : undefined
+  const id =
+    view.kind === 'live' ? view.container.id : view.kind === 'ended' ? view.end.containerId : undefined
+  const user = shown?.user
+  const volumeMounts = spec.volumeMounts.map((mount) => mountStatus(mount, facts.recursiveReadOnly === true))
+  const started = isStarted(facts, spec, view)
+  return {
+    name: spec.name,
+    state,
+    lastState: lastEnd === undefined ? {} : { terminated: terminatedState(facts, lastEnd) },
+    ready: isReady(facts, spec, { view, role, started }),
+    restartCount: shown?.restartCount ?? 0,
+    image: shown?.image ?? spec.image,
+    imageID: shown?.imageId ?? '',
+    ...(id === undefined ? {} : { containerID: `${facts.runtimeName}://${id}` }),
+    started,
+    ...statusResources(facts, spec, view),
+    ...(volumeMounts.length === 0 ? {} : { volumeMounts }),
+    ...(user === undefined ? {} : { user: { linux: user } }),
+  }
+}
+
+function mountStatus(
+  { name, mountPath, readOnly, recursiveReadOnly = 'Disabled' }: ContainerSpec['volumeMounts'][number],
+  canBeRecursive: boolean,
+): VolumeMountStatus {
+  if (!readOnly) return { name, mountPath }
+  const isRecursive = recursiveReadOnly !== 'Disabled' && canBeRecursive
+  return { name, mountPath, readOnly, recursiveReadOnly: isRecursive ? 'Enabled' : 'Disabled' }
+}
+
+/** The end before what `state` shows; the record may not have it yet where a successor has just been made. */
+function lastEndOf(
+  view: ContainerView,
+  history: ContainerHistory | undefined,
+  state: ContainerState,
+  observed: ObservedPod,
+): EndedContainer | undefined {
+  if (view.kind === 'none') return history?.ended
+  if (view.kind === 'live') return newestEnd(view.container.name, observed, history)
+  if (state.waiting !== undefined) return view.end
+  return history?.ended?.containerId === view.end.containerId ? history.endedBefore : history?.ended
+}
+
+/** For an init container whose remains and whose record are gone. */
+const unseenPass: ContainerStateTerminated = {
+  exitCode: 0,
+  reason: 'Completed',
+  message: 'nothing is left of it; that it succeeded shows in what ran after it',
+}
+
+/** For a container that was never made in a pod that has failed (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36). */
+const neverMade: ContainerStateTerminated = {
+  exitCode: 137,
+  reason: 'ContainerStatusUnknown',
+  message: 'The container could not be located when the pod was terminated',
+}
+
+type Role = 'init' | 'main' | 'ephemeral'
+
+/** Where an init container or a main one ran after it, or nothing before it did, or, for a main one, all before it are done. */
+function isNeverMade(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  const { record, observed, pod } = facts
+  if (record.failed === undefined || view.kind !== 'none' || role === 'ephemeral') return false
+  const { initContainers, containers } = pod.spec
+  const wasMade = ({ name }: ContainerSpec): boolean =>
+    viewContainer({ name, observed, history: record.containers[name] }).kind !== 'none'
+  if (containers.some(wasMade)) return true
+  if (role === 'main') return initContainers.every((init) => hasPassed(facts, init))
+  const at = initContainers.indexOf(spec)
+  return at === 0 || initContainers.slice(at + 1).some(wasMade)
+}
+
+function hasPassed({ record, observed }: StatusFacts, init: ContainerSpec): boolean {
+  const history = record.containers[init.name]
+  const view = viewContainer({ name: init.name, observed, history })
+  if (!isRestartableInit(init)) return view.kind === 'ended' && view.end.exitCode === 0
+  const ran = view.kind === 'ended' || (view.kind === 'live' && view.container.state !== 'created')
+  return ran && (init.startupProbe === undefined || history?.startedUp !== undefined)
+}
+
+/** An init container that runs once and has left no trace, while what comes after it shows that it succeeded. */
+function hasPassedUnseen(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  { view, role }: { readonly view: ContainerView; readonly role: Role },
+): boolean {
+  return role === 'init' && view.kind === 'none' && !isRestartableInit(spec) && hasInitialized(facts)
+}
+
+function deriveState(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  seen: { readonly view: ContainerView; readonly role: Role },
+): ContainerState {
+  const { view } = seen
+  if (view.kind === 'live' && view.container.state === 'running') {
+    const { startedAtMs } = view.container
+    return { running: startedAtMs === undefined ? {} : { startedAt: formatTime(startedAtMs) } }
+  }
+  const waiting = facts.waiting.get(spec.name)
+  // What ended waits for nothing any more where the pod ends, or has failed.
+  const isLast = view.kind === 'ended' && (facts.record.ending ?? facts.record.failed) !== undefined
+  if (waiting !== undefined && !isLast && !isNeverMade(facts, spec, seen))
+    return { waiting: { reason: waiting.reason, message: waiting.message } }
+  const startsAnew =
+    isReset(new Set(facts.record.restartAll), view) && !isBeingReset(facts.observed, facts.record.restartAll)
+  if (view.kind === 'ended' && !startsAnew) return { terminated: terminatedState(facts, view.end) }
+  if (view.kind === 'live' && view.container.state === 'unknown') {
+    return {
+      waiting: { reason: 'ContainerStatusUnknown', message: 'the runtime lost track of the container' },
+    }
+  }
+  if (hasPassedUnseen(facts, spec, seen)) return { terminated: unseenPass }
+  if (isNeverMade(facts, spec, seen)) return { terminated: neverMade }
+  // The kubelet's words for a container that hasn't been made yet: any of a pod that has init containers.
+  const initializes = facts.pod.spec.initContainers.length > 0
+  return { waiting: { reason: initializes ? 'PodInitializing' : 'ContainerCreating' } }
+}
+
+export function terminatedState(
+  facts: Pick<StatusFacts, 'runtimeName'>,
+  end: EndedContainer,
+): ContainerStateTerminated {
+  return {
+    exitCode: end.exitCode,
+    ...(end.reason === '' ? {} : { reason: end.reason }),
+    ...(end.message === '' ? {} : { message: end.message }),
+    ...(end.startedAtMs === undefined ? {} : { startedAt: formatTime(end.startedAtMs) }),
+    finishedAt: formatTime(end.finishedAtMs),
+    containerID: `${facts.runtimeName}://${end.containerId}`,
+  }
+}
+
+/** Running, and past its startup probe if it has one. */
+export function isStarted(facts: StatusFacts, spec: ContainerSpec, view: ContainerView): boolean {
+  if (view.kind !== 'live' || view.container.state !== 'running') return false
+  return spec.startupProbe === undefined || facts.probes('startup', view.container.id) === 'success'
+}
+
+/** Init containers are ready once they have succeeded, ephemeral ones never (`prober_manager.go` UpdatePodStatus). */
+function isReady(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  seen: {
+    readonly view: ContainerView
+    readonly role: Role
+    readonly started: boolean
+  },
+): boolean {
+  const { view, role, started } = seen
+  if (role === 'ephemeral') return false
+  if (role === 'init' && !isRestartableInit(spec))
+    return hasSucceeded(facts, view) || hasPassedUnseen(facts, spec, seen)
+  if (!started || view.kind !== 'live') return false
+  return spec.readinessProbe === undefined || facts.probes('readiness', view.container.id) === 'success'
+}
+
+function hasSucceeded({ record }: StatusFacts, view: ContainerView): boolean {
+  return view.kind === 'ended' && view.end.exitCode === 0 && !isReset(new Set(record.restartAll), view)
+}
+
+/** What a running container has; for one that doesn't run, what it will get. */
+function statusResources(
+  facts: StatusFacts,
+  spec: ContainerSpec,
+  view: ContainerView,
+): Pick<ContainerStatus, 'allocatedResources' | 'resources'> {
+  const runs = view.kind === 'live' && view.container.state === 'running'
+  const applied = runs ? appliedResources(view.container, facts.record.containers) : undefined
+  const { requests, limits: bound } =
+    applied === undefined ? spec.resources : withResizable(spec.resources, applied)
+  // Those of the pod that bind the container are the pod's.
+  const limits = Object.fromEntries(
+    Object.entries(bound).filter(([name]) => spec.resources.limits[name] !== undefined),
+  )
+  const some = (list: Readonly<Record<string, string>>): boolean => Object.keys(list).length > 0
+  if (!some(requests) && !some(limits)) return {}
+  return {
+    ...(some(requests) ? { allocatedResources: requests } : {}),
+    resources: { ...(some(limits) ? { limits } : {}), ...(some(requests) ? { requests } : {}) },
+  }
+}

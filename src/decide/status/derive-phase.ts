@@ -1,0 +1,81 @@
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { PodPhase } from '../../pod/state/status.ts'
+import { newestEnd, viewContainer } from '../plan/container-view.ts'
+import type { ContainerView } from '../plan/container-view.ts'
+import { isStarted } from './derive-container-status.ts'
+import type { StatusFacts } from '../plan/status-facts.ts'
+import { hasInitialized } from '../plan/has-initialized.ts'
+import { isRestartableInit, shouldRestart } from '../plan/restart-policy.ts'
+import { currentView, isReset } from '../plan/restart-all.ts'
+import { isRestartRequested } from '../plan/restart-request.ts'
+
+/** `restarting`: it ended and is to run again. */
+type Stage = 'waiting' | 'running' | 'restarting' | 'ended' | 'unknown'
+
+/** The pod's phase (`pkg/kubelet/kubelet_pods.go` getPhase, Kubernetes 1.36). */
+export function derivePhase(facts: StatusFacts): PodPhase {
+  const { containers, initContainers } = facts.pod.spec
+  if (initContainers.some((init) => hasFailedForGood(facts, init))) return 'Failed'
+  if (initContainers.some((init) => isPendingInit(facts, init))) return 'Pending'
+  const stages = containers.map((container) => stageOf(facts, container))
+  if (stages.includes('waiting') || stages.includes('unknown')) return 'Pending'
+  // A pod whose main containers have ended runs until its sidecars have been stopped.
+  const sidecarRuns = initContainers.some((init) => isRestartableInit(init) && isRunning(viewOf(facts, init)))
+  if (sidecarRuns || stages.includes('running') || stages.includes('restarting')) return 'Running'
+  const succeeded = containers.every((container) => {
+    const view = viewOf(facts, container)
+    return view.kind === 'ended' && view.end.exitCode === 0
+  })
+  return succeeded ? 'Succeeded' : 'Failed'
+}
+
+function viewOf(facts: StatusFacts, { name }: ContainerSpec): ContainerView {
+  const { observed, record } = facts
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return currentView(new Set(record.restartAll), view)
+}
+
+function isRunning(view: ContainerView): boolean {
+  return view.kind === 'live' && view.container.state === 'running'
+}
+
+function hasFailedForGood(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  return view.kind === 'ended' && view.end.exitCode !== 0 && !runsAgain(facts, init, view)
+}
+
+/** Whether a container that has ended is to run again, by its policy or on request. */
+function runsAgain(
+  { pod, record }: StatusFacts,
+  container: ContainerSpec,
+  view: Extract<ContainerView, { kind: 'ended' }>,
+): boolean {
+  const requested = isRestartRequested({ restartRequested: new Set(record.restartRequested) }, view)
+  return requested || shouldRestart(pod.spec, container, view.end.exitCode)
+}
+
+/** Whether the main containers wait for this init container. */
+function isPendingInit(facts: StatusFacts, init: ContainerSpec): boolean {
+  const view = viewOf(facts, init)
+  if (isRestartableInit(init)) return !isStarted(facts, init, view) && !hasInitialized(facts)
+  if (view.kind === 'ended' && view.end.exitCode === 0) return false
+  return !hasInitialized(facts)
+}
+
+function stageOf(facts: StatusFacts, container: ContainerSpec): Stage {
+  const view = viewOf(facts, container)
+  if (view.kind === 'none') return wasReset(facts, container) ? 'restarting' : 'waiting'
+  if (view.kind === 'ended') return runsAgain(facts, container, view) ? 'restarting' : 'ended'
+  const { state } = view.container
+  if (state !== 'created') return state === 'running' ? 'running' : 'unknown'
+  // One that is being made anew has run before: the pod doesn't fall back to Pending for it.
+  const { name } = container
+  const ranBefore = newestEnd(name, facts.observed, facts.record.containers[name]) !== undefined
+  return ranBefore ? 'restarting' : 'waiting'
+}
+
+/** It ran before all containers were restarted, and is to run again. */
+function wasReset({ observed, record }: StatusFacts, { name }: ContainerSpec): boolean {
+  const view = viewContainer({ name, observed, history: record.containers[name] })
+  return isReset(new Set(record.restartAll), view)
+}

@@ -1,0 +1,212 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { QosClass } from '../../pod/spec/qos.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
+import { delegateControllers } from './controllers.ts'
+import {
+  childCgroups,
+  makeCgroup,
+  readCgroup,
+  removeCgroup,
+  removeCgroupTrees,
+  writeCgroup,
+} from './files.ts'
+import { cgroupPath, cgroupRootParts, parsePodCgroup, podCgroupName, qosCgroupName } from './layout.ts'
+import type { CgroupDriver, CgroupHierarchy, CgroupSystem } from './layout.ts'
+import { podCgroupSettings, sharesSetting } from './settings.ts'
+import type { CgroupSetting } from './settings.ts'
+import { CgroupError } from './cgroups.ts'
+import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { hasProcesses } from './inhabited-cgroups.ts'
+import { countOomKills } from './oom-kills.ts'
+
+export interface CgroupOptions {
+  readonly system: CgroupSystem
+  /** Below the root of each hierarchy; `/` for the root itself. */
+  readonly root: string
+  readonly clock: Clock
+}
+
+const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
+const bestEffortShares = 2
+const removalTimeoutMs = 5000
+/** What podd sets by itself; in version 1 the runtime makes its folders in the other hierarchies. */
+const ownControllers = ['cpu', 'memory', 'pids', 'hugetlb']
+
+/** The cgroupfs driver: podd makes folders and writes files. */
+export class CgroupfsPodCgroups implements PodCgroups {
+  readonly #options: CgroupOptions
+  #shares: QosShares | undefined
+
+  constructor(options: CgroupOptions) {
+    this.#options = options
+  }
+
+  ensureQosTree(shares: QosShares): Promise<void> {
+    this.#shares = shares
+    return attempt(() => this.#ensureQosTree(shares))
+  }
+
+  ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void> {
+    return attempt(() => {
+      try {
+        this.#ensurePod(pod, resources)
+      } catch (error) {
+        // Somebody took the levels above away: they are made anew.
+        if (this.#shares === undefined || !(error instanceof CgroupError)) throw error
+        if (errorCode(error.cause) !== 'ENOENT') throw error
+        this.#ensureQosTree(this.#shares)
+        this.#ensurePod(pod, resources)
+      }
+    })
+  }
+
+  removePod(uid: PodUid): Promise<readonly string[]> {
+    return removePodFolders(uid, 'cgroupfs', this.#options)
+  }
+
+  listPods(): readonly PodCgroup[] {
+    return listPodFolders('cgroupfs', this.#options)
+  }
+
+  async removeQosTree(): Promise<readonly string[]> {
+    return removeQosFolders('cgroupfs', this.#options)
+  }
+
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
+    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
+    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
+  }
+
+  parentOf({ uid, qosClass }: PodCgroup): string {
+    return cgroupPath(podCgroupName(this.#options.root, qosClass, uid), 'cgroupfs')
+  }
+
+  #ensureQosTree(shares: QosShares): void {
+    const { system, root } = this.#options
+    for (const hierarchy of this.#own()) {
+      for (const qosClass of qosClasses) {
+        const parts = qosCgroupName(root, qosClass)
+        let folder = hierarchy.path
+        for (const part of parts) {
+          if (system.version === 2) delegateControllers(folder)
+          folder = `${folder}/${part}`
+          if (makeCgroup(folder)) countHierarchically(folder, hierarchy)
+        }
+        if (system.version === 2) delegateControllers(folder)
+      }
+    }
+    this.#setShares('Guaranteed', shares.kubepods)
+    this.#setShares('Burstable', shares.burstable)
+    this.#setShares('BestEffort', bestEffortShares)
+  }
+
+  #setShares(qosClass: QosClass, cpuShares: number): void {
+    const { system, root } = this.#options
+    const path = cgroupPath(qosCgroupName(root, qosClass), 'cgroupfs')
+    this.#write(path, [sharesSetting(cpuShares, system.version)])
+  }
+
+  #ensurePod(pod: PodCgroup, resources: PodCgroupResources): void {
+    const path = this.parentOf(pod)
+    let fresh = true
+    for (const hierarchy of this.#own()) {
+      if (!makeCgroup(`${hierarchy.path}${path}`)) fresh = false
+    }
+    this.#write(
+      path,
+      podCgroupSettings(resources, this.#options.system.version, fresh ? 'fresh' : 'existing'),
+    )
+  }
+
+  /** A setting whose controller this cgroup lacks is passed over: there is nothing that could hold to it. */
+  #write(path: string, settings: readonly CgroupSetting[]): void {
+    for (const { controller, file, value } of settings) {
+      const hierarchy = this.#hierarchyOf(controller, path)
+      if (hierarchy !== undefined) writeCgroup(`${hierarchy.path}${path}`, file, value)
+    }
+  }
+
+  /** Version 2: what a cgroup has depends on the levels above, each of which may have been refused something. */
+  #hierarchyOf(controller: string, path: string): CgroupHierarchy | undefined {
+    const { version, hierarchies } = this.#options.system
+    if (version === 1) return hierarchies.find(({ controllers }) => controllers.includes(controller))
+    const [unified] = hierarchies
+    if (unified === undefined) return undefined
+    return readCgroup(`${unified.path}${path}`, 'cgroup.controllers').includes(controller)
+      ? unified
+      : undefined
+  }
+
+  #own(): readonly CgroupHierarchy[] {
+    const { version, hierarchies } = this.#options.system
+    if (version === 2) return hierarchies
+    return hierarchies.filter(({ controllers }) => controllers.some((name) => ownControllers.includes(name)))
+  }
+}
+
+/** Version 1 before Linux 5.11: without this, a pod's memory limit wouldn't count its containers. */
+function countHierarchically(folder: string, { controllers }: CgroupHierarchy): void {
+  if (controllers.includes('memory') && readCgroup(folder, 'memory.use_hierarchy')[0] === '0') {
+    writeCgroup(folder, 'memory.use_hierarchy', '1')
+  }
+}
+
+/** Ends and removes a pod's cgroup wherever one of its QoS classes could have put it. */
+export function removePodFolders(
+  uid: PodUid,
+  driver: CgroupDriver,
+  { system, root, clock }: CgroupOptions,
+): Promise<readonly string[]> {
+  if (!/^[\w-]+$/.test(uid)) throw new CgroupError(`not a pod's UID: ${JSON.stringify(uid)}`, undefined)
+  const names = qosClasses.map((qosClass) => cgroupPath(podCgroupName(root, qosClass, uid), driver))
+  const paths = system.hierarchies.flatMap(({ path }) => names.map((name) => `${path}${name}`))
+  return removeCgroupTrees(paths, clock, removalTimeoutMs)
+}
+
+export function listPodFolders(driver: CgroupDriver, { system, root }: CgroupOptions): readonly PodCgroup[] {
+  const found = new Map<string, PodCgroup>()
+  for (const { path } of system.hierarchies) {
+    for (const qosClass of qosClasses) {
+      const level = cgroupPath(qosCgroupName(root, qosClass), driver)
+      for (const folder of childCgroups(`${path}${level}`)) {
+        const uid = parsePodCgroup(folder, driver)
+        if (uid !== undefined) found.set(uid, { uid, qosClass })
+      }
+    }
+  }
+  return [...found.values()]
+}
+
+/** Removes the levels above the pods, from the bottom up, as far as they are empty; gives what is left. */
+export function removeQosLevels(driver: CgroupDriver, { system, root }: CgroupOptions): readonly string[] {
+  const names = [
+    qosCgroupName(root, 'BestEffort'),
+    qosCgroupName(root, 'Burstable'),
+    qosCgroupName(root, 'Guaranteed'),
+  ]
+  return system.hierarchies
+    .flatMap(({ path }) => names.map((name) => `${path}${cgroupPath(name, driver)}`))
+    .filter((path) => !removeCgroup(path))
+}
+
+/** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
+export function removeQosFolders(driver: CgroupDriver, options: CgroupOptions): readonly string[] {
+  const { system, root } = options
+  const rootParts = cgroupRootParts(root)
+  const left = removeQosLevels(driver, options)
+  for (let depth = rootParts.length; depth > 0; depth -= 1) {
+    const folder = cgroupPath(rootParts.slice(0, depth), driver)
+    // Whoever gave podd this root may keep other things in it.
+    for (const { path } of system.hierarchies) removeCgroup(`${path}${folder}`)
+  }
+  return left
+}
+
+async function attempt(work: () => void): Promise<void> {
+  work()
+}

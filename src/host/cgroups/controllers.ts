@@ -1,0 +1,58 @@
+import { errorCode } from '../../base/errors.ts'
+import { readCgroup, writeCgroup } from './files.ts'
+import { CgroupError } from './cgroups.ts'
+
+const enabledFile = 'cgroup.subtree_control'
+
+/**
+ * Version 2: lets the cgroups below have the controllers that this one has, but for those that the kernel
+ * refuses. What is set for such a controller is passed over, and the runtime fails for a container that
+ * needs it.
+ */
+export function delegateControllers(folder: string): void {
+  const enabled = readCgroup(folder, enabledFile)
+  const missing = readCgroup(folder, 'cgroup.controllers').filter((name) => !enabled.includes(name))
+  if (missing.length === 0) return
+  try {
+    enableControllers(missing, (value) => writeCgroup(folder, enabledFile, value))
+  } catch (error) {
+    if (isBusy(error)) {
+      throw new CgroupError(
+        `cannot let the cgroups below ${folder} have controllers: there are processes in it`,
+        error,
+        'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
+      )
+    }
+    // Only what it refused before. Where none was ever given, more is wrong than one controller.
+    if (enabled.length === 0) throw error
+  }
+}
+
+/**
+ * Enables controllers all at once, or else one by one without those that the kernel refuses, as runc does
+ * (`opencontainers/cgroups/fs2/create.go`, CreateCgroupPath): with CONFIG_RT_GROUP_SCHED it refuses `cpu`
+ * (EINVAL) while a realtime process is in a cgroup below. Throws where it refuses them all, or says EBUSY.
+ */
+export function enableControllers(names: readonly string[], write: (value: string) => void): void {
+  try {
+    write(names.map((name) => `+${name}`).join(' '))
+  } catch (error) {
+    if (isBusy(error)) throw error
+    const accepted = names.filter((name) => isAccepted(name, write))
+    if (accepted.length === 0) throw error
+  }
+}
+
+function isAccepted(name: string, write: (value: string) => void): boolean {
+  try {
+    write(`+${name}`)
+    return true
+  } catch (error) {
+    if (isBusy(error)) throw error
+    return false
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof CgroupError && errorCode(error.cause) === 'EBUSY'
+}

@@ -1,0 +1,107 @@
+import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import { CgroupError } from './cgroups.ts'
+
+/*
+ * The few operations on cgroup folders. They are synchronous: the kernel answers from memory, in less time
+ * than a turn through the thread pool takes.
+ */
+
+/** Makes one folder; whether it is new. Its parent must be there. */
+export function makeCgroup(path: string): boolean {
+  try {
+    mkdirSync(path, { mode: 0o755 })
+    return true
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false
+    throw new CgroupError(`cannot make cgroup ${path}: ${errorMessage(error)}`, error)
+  }
+}
+
+export function writeCgroup(path: string, file: string, value: string): void {
+  try {
+    writeFileSync(`${path}/${file}`, value)
+  } catch (error) {
+    throw new CgroupError(`cannot write ${value} to ${path}/${file}: ${errorMessage(error)}`, error)
+  }
+}
+
+/** The words of a control file; none where it isn't there. */
+export function readCgroup(path: string, file: string): readonly string[] {
+  try {
+    return readFileSync(`${path}/${file}`, 'utf8')
+      .split(/\s+/)
+      .filter((word) => word !== '')
+  } catch {
+    return []
+  }
+}
+
+/** The names of the cgroups right below; none where the cgroup itself isn't there. */
+export function childCgroups(path: string): readonly string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name)
+  } catch {
+    return []
+  }
+}
+
+/** A cgroup and all below it, from the bottom up. */
+export function cgroupTree(path: string): readonly string[] {
+  return [...childCgroups(path).flatMap((name) => cgroupTree(`${path}/${name}`)), path]
+}
+
+/** Removes one empty cgroup; whether it is gone now. */
+export function removeCgroup(path: string): boolean {
+  try {
+    rmdirSync(path)
+    return true
+  } catch (error) {
+    return errorCode(error) === 'ENOENT'
+  }
+}
+
+const removalPollMs = 10
+
+/**
+ * Kills what runs in these cgroups and below, and removes them from the bottom up. A killed process leaves
+ * its cgroup a moment later, so this goes on for up to `timeoutMs`. Gives what would not go.
+ */
+export async function removeCgroupTrees(
+  paths: readonly string[],
+  clock: Clock,
+  timeoutMs: number,
+): Promise<readonly string[]> {
+  const deadline = clock.monotonicMs() + timeoutMs
+  for (;;) {
+    const left = paths.filter((path) => !removeTree(path))
+    if (left.length === 0 || clock.monotonicMs() >= deadline) return left
+    for (const path of left) killProcesses(path)
+    await clock.sleep(removalPollMs)
+  }
+}
+
+function removeTree(path: string): boolean {
+  return cgroupTree(path)
+    .map((folder) => removeCgroup(folder))
+    .every((gone) => gone)
+}
+
+function killProcesses(path: string): void {
+  for (const folder of cgroupTree(path)) {
+    for (const word of readCgroup(folder, 'cgroup.procs')) {
+      const pid = Number(word)
+      // 0 stands for a process of another pid namespace, and would mean podd's own process group.
+      if (pid <= 1 || pid === process.pid) continue
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch (error) {
+        if (errorCode(error) !== 'ESRCH')
+          throw new CgroupError(`cannot kill process ${pid} in ${folder}`, error)
+      }
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import { existsSync } from 'node:fs'
+import { childCgroups, cgroupTree, readCgroup } from './files.ts'
+import type { CgroupSystem } from './layout.ts'
+
+/**
+ * Whether processes of these containers live in a pod's cgroup. Undefined where the pod has none.
+ *
+ * @param path of the pod's cgroup, below the mount points
+ * @param ids of containers; the names of their cgroups have these in them
+ */
+export function hasProcesses(
+  { hierarchies }: CgroupSystem,
+  path: string,
+  ids: readonly string[],
+): boolean | undefined {
+  const folders = hierarchies.map((hierarchy) => `${hierarchy.path}${path}`)
+  const there = folders.filter((folder) => existsSync(folder))
+  if (there.length === 0) return undefined
+  return there.some((folder) =>
+    childCgroups(folder)
+      .filter((name) => ids.some((id) => name.includes(id)))
+      .flatMap((name) => cgroupTree(`${folder}/${name}`))
+      .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
+  )
+}

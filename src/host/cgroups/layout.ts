@@ -1,0 +1,105 @@
+import type { QosClass } from '../../pod/spec/qos.ts'
+import type { MountEntry } from '../mounts.ts'
+
+/** Who makes cgroups: podd and the runtime themselves, or systemd when asked. */
+export type CgroupDriver = 'cgroupfs' | 'systemd'
+
+/** One mounted tree of cgroups. Version 2 has one; version 1 one for each group of controllers. */
+export interface CgroupHierarchy {
+  readonly path: string
+  /** `cpu`, `memory`, `name=systemd`, …; of version 2 nothing is said. */
+  readonly controllers: readonly string[]
+}
+
+export interface CgroupSystem {
+  readonly version: 1 | 2
+  readonly hierarchies: readonly CgroupHierarchy[]
+}
+
+/**
+ * How this host's cgroups are mounted. Version 2 means that /sys/fs/cgroup itself is a cgroup2 tree, as the
+ * kubelet and runc see it; beside version 1 (the hybrid layout) a cgroup2 tree counts as one more hierarchy
+ * without controllers. Undefined: no cgroups are mounted at all.
+ */
+export function detectCgroups(
+  mounts: readonly MountEntry[],
+  folder = '/sys/fs/cgroup',
+): CgroupSystem | undefined {
+  const cgroups = mounts.filter(
+    ({ mountPoint, fsType }) =>
+      (fsType === 'cgroup' || fsType === 'cgroup2') &&
+      (mountPoint === folder || mountPoint.startsWith(`${folder}/`)),
+  )
+  if (cgroups.some(({ mountPoint, fsType }) => mountPoint === folder && fsType === 'cgroup2')) {
+    return { version: 2, hierarchies: [{ path: folder, controllers: [] }] }
+  }
+  if (cgroups.length === 0) return undefined
+  return {
+    version: 1,
+    hierarchies: cgroups.map(({ mountPoint, fsType, superOptions }) => ({
+      path: mountPoint,
+      controllers: fsType === 'cgroup2' ? [] : superOptions.filter((word) => word !== 'rw' && word !== 'ro'),
+    })),
+  }
+}
+
+/**
+ * Who shall make the cgroups where neither the user nor the runtime has said. systemd where it rules the
+ * machine and cgroups are version 2: there nobody else may write to its tree. cgroupfs everywhere else.
+ * Never to be changed while pods live: their cgroups would be looked for in another place.
+ */
+export function chooseCgroupDriver(facts: {
+  readonly configured: CgroupDriver | 'auto'
+  /** From CRI's RuntimeConfig or the runtime's own config. */
+  readonly runtime: CgroupDriver | undefined
+  /** systemd is PID 1. */
+  readonly systemd: boolean
+  readonly version: 1 | 2
+}): CgroupDriver {
+  if (facts.configured !== 'auto') return facts.configured
+  return facts.runtime ?? (facts.systemd && facts.version === 2 ? 'systemd' : 'cgroupfs')
+}
+
+/** A cgroup's name, from the root's components down: `['kubepods', 'burstable', 'pod<uid>']`. */
+export type CgroupName = readonly string[]
+
+const qosFolders: Readonly<Record<QosClass, readonly string[]>> = {
+  Guaranteed: [],
+  Burstable: ['burstable'],
+  BestEffort: ['besteffort'],
+}
+
+/** The names that a cgroup root (`/a/b`) is made of; none for `/`. */
+export function cgroupRootParts(root: string): CgroupName {
+  return root.split('/').filter((part) => part !== '')
+}
+
+/** `<root>/kubepods[/burstable|/besteffort]`. */
+export function qosCgroupName(root: string, qosClass: QosClass): CgroupName {
+  return [...cgroupRootParts(root), 'kubepods', ...qosFolders[qosClass]]
+}
+
+export function podCgroupName(root: string, qosClass: QosClass, uid: string): CgroupName {
+  return [...qosCgroupName(root, qosClass), `pod${uid}`]
+}
+
+/**
+ * Where a cgroup lies in its hierarchy, and what CRI's `cgroup_parent` says: plain folders, or systemd's
+ * slices, each within the one before (`cm/cgroup_manager_linux.go`, ToSystemd, 1.36).
+ */
+export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
+  if (driver === 'cgroupfs') return `/${name.join('/')}`
+  const escaped = name.map((part) => part.replaceAll('-', '_'))
+  return escaped.map((_, index) => `/${escaped.slice(0, index + 1).join('-')}.slice`).join('')
+}
+
+/** systemd's name for a cgroup: the last part of its path. */
+export function sliceName(name: CgroupName): string {
+  return `${name.map((part) => part.replaceAll('-', '_')).join('-')}.slice`
+}
+
+/** The UID of the pod whose cgroup a folder is, undefined for other folders. */
+export function parsePodCgroup(folder: string, driver: CgroupDriver): string | undefined {
+  if (driver === 'cgroupfs') return /^pod([\w-]+)$/.exec(folder)?.[1]
+  return /-pod([\w]+)\.slice$/.exec(folder)?.[1]?.replaceAll('_', '-')
+}

@@ -1,0 +1,213 @@
+import { existsSync } from 'node:fs'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { QosClass } from '../../pod/spec/qos.ts'
+import { sharesToWeight } from '../../translate/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources.ts'
+import { listPodFolders, removePodFolders, removeQosFolders, removeQosLevels } from './cgroupfs.ts'
+import type { CgroupOptions } from './cgroupfs.ts'
+import { childCgroups, writeCgroup } from './files.ts'
+import { cgroupPath, cgroupRootParts, podCgroupName, qosCgroupName, sliceName } from './layout.ts'
+import type { CgroupName } from './layout.ts'
+import { podCgroupSettings } from './settings.ts'
+import { SystemdError } from './systemd-bus.ts'
+import type { CallSystemd } from './systemd-bus.ts'
+import type { UnitProperty } from './systemd-message.ts'
+import { CgroupError } from './cgroups.ts'
+import type { PodCgroup, PodCgroups, QosShares } from './cgroups.ts'
+import { hasProcesses } from './inhabited-cgroups.ts'
+import { countOomKills } from './oom-kills.ts'
+
+/** systemd's `infinity`. */
+const infinity = 2n ** 64n - 1n
+const bestEffortShares = 2
+const realizeTimeoutMs = 2000
+const realizePollMs = 1
+
+/**
+ * The systemd driver: each cgroup is a transient slice that systemd makes, sets and removes when asked over
+ * D-Bus, as the kubelet and runc do (`opencontainers/cgroups/systemd`).
+ */
+export class SystemdPodCgroups implements PodCgroups {
+  readonly #options: CgroupOptions
+  readonly #call: CallSystemd
+
+  constructor(options: CgroupOptions, call: CallSystemd) {
+    this.#options = options
+    this.#call = call
+  }
+
+  async ensureQosTree(shares: QosShares): Promise<void> {
+    const levels: readonly (readonly [QosClass, number])[] = [
+      ['Guaranteed', shares.kubepods],
+      ['Burstable', shares.burstable],
+      ['BestEffort', bestEffortShares],
+    ]
+    for (const [qosClass, cpuShares] of levels) {
+      await this.#ensureSlice(qosCgroupName(this.#options.root, qosClass), [this.#sharesProperty(cpuShares)])
+    }
+  }
+
+  async ensurePod(pod: PodCgroup, resources: PodCgroupResources): Promise<void> {
+    const name = podCgroupName(this.#options.root, pod.qosClass, pod.uid)
+    await this.#ensureSlice(name, this.#podProperties(resources))
+    this.#writeHugePages(name, resources)
+  }
+
+  async removePod(uid: PodUid): Promise<readonly string[]> {
+    for (const pod of this.listPods()) {
+      if (pod.uid === uid) await this.#stopSlice(podCgroupName(this.#options.root, pod.qosClass, uid))
+    }
+    return removePodFolders(uid, 'systemd', this.#options)
+  }
+
+  listPods(): readonly PodCgroup[] {
+    return listPodFolders('systemd', this.#options)
+  }
+
+  async removeQosTree(): Promise<readonly string[]> {
+    const left = this.listPods()
+    if (left.length > 0) return left.map((pod) => this.parentOf(pod))
+    for (const qosClass of ['BestEffort', 'Burstable', 'Guaranteed'] as const) {
+      await this.#stopSlice(qosCgroupName(this.#options.root, qosClass))
+    }
+    await this.#untilLevelsGone()
+    await this.#stopRootSlices()
+    return removeQosFolders('systemd', this.#options)
+  }
+
+  /** A cgroup root of podd's own goes too, unless somebody keeps other things in it. */
+  async #stopRootSlices(): Promise<void> {
+    const { root, system } = this.#options
+    for (let parts = cgroupRootParts(root); parts.length > 0; parts = parts.slice(0, -1)) {
+      const path = cgroupPath(parts, 'systemd')
+      if (system.hierarchies.some((hierarchy) => childCgroups(`${hierarchy.path}${path}`).length > 0)) return
+      await this.#stopSlice(parts)
+    }
+  }
+
+  countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
+    return countOomKills(this.#options.system, this.parentOf(pod), liveIds)
+  }
+
+  hasProcesses(pod: PodCgroup, containerIds: readonly string[]): boolean | undefined {
+    return hasProcesses(this.#options.system, this.parentOf(pod), containerIds)
+  }
+
+  parentOf({ uid, qosClass }: PodCgroup): string {
+    return cgroupPath(podCgroupName(this.#options.root, qosClass, uid), 'systemd')
+  }
+
+  async #ensureSlice(name: CgroupName, properties: readonly UnitProperty[]): Promise<void> {
+    const slice = sliceName(name)
+    try {
+      await this.#call(
+        'StartTransientUnit',
+        { type: 's', value: slice },
+        { type: 's', value: 'replace' },
+        { type: 'a(sv)', value: [...this.#sliceProperties(slice), ...properties] },
+        { type: 'a(sa(sv))' },
+      )
+      await this.#untilThere(name)
+    } catch (error) {
+      if (!(error instanceof SystemdError) || error.busName !== 'org.freedesktop.systemd1.UnitExists')
+        throw error
+      await this.#call(
+        'SetUnitProperties',
+        { type: 's', value: slice },
+        { type: 'b', value: true },
+        { type: 'a(sv)', value: properties },
+      )
+    }
+  }
+
+  /** systemd answers when it has queued the work; the folder follows within a millisecond or two, with its settings. */
+  async #untilThere(name: CgroupName): Promise<void> {
+    const { clock, system } = this.#options
+    const path = cgroupPath(name, 'systemd')
+    const deadline = clock.monotonicMs() + realizeTimeoutMs
+    while (!system.hierarchies.some((hierarchy) => existsSync(`${hierarchy.path}${path}`))) {
+      if (clock.monotonicMs() >= deadline) {
+        throw new CgroupError(`systemd did not make ${sliceName(name)} in ${realizeTimeoutMs} ms`, undefined)
+      }
+      await clock.sleep(realizePollMs)
+    }
+  }
+
+  /** What was asked of systemd is only queued: a slow host takes its time, and a root that isn't empty would be left. */
+  async #untilLevelsGone(): Promise<void> {
+    const { clock } = this.#options
+    const deadline = clock.monotonicMs() + realizeTimeoutMs
+    while (removeQosLevels('systemd', this.#options).length > 0 && clock.monotonicMs() < deadline)
+      await clock.sleep(realizePollMs)
+  }
+
+  async #stopSlice(name: CgroupName): Promise<void> {
+    try {
+      await this.#call('StopUnit', { type: 's', value: sliceName(name) }, { type: 's', value: 'replace' })
+    } catch (error) {
+      if (!(error instanceof SystemdError) || error.busName !== 'org.freedesktop.systemd1.NoSuchUnit')
+        throw error
+    }
+  }
+
+  #sliceProperties(slice: string): readonly UnitProperty[] {
+    return [
+      { name: 'Description', type: 's', value: `podd ${slice}` },
+      { name: 'DefaultDependencies', type: 'b', value: false },
+      { name: 'CPUAccounting', type: 'b', value: true },
+      { name: 'MemoryAccounting', type: 'b', value: true },
+      { name: 'TasksAccounting', type: 'b', value: true },
+      {
+        name: this.#options.system.version === 2 ? 'IOAccounting' : 'BlockIOAccounting',
+        type: 'b',
+        value: true,
+      },
+    ]
+  }
+
+  #sharesProperty(cpuShares: number): UnitProperty {
+    return this.#options.system.version === 2
+      ? { name: 'CPUWeight', type: 't', value: BigInt(sharesToWeight(cpuShares)) }
+      : { name: 'CPUShares', type: 't', value: BigInt(cpuShares) }
+  }
+
+  #podProperties(resources: PodCgroupResources): readonly UnitProperty[] {
+    const { cpuShares, cpuQuotaUs, cpuPeriodUs, memoryLimitBytes, pidsLimit } = resources
+    const memory = this.#options.system.version === 2 ? 'MemoryMax' : 'MemoryLimit'
+    return [
+      this.#sharesProperty(cpuShares),
+      { name: 'CPUQuotaPerSecUSec', type: 't', value: quotaPerSecondUs(cpuQuotaUs, cpuPeriodUs) },
+      // Known from systemd 242 on: older ones are asked only for what they can't do by themselves.
+      ...(cpuQuotaUs === undefined || cpuPeriodUs === systemdPeriodUs
+        ? []
+        : [{ name: 'CPUQuotaPeriodUSec', type: 't', value: BigInt(cpuPeriodUs) } as const]),
+      { name: memory, type: 't', value: numberOr(memoryLimitBytes) },
+      { name: 'TasksMax', type: 't', value: numberOr(pidsLimit) },
+    ]
+  }
+
+  /** systemd knows nothing of huge pages. */
+  #writeHugePages(name: CgroupName, resources: PodCgroupResources): void {
+    const { system } = this.#options
+    for (const { controller, file, value } of podCgroupSettings(resources, system.version, 'existing')) {
+      if (controller !== 'hugetlb') continue
+      for (const { path } of system.hierarchies) {
+        const folder = `${path}${cgroupPath(name, 'systemd')}`
+        if (existsSync(`${folder}/${file}`)) writeCgroup(folder, file, value)
+      }
+    }
+  }
+}
+
+/** Over which systemd spreads a quota unless told otherwise. */
+const systemdPeriodUs = 100_000
+
+/** Rounded up to what systemd takes, 1 % of a CPU, as runc does. */
+function quotaPerSecondUs(quotaUs: number | undefined, periodUs: number): bigint {
+  if (quotaUs === undefined) return infinity
+  return BigInt(Math.ceil((quotaUs * 1_000_000) / periodUs / 10_000) * 10_000)
+}
+
+function numberOr(limit: number | undefined): bigint {
+  return limit === undefined ? infinity : BigInt(limit)
+}

@@ -1,0 +1,139 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { cpus, hostname } from 'node:os'
+import { canonicalQuantity } from '../../pod/values/quantity.ts'
+import { hugePageSizeName } from '../../translate/resources.ts'
+import { hasCapability } from './capabilities.ts'
+import { detectCgroups } from '../cgroups/layout.ts'
+import type { CgroupSystem } from '../cgroups/layout.ts'
+import { parseMountInfo } from '../mounts.ts'
+
+/** What podd has to know of the machine; it doesn't change while podd runs. */
+export interface HostInfo {
+  /** In lower case, as Kubernetes names nodes. */
+  readonly hostname: string
+  readonly cpus: number
+  readonly memoryBytes: number
+  readonly swapBytes: number
+  /** Of a page of memory. */
+  readonly pageBytes: number
+  /** Another one after each boot. */
+  readonly bootId: string
+  readonly kernel: string
+  /** systemd is PID 1. */
+  readonly systemd: boolean
+  /** Undefined: no cgroups are mounted. */
+  readonly cgroups: CgroupSystem | undefined
+  /** The kernel counts swap for cgroups. */
+  readonly swapController: boolean
+  /** Memory that the kernel has set aside as huge pages, in bytes, by their size as Kubernetes has it: `2Mi`. */
+  readonly hugePagesBytes: ReadonlyMap<string, number>
+  /** Those that cgroups can limit, in their words: `2MB`, `1GB`. */
+  readonly hugePageSizes: readonly string[]
+  /** The lowest oom_score_adj that podd's children can have. */
+  readonly minOomScoreAdj: number
+  readonly selinux: boolean
+  readonly appArmor: boolean
+}
+
+/** @param root what stands for `/`; for tests */
+export function readHostInfo(root = ''): HostInfo {
+  const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
+  const cgroups = detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`)))
+  return {
+    hostname: hostname().toLowerCase(),
+    cpus: cpus().length,
+    memoryBytes: memory.totalBytes,
+    swapBytes: memory.swapBytes,
+    pageBytes: readPageBytes(root),
+    bootId: readText(`${root}/proc/sys/kernel/random/boot_id`).trim(),
+    kernel: readText(`${root}/proc/sys/kernel/osrelease`).trim(),
+    systemd: existsSync(`${root}/run/systemd/system`),
+    cgroups,
+    swapController: cgroups !== undefined && hasSwapController(cgroups, root),
+    hugePagesBytes: hugePagesBytes(root),
+    hugePageSizes: cgroups !== undefined && hasHugePageController(cgroups, root) ? hugePageSizes(root) : [],
+    minOomScoreAdj: readMinOomScoreAdj(root),
+    selinux: existsSync(`${root}/sys/fs/selinux/enforce`),
+    appArmor: readText(`${root}/sys/module/apparmor/parameters/enabled`).trim() === 'Y',
+  }
+}
+
+/** AT_PAGESZ of the auxiliary vector, pairs of numbers as wide as a pointer (getauxval(3)); 4096 where it isn't told. */
+function readPageBytes(root: string): number {
+  const pageSizeKey = 6n
+  try {
+    const vector = readFileSync(`${root}/proc/self/auxv`)
+    for (let at = 0; at + 16 <= vector.length; at += 16) {
+      if (vector.readBigUInt64LE(at) === pageSizeKey) return Number(vector.readBigUInt64LE(at + 8))
+    }
+  } catch {
+    // A /proc without it.
+  }
+  return 4096
+}
+
+/** Reads /proc/meminfo, which counts in kB (of 1024 bytes). */
+export function parseMemInfo(text: string): { readonly totalBytes: number; readonly swapBytes: number } {
+  const bytesOf = (key: string): number =>
+    Number(new RegExp(String.raw`^${key}:\s*(\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * 1024
+  return { totalBytes: bytesOf('MemTotal'), swapBytes: bytesOf('SwapTotal') }
+}
+
+/** Without CAP_SYS_RESOURCE a process can't make itself or its children less likely to be killed than it is. */
+function readMinOomScoreAdj(root: string): number {
+  if (hasCapability('CAP_SYS_RESOURCE', `${root}/proc/self/status`)) return -1000
+  return Number(readText(`${root}/proc/self/oom_score_adj`))
+}
+
+/** The root cgroup of version 2 has no limits of its own: its children tell. */
+function hasSwapController({ version, hierarchies }: CgroupSystem, root: string): boolean {
+  const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
+  if (memory === undefined) return false
+  const folder = `${root}${memory.path}`
+  if (version === 1) return existsSync(`${folder}/memory.memsw.limit_in_bytes`)
+  return listFolder(folder).some((name) => existsSync(`${folder}/${name}/memory.swap.max`))
+}
+
+function hasHugePageController({ version, hierarchies }: CgroupSystem, root: string): boolean {
+  if (version === 1) return hierarchies.some(({ controllers }) => controllers.includes('hugetlb'))
+  return hierarchies.some(({ path }) =>
+    readText(`${root}${path}/cgroup.controllers`).trim().split(' ').includes('hugetlb'),
+  )
+}
+
+/** The kernel's folders are named `hugepages-2048kB`. */
+function hugePageSizes(root: string): readonly string[] {
+  return listFolder(`${root}/sys/kernel/mm/hugepages`).flatMap((name) => {
+    const kibibytes = /^hugepages-(\d+)kB$/.exec(name)?.[1]
+    return kibibytes === undefined ? [] : [hugePageSizeName(`${kibibytes}Ki`)]
+  })
+}
+
+function hugePagesBytes(root: string): ReadonlyMap<string, number> {
+  const folder = `${root}/sys/kernel/mm/hugepages`
+  return new Map(
+    listFolder(folder).flatMap((name): readonly [string, number][] => {
+      const kibibytes = /^hugepages-(\d+)kB$/.exec(name)?.[1]
+      const size = kibibytes === undefined ? undefined : canonicalQuantity(`${kibibytes}Ki`)
+      if (size === undefined) return []
+      const count = Number(readText(`${folder}/${name}/nr_hugepages`).trim())
+      return [[size, count * Number(kibibytes) * 1024]]
+    }),
+  )
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function listFolder(path: string): readonly string[] {
+  try {
+    return readdirSync(path)
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,85 @@
+import { watch } from 'node:fs'
+import { readlink } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import { errorCode } from '../../base/errors.ts'
+import type { Clock } from '../../base/clock.ts'
+import { systemdResolvPath } from './host-resolver.ts'
+
+/** Files that are replaced come as several events; what they hold is read when they have settled. */
+const settleMs = 50
+
+/** As many symbolic links as the kernel follows. */
+const maxLinks = 40
+
+export interface FollowResolverOptions {
+  /** The file that is followed; it may be a symbolic link, and need not exist. */
+  readonly path: string
+  readonly clock: Clock
+  /** How long an event may be missed. */
+  readonly recheckMs: number
+  /** The resolver may have changed. */
+  readonly onHint: () => void
+}
+
+/**
+ * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the folders
+ * of the file, of whatever it links to, and of systemd-resolved's own, and every `recheckMs` besides. Told
+ * once at the start.
+ */
+export async function followResolver(options: FollowResolverOptions, signal: AbortSignal): Promise<void> {
+  const { clock, onHint } = options
+  while (!signal.aborted) {
+    const round = new AbortController()
+    const until = AbortSignal.any([signal, round.signal])
+    const names = await watchedNames([options.path, systemdResolvPath])
+    for (const [folder, files] of names) watchFolder(folder, files, () => round.abort(), until)
+    // Now that it is watched: what changed before is seen too.
+    onHint()
+    await clock.sleep(options.recheckMs, until).catch(() => undefined)
+    round.abort()
+    await clock.sleep(settleMs, signal).catch(() => undefined)
+  }
+}
+
+/** By folder, the names that matter in it. A folder that isn't there is waited for in the one above. */
+async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const names = new Map<string, Set<string>>()
+  const add = (path: string): void => {
+    const known = names.get(dirname(path)) ?? new Set()
+    names.set(dirname(path), known.add(basename(path)))
+  }
+  for (const path of paths) {
+    let step: string | undefined = path
+    for (let links = 0; step !== undefined && links < maxLinks; links += 1) {
+      add(step)
+      for (let above = dirname(step); above !== dirname(above); above = dirname(above)) add(above)
+      step = await linkTarget(step)
+    }
+  }
+  return names
+}
+
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return resolve(dirname(path), await readlink(path))
+  } catch {
+    return undefined
+  }
+}
+
+/** A folder that can't be watched is left to the recheck. */
+function watchFolder(
+  folder: string,
+  names: ReadonlySet<string>,
+  onChange: () => void,
+  signal: AbortSignal,
+): void {
+  try {
+    const watcher = watch(folder, { persistent: false, signal }, (_, name) => {
+      if (name !== null && names.has(name)) onChange()
+    })
+    watcher.on('error', () => watcher.close())
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+  }
+}

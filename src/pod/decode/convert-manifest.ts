@@ -1,0 +1,27 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { FieldProblem } from '../schema/field-path.ts'
+
+/**
+ * A checked manifest with the values that the API server keeps in place of those that were given: a negative
+ * terminationGracePeriodSeconds is read as 1 (`pkg/apis/core/v1/conversion.go` Convert_v1_Pod_To_core_Pod; the warning
+ * is that of `pkg/api/pod/warnings.go`, 1.36). Converted twice it changes nothing more.
+ */
+export function convertManifest(manifest: JsonObject): {
+  readonly manifest: JsonObject
+  readonly warnings: readonly FieldProblem[]
+} {
+  const spec = manifest['spec']
+  const grace = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+  if (!isJsonObject(spec) || typeof grace !== 'number' || grace >= 0) return { manifest, warnings: [] }
+  return {
+    manifest: { ...manifest, spec: { ...spec, terminationGracePeriodSeconds: 1 } },
+    warnings: [
+      {
+        severity: 'warning',
+        path: ['spec', 'terminationGracePeriodSeconds'],
+        message: 'must be >= 0; negative values are invalid and will be treated as 1',
+      },
+    ],
+  }
+}

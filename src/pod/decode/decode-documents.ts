@@ -1,0 +1,280 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { errorMessage } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { FieldValidation } from '../schema/check-value.ts'
+import { checkValue } from '../schema/check-value.ts'
+import { decodeObject } from './decode-object.ts'
+import { decodePod } from './decode-pod.ts'
+import type { Problem, SourceDocument } from '../objects/document.ts'
+import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import { formatFieldPath } from '../schema/field-path.ts'
+import { podKey } from '../values/ids.ts'
+import type { ObjectKind } from '../objects/local-object.ts'
+import { isObjectKind, objectKey } from '../objects/local-object.ts'
+import type { RawDocument } from './read-documents.ts'
+import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
+import { refuseKind } from './refuse-kind.ts'
+import { objectSchemas } from '../schema/object-schema.ts'
+import { podListSchema } from '../schema/pod-schema.ts'
+
+/** The most that one file or response may hold, as in the kubelet. */
+export const maxSourceBytes = 10 * 1024 * 1024
+
+/** More of them from one text help nobody. */
+const maxProblems = 100
+/** Of one problem; the values that it quotes may be as large as the text. */
+const maxMessageCharacters = 2000
+
+export interface DecodeOptions {
+  /** What to call the file or URL in problems. */
+  readonly path: string
+  /** `Strict` where nothing is said. */
+  readonly fieldValidation?: FieldValidation
+}
+
+export interface DecodeResult {
+  /** The good ones, in the order of the text. Two of them may be the same object. */
+  readonly documents: readonly SourceDocument[]
+  readonly problems: readonly Problem[]
+  /** Keys (`documentKey`) of those whose documents are bad: what stood under them shall stay. */
+  readonly heldObjects: readonly string[]
+  /** Something bad has no readable name, so that it may stand for any of what the text gave before. */
+  readonly holdsAll: boolean
+}
+
+/**
+ * YAML or JSON, any number of documents, to typed Pods and the objects they refer to. Never throws for what the text says: each bad
+ * document becomes a problem with its place, and takes no other with it.
+ */
+export async function decodeDocuments(
+  input: string | Uint8Array,
+  options: DecodeOptions,
+): Promise<DecodeResult> {
+  const size = typeof input === 'string' ? Buffer.byteLength(input) : input.byteLength
+  if (size > maxSourceBytes) return unreadable(options, `larger than ${maxSourceBytes / 2 ** 20} MiB`)
+  const text = toText(input)
+  if (text === undefined) return unreadable(options, 'not a text in UTF-8')
+  // What a full disk or a power cut leaves of a file. The kubelet calls it an error too.
+  if (text.trim() === '')
+    return unreadable(options, 'empty: what it gave before stays; delete the file to end that')
+  const json = readJsonDocument(text)
+  if (json !== undefined) {
+    const result = decodeAll([json], options)
+    // Only the YAML reader can say where a problem stands.
+    if (result.problems.length === 0) return result
+  }
+  return decodeAll(await readYamlDocuments(text), options)
+}
+
+/** A result for what can't be read as a whole. */
+export function unreadable(options: DecodeOptions, message: string): DecodeResult {
+  const problem: Problem = { severity: 'error', place: { path: options.path }, message }
+  return { documents: [], problems: [problem], heldObjects: [], holdsAll: true }
+}
+
+function toText(input: string | Uint8Array): string | undefined {
+  try {
+    const text = typeof input === 'string' ? input : new TextDecoder('utf-8', { fatal: true }).decode(input)
+    if (text.includes('\0')) return undefined
+    return text.startsWith('\uFEFF') ? text.slice(1) : text
+  } catch {
+    return undefined
+  }
+}
+
+function decodeAll(raw: readonly RawDocument[], options: DecodeOptions): DecodeResult {
+  const decoder = new Decoder(options)
+  for (const document of raw) decoder.take(document)
+  return decoder.result()
+}
+
+/** What is known of where a document's fields stand. */
+type Written = Pick<Extract<RawDocument, { kind: 'read' }>, 'locate' | 'textOf'>
+
+class Decoder {
+  readonly #options: DecodeOptions
+  readonly #documents: SourceDocument[] = []
+  readonly #problems: Problem[] = []
+  readonly #heldObjects = new Set<string>()
+  #holdsAll = false
+
+  constructor(options: DecodeOptions) {
+    this.#options = options
+  }
+
+  result(): DecodeResult {
+    return {
+      documents: this.#documents,
+      problems: this.#boundedProblems(),
+      heldObjects: [...this.#heldObjects],
+      holdsAll: this.#holdsAll,
+    }
+  }
+
+  #boundedProblems(): readonly Problem[] {
+    const more = this.#problems.length - maxProblems
+    if (more <= 0) return this.#problems
+    const shown = this.#problems.slice(0, maxProblems)
+    const isBad = this.#problems.some(({ severity }, index) => index >= maxProblems && severity === 'error')
+    const severity = isBad ? 'error' : 'warning'
+    return [...shown, { severity, place: { path: this.#options.path }, message: `and ${more} more` }]
+  }
+
+  take(document: RawDocument): void {
+    if (document.kind === 'broken') {
+      const place = { path: this.#options.path, ...document.position }
+      this.#problems.push({ severity: 'error', place, message: document.message })
+      this.#holdsAll = true
+      return
+    }
+    this.#takeObject(document.value, [], document)
+  }
+
+  #takeObject(value: Json, at: FieldPath, written: Written): void {
+    if (!isJsonObject(value)) {
+      this.#refuse(
+        { severity: 'error', path: [], message: 'must be an object with apiVersion and kind' },
+        at,
+        written,
+      )
+      return
+    }
+    try {
+      this.#takeKind(value, at, written)
+    } catch (error) {
+      // A fault of podd's own, which must not cost more than this document.
+      this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
+    }
+  }
+
+  #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
+    const kind = value['kind']
+    if (kind === undefined || kind === null || kind === '') {
+      this.#refuse({ severity: 'error', path: ['kind'], message: 'Required value' }, at, written, value)
+    } else if (typeof kind !== 'string') {
+      this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
+    } else if (kind === 'Pod') this.#takePod(value, at, written)
+    else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
+    else if ((kind === 'List' || kind === 'PodList') && at.length === 0) this.#takeList(kind, value, written)
+    else {
+      const { message, hint, isOtherKind } = refuseKind(kind)
+      this.#refuse({ severity: 'error', path: ['kind'], message, hint }, at, written, value, !isOtherKind)
+    }
+  }
+
+  #takeList(kind: 'List' | 'PodList', value: JsonObject, written: Written): void {
+    const { items, ...envelope } = value
+    const checked = checkValue(podListSchema, { ...envelope, kind })
+    for (const problem of checked.problems) this.#report(problem, [], written)
+    if (checked.value === undefined) this.#holdsAll = true
+    if (items === undefined || items === null) return
+    if (!Array.isArray(items)) {
+      this.#refuse(
+        { severity: 'error', path: ['items'], message: 'Invalid value: must be a list' },
+        [],
+        written,
+      )
+      return
+    }
+    items.forEach((item: Json, index) => {
+      // The API leaves the type of a PodList's items out.
+      const typed =
+        kind === 'PodList' && isJsonObject(item) ? { apiVersion: 'v1', kind: 'Pod', ...item } : item
+      this.#takeObject(typed, ['items', index], written)
+    })
+  }
+
+  #takePod(value: JsonObject, at: FieldPath, written: Written): void {
+    const { accepted, problems } = decodePod(value, this.#options.fieldValidation ?? 'Strict')
+    const object = objectOf(value)
+    for (const problem of problems) this.#report(problem, at, written, object)
+    if (accepted !== undefined) {
+      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
+    } else if (object === undefined) this.#holdsAll = true
+    else this.#heldObjects.add(object)
+  }
+
+  #takeLocalObject(kind: ObjectKind, value: JsonObject, at: FieldPath, written: Written): void {
+    const { accepted, problems } = decodeObject(kind, value, this.#options.fieldValidation ?? 'Strict')
+    const named = nameOf(value)
+    const key = named === undefined ? undefined : objectKey(kind, named.namespace, named.name)
+    for (const problem of problems) this.#report(problem, at, written, key)
+    if (accepted !== undefined) {
+      this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
+    } else if (key === undefined) this.#holdsAll = true
+    else this.#heldObjects.add(key)
+  }
+
+  /** Reports what can't be taken as a document; `holds` where it may be one gone wrong, of whatever kind. */
+  #refuse(
+    problem: FieldProblem,
+    at: FieldPath,
+    written: Written,
+    value: JsonObject = {},
+    holds = true,
+  ): void {
+    const named = nameOf(value)
+    this.#report(problem, at, written, objectOf(value))
+    if (!holds) return
+    if (named === undefined) this.#holdsAll = true
+    else for (const key of keysNamed(named)) this.#heldObjects.add(key)
+  }
+
+  #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
+    const path = [...at, ...problem.path]
+    // Those beyond are only counted.
+    if (this.#problems.length >= maxProblems) {
+      const { severity } = problem
+      this.#problems.push({ severity, place: { path: this.#options.path }, message: '' })
+      return
+    }
+    this.#problems.push({
+      severity: problem.severity,
+      place: { path: this.#options.path, ...written.locate(path) },
+      ...(path.length > 0 && { field: shorten(formatFieldPath(path)) }),
+      message: shorten(problem.message),
+      ...(problem.hint !== undefined && { hint: withQuoted(problem, written.textOf(path)) }),
+      ...(object !== undefined && { object }),
+    })
+  }
+}
+
+function shorten(text: string): string {
+  return text.length > maxMessageCharacters ? `${text.slice(0, maxMessageCharacters)}…` : text
+}
+
+/** The words of an error may quote what a Secret holds. */
+function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'message' | 'hint'> {
+  const what = value['kind'] === 'Secret' ? '' : `: ${errorMessage(error)}`
+  return { message: `podd cannot check this document${what}`, hint: 'this is a fault of podd: report it' }
+}
+
+/** What stands there is not what it was read as: `1.20` is the number 1.2. */
+function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
+  return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
+}
+
+interface Named {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** `namespace/name`, where the document tells. */
+function objectOf(value: JsonObject): string | undefined {
+  const named = nameOf(value)
+  return named === undefined ? undefined : podKey(named)
+}
+
+/** What any kind of document under this name would be known as. */
+function keysNamed(named: Named): readonly string[] {
+  const kinds = Object.keys(objectSchemas).filter((kind) => isObjectKind(kind))
+  return [podKey(named), ...kinds.map((kind) => objectKey(kind, named.namespace, named.name))]
+}
+
+function nameOf(value: JsonObject): Named | undefined {
+  const metadata = value['metadata']
+  if (!isJsonObject(metadata)) return undefined
+  const { name, namespace } = metadata
+  if (typeof name !== 'string' || name === '') return undefined
+  return { namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default', name }
+}

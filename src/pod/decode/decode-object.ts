@@ -1,0 +1,68 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { FieldValidation } from '../schema/check-value.ts'
+import { checkValue } from '../schema/check-value.ts'
+import { ignoredWarnings } from './decode-pod.ts'
+import type { FieldProblem } from '../schema/field-path.ts'
+import type { LocalObject, ObjectKind } from '../objects/local-object.ts'
+import { objectFromManifest } from '../objects/local-object.ts'
+import { objectSchemas } from '../schema/object-schema.ts'
+import { validateObject } from '../validation/validate-object.ts'
+
+/** A manifest that became an object, with warnings, or the reasons why it didn't. */
+export interface DecodedObject {
+  readonly accepted: { readonly object: LocalObject; readonly manifest: JsonObject } | undefined
+  readonly problems: readonly FieldProblem[]
+}
+
+/** One manifest of a kind that pods refer to, checked, validated and defaulted. */
+export function decodeObject(
+  kind: ObjectKind,
+  given: JsonObject,
+  fieldValidation: FieldValidation,
+): DecodedObject {
+  const { manifest: own, template } = dropTemplate(given)
+  const checked = checkValue(objectSchemas[kind], own, { fieldValidation })
+  const problems = [
+    ...checked.problems.map((problem) => (kind === 'Secret' ? redact(problem) : problem)),
+    ...ignoredWarnings(checked.ignored, template, { isDump: isDump(given), what: 'an object' }),
+  ]
+  if (checked.value === undefined || !isJsonObject(checked.value)) return { accepted: undefined, problems }
+  const manifest = checked.value
+  const object = objectFromManifest(manifest)
+  problems.push(...validateObject(object))
+  const isBad = problems.some((problem) => problem.severity === 'error')
+  return { accepted: isBad ? undefined : { object, manifest }, problems }
+}
+
+/** A name's template, which a dump carries beside the name. */
+function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
+  const { metadata } = given
+  if (!isJsonObject(metadata) || typeof metadata['name'] !== 'string')
+    return { manifest: given, template: [] }
+  const { generateName } = metadata
+  if (typeof generateName !== 'string' || generateName === '') return { manifest: given, template: [] }
+  return {
+    manifest: { ...given, metadata: { ...metadata, generateName: null } },
+    template: ['metadata.generateName'],
+  }
+}
+
+function isDump({ metadata }: JsonObject): boolean {
+  if (!isJsonObject(metadata)) return false
+  return ['uid', 'resourceVersion', 'managedFields'].some((key) => (metadata[key] ?? '') !== '')
+}
+
+/** Complaints quote what they complain of, which must not be a secret's value. */
+function redact(problem: FieldProblem): FieldProblem {
+  const [top] = problem.path
+  const isMeta = top === 'apiVersion' || top === 'kind' || top === 'metadata'
+  if (isMeta || !problem.message.startsWith('Invalid value')) return problem
+  const isEntry = problem.path.length > 1
+  return {
+    severity: problem.severity,
+    path: problem.path,
+    message: isEntry ? 'Invalid value: must be a string' : 'Invalid value: not of the right type',
+    hint: isEntry ? 'put quotes around it' : undefined,
+  }
+}

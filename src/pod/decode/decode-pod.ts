@@ -1,0 +1,67 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { FieldValidation } from '../schema/check-value.ts'
+import { checkValue } from '../schema/check-value.ts'
+import { convertManifest } from './convert-manifest.ts'
+import { dropClusterFields } from './drop-cluster-fields.ts'
+import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import { formatFieldPath } from '../schema/field-path.ts'
+import { podFromManifest } from './pod-from-manifest.ts'
+import type { Pod } from '../schema/pod-schema.ts'
+import { podSchema } from '../schema/pod-schema.ts'
+import { validatePod } from '../validation/validate-pod.ts'
+
+/** A manifest that became a Pod, with warnings, or the reasons why it didn't. */
+export interface DecodedPod {
+  readonly accepted: { readonly pod: Pod; readonly manifest: JsonObject } | undefined
+  readonly problems: readonly FieldProblem[]
+}
+
+/** One Pod's manifest, of kind Pod, checked, validated and defaulted. Paths in problems count from the manifest. */
+export function decodePod(given: JsonObject, fieldValidation: FieldValidation): DecodedPod {
+  const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
+  const checked = checkValue(podSchema, own, { fieldValidation })
+  const warnings = ignoredWarnings(checked.ignored, dropped, { isDump, what: 'a pod' })
+  const problems = [...checked.problems, ...warnings]
+  const toGiven = (problem: FieldProblem): FieldProblem => ({ ...problem, path: originalPath(problem.path) })
+  if (checked.value === undefined || !isJsonObject(checked.value)) {
+    return { accepted: undefined, problems: problems.map((problem) => toGiven(problem)) }
+  }
+  const { manifest, warnings: conversions } = convertManifest(checked.value)
+  const pod = podFromManifest(manifest)
+  problems.push(...conversions, ...validatePod(pod))
+  const isBad = problems.some((problem) => problem.severity === 'error')
+  return {
+    accepted: isBad ? undefined : { pod, manifest },
+    problems: problems.map((problem) => toGiven(problem)),
+  }
+}
+
+/** What a cluster wrote gets one warning together; each idle field that a person wrote gets its own. */
+export function ignoredWarnings(
+  ignored: readonly { readonly path: FieldPath; readonly reason: string }[],
+  dropped: readonly string[],
+  { isDump, what }: { readonly isDump: boolean; readonly what: string },
+): readonly FieldProblem[] {
+  const isClusters = (path: FieldPath): boolean => isDump || path[0] !== 'spec'
+  const clusters = ignored.filter(({ path }) => isClusters(path))
+  const names = [...clusters.map(({ path }) => formatFieldPath(path)), ...dropped]
+  const together: FieldProblem[] =
+    names.length === 0
+      ? []
+      : [
+          {
+            severity: 'warning',
+            path: clusters[0]?.path ?? [],
+            message: `dropped what a cluster writes into ${what}: ${names.join(', ')}`,
+          },
+        ]
+  const single = ignored
+    .filter(({ path }) => !isClusters(path))
+    .map(({ path, reason }): FieldProblem => ({
+      severity: 'warning',
+      path,
+      message: `has no effect: ${reason}`,
+    }))
+  return [...together, ...single]
+}

@@ -1,0 +1,157 @@
+import type * as yaml from 'yaml'
+import type { Alias, Document, Pair, Scalar } from 'yaml'
+import type { Json } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { resolvePlain } from './plain-scalar.ts'
+import { unknownTag } from './yaml-message.ts'
+
+/** The YAML library, loaded by whoever needs it first (see read-documents.ts). */
+export type YamlLibrary = typeof yaml
+
+/** Deeper nesting than any manifest has; beyond it a document is refused. */
+const maxDepth = 100
+/** How many values aliases may add to a document, so that a few lines can't grow into gigabytes. */
+const maxAliasedValues = 100_000
+
+/** A document that is YAML but can't become JSON; `offset` counts from the document's start. */
+export class YamlValueError extends Error {
+  readonly offset: number
+
+  constructor(message: string, offset: number) {
+    super(message)
+    this.name = 'YamlValueError'
+    this.offset = offset
+  }
+}
+
+interface Anchored {
+  readonly node: unknown
+  readonly value: Json
+  /** Values in it, itself included. */
+  readonly count: number
+}
+
+type Entry = readonly [key: string, value: Json]
+
+const coreTag = 'tag:yaml.org,2002:'
+const scalarTags = new Set(['int', 'float', 'bool', 'null'].map((name) => `${coreTag}${name}`))
+const knownTags = new Set([...scalarTags, `${coreTag}str`, `${coreTag}map`, `${coreTag}seq`])
+
+/** What a document says. */
+export interface YamlValue {
+  readonly value: Json
+  /** The node that an alias stands for. */
+  readonly targetOf: (alias: Alias) => unknown
+}
+
+/** What a document says as JSON, read by Kubernetes' rules (see plain-scalar.ts). Throws YamlValueError. */
+export function yamlToJson(yaml: YamlLibrary, document: Document): YamlValue {
+  const reader = new YamlReader(yaml)
+  const value = reader.read(document.contents, 0)
+  return { value, targetOf: (alias) => reader.targets.get(alias) }
+}
+
+class YamlReader {
+  readonly targets = new Map<Alias, unknown>()
+  readonly #yaml: YamlLibrary
+  readonly #anchors = new Map<string, Anchored | 'open'>()
+  #values = 0
+  #aliasedValues = 0
+
+  constructor(yaml: YamlLibrary) {
+    this.#yaml = yaml
+  }
+
+  read(node: unknown, depth: number): Json {
+    const { isNode, isAlias } = this.#yaml
+    if (!isNode(node)) return null
+    const offset = node.range?.[0] ?? 0
+    if (depth > maxDepth) throw new YamlValueError(`nested deeper than ${maxDepth} levels`, offset)
+    if (isAlias(node)) return this.#readAlias(node, offset)
+    if (node.tag !== undefined && !knownTags.has(node.tag)) {
+      throw new YamlValueError(unknownTag, offset)
+    }
+    const { anchor } = node
+    const before = this.#values
+    if (anchor !== undefined) this.#anchors.set(anchor, 'open')
+    const value = this.#readContent(node, depth)
+    this.#values += 1
+    if (anchor !== undefined) this.#anchors.set(anchor, { node, value, count: this.#values - before })
+    return value
+  }
+
+  #readContent(node: unknown, depth: number): Json {
+    const { isMap, isSeq, isScalar } = this.#yaml
+    if (isMap(node)) return this.#readMap(node.items, depth)
+    if (isSeq(node)) return node.items.map((item) => this.read(item, depth + 1))
+    return isScalar(node) ? readScalar(node) : null
+  }
+
+  #readAlias(alias: Alias, offset: number): Json {
+    const anchored = this.#anchors.get(alias.source)
+    if (anchored === undefined) {
+      const message =
+        'an alias whose anchor does not stand before it; a value that begins with `*` needs quotes'
+      throw new YamlValueError(message, offset)
+    }
+    if (anchored === 'open') throw new YamlValueError('an alias that refers to what it stands in', offset)
+    this.#values += anchored.count
+    this.#aliasedValues += anchored.count
+    if (this.#aliasedValues > maxAliasedValues) {
+      throw new YamlValueError(`aliases add more than ${maxAliasedValues} values`, offset)
+    }
+    this.targets.set(alias, anchored.node)
+    return anchored.value
+  }
+
+  #readMap(pairs: readonly Pair[], depth: number): Json {
+    const own = new Map<string, Json>()
+    const merged: Entry[] = []
+    for (const pair of pairs) {
+      const offset = this.#offsetOf(pair.key)
+      if (isMergeKey(pair.key)) {
+        for (const entry of mergeEntries(this.read(pair.value, depth + 1), offset)) merged.push(entry)
+        continue
+      }
+      const key = this.#readKey(pair.key, depth, offset)
+      if (own.has(key)) throw new YamlValueError(`key ${JSON.stringify(key)} stands twice`, offset)
+      own.set(key, this.read(pair.value, depth + 1))
+    }
+    // What is merged gives way to what stands here, and the first merged to the next ones.
+    return Object.fromEntries([...merged.reverse(), ...own])
+  }
+
+  #readKey(node: unknown, depth: number, offset: number): string {
+    const key = this.read(node, depth + 1)
+    if (typeof key === 'string') return key
+    if (typeof key === 'number' || typeof key === 'boolean') return String(key)
+    throw new YamlValueError('a key must be a string', offset)
+  }
+
+  #offsetOf(node: unknown): number {
+    return this.#yaml.isNode(node) ? (node.range?.[0] ?? 0) : 0
+  }
+}
+
+function readScalar(node: Scalar): Json {
+  const text = typeof node.value === 'string' ? node.value : ''
+  if (node.tag === undefined) return node.type === 'PLAIN' ? resolvePlain(text) : text
+  return scalarTags.has(node.tag) ? resolvePlain(text) : text
+}
+
+function isMergeKey(key: unknown): boolean {
+  return typeof key === 'object' && key !== null && 'source' in key && key.source === '<<' && !isQuoted(key)
+}
+
+function isQuoted(key: object): boolean {
+  return 'type' in key && key.type !== 'PLAIN'
+}
+
+/** What `<<` brings in: a mapping, or a list of them of which the first wins. */
+function mergeEntries(value: Json, offset: number): readonly Entry[] {
+  const maps = Array.isArray(value) ? value : [value]
+  return maps.flatMap((map) => {
+    if (!isJsonObject(map)) throw new YamlValueError('<< takes a mapping, or a list of mappings', offset)
+    return Object.entries(map)
+  })
+}

@@ -1,0 +1,114 @@
+import { normalCapability } from '../values/capability-name.ts'
+import { parseImageName } from '../values/image-name.ts'
+import { podRequests } from '../spec/pod-resources.ts'
+import type {
+  ContainerSpec,
+  Probe,
+  ResourceRequirements,
+  SecurityContext,
+} from '../schema/container-schema.ts'
+import type { Pod, PodSpec } from '../schema/pod-schema.ts'
+import type { VolumeSpec } from '../schema/volume-schema.ts'
+
+/**
+ * The defaults of the API that depend on other fields, which the schema therefore can't say. Applied
+ * twice it changes nothing more. Source: pkg/apis/core/v1/defaults.go, 1.36.
+ */
+export function defaultPod(pod: Pod): Pod {
+  // `hostUsers: true` is the same as saying nothing.
+  const { hostUsers, ...spec } = pod.spec
+  const containers = spec.containers.map((container) => defaultContainer(container, spec))
+  const initContainers = spec.initContainers.map((container) => defaultContainer(container, spec))
+  return {
+    ...pod,
+    metadata: { ...pod.metadata, namespace: pod.metadata.namespace || 'default' },
+    spec: {
+      ...spec,
+      ...(hostUsers === false && { hostUsers }),
+      volumes: spec.volumes.map((volume) => defaultVolume(volume)),
+      containers,
+      initContainers,
+      ...(spec.resources && {
+        resources: defaultPodRequests(spec.resources, { containers, initContainers }),
+      }),
+      ephemeralContainers: spec.ephemeralContainers.map((container) => defaultContainer(container, spec)),
+    },
+  }
+}
+
+/** A volume that names no source is an emptyDir. */
+function defaultVolume(volume: VolumeSpec): VolumeSpec {
+  const hasSource = Object.keys(volume).some((key) => key !== 'name')
+  return hasSource ? volume : { ...volume, emptyDir: { medium: '' } }
+}
+
+function defaultContainer<C extends ContainerSpec>(container: C, spec: PodSpec): C {
+  return {
+    ...container,
+    imagePullPolicy: container.imagePullPolicy ?? imagePullPolicyOf(container.image),
+    terminationMessagePath: container.terminationMessagePath || '/dev/termination-log',
+    ports: spec.hostNetwork
+      ? container.ports.map((port) => ({ ...port, hostPort: port.hostPort || port.containerPort }))
+      : container.ports,
+    volumeMounts: container.volumeMounts.map((mount) => ({
+      ...mount,
+      mountPath: absolutePath(mount.mountPath),
+    })),
+    resources: defaultRequests(container.resources),
+    ...(container.securityContext && { securityContext: normalCapabilities(container.securityContext) }),
+    ...(container.livenessProbe && { livenessProbe: defaultProbe(container.livenessProbe) }),
+    ...(container.readinessProbe && { readinessProbe: defaultProbe(container.readinessProbe) }),
+    ...(container.startupProbe && { startupProbe: defaultProbe(container.startupProbe) }),
+  }
+}
+
+/** Each capability gets its one name here, by which it is validated, admitted, compared and given to the runtime. */
+function normalCapabilities(context: SecurityContext): SecurityContext {
+  const { capabilities } = context
+  if (capabilities === undefined) return context
+  const normal = (names: readonly string[]): readonly string[] => names.map((name) => normalCapability(name))
+  return { ...context, capabilities: { add: normal(capabilities.add), drop: normal(capabilities.drop) } }
+}
+
+/** Always for `:latest`, said or meant; IfNotPresent for any other tag, and (other than in Kubernetes) for any digest. */
+export function imagePullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
+  const name = parseImageName(image)
+  if (name === undefined || name.digest !== undefined) return 'IfNotPresent'
+  return name.tag === undefined || name.tag === 'latest' ? 'Always' : 'IfNotPresent'
+}
+
+/** The kubelet takes a relative mount path from the root (pkg/kubelet/kubelet_pods.go, makeMounts). */
+function absolutePath(path: string): string {
+  return path === '' || path.startsWith('/') ? path : `/${path}`
+}
+
+/** What is limited and not requested is requested up to its limit. */
+function defaultRequests(resources: ResourceRequirements): ResourceRequirements {
+  return { ...resources, requests: { ...resources.limits, ...resources.requests } }
+}
+
+/** What the whole pod requests: what its containers do, or else up to its limit. */
+function defaultPodRequests(
+  resources: ResourceRequirements,
+  containers: Pick<PodSpec, 'containers' | 'initContainers'>,
+): ResourceRequirements {
+  const asked = Object.entries(podRequests(containers, 'without-overhead')).filter(
+    ([name]) => name === 'cpu' || name === 'memory',
+  )
+  return {
+    ...resources,
+    requests: { ...resources.limits, ...Object.fromEntries(asked), ...resources.requests },
+  }
+}
+
+/** A zero means the default, as the fields are numbers without a null in Kubernetes. */
+function defaultProbe(probe: Probe): Probe {
+  return {
+    ...probe,
+    timeoutSeconds: probe.timeoutSeconds || 1,
+    periodSeconds: probe.periodSeconds || 10,
+    successThreshold: probe.successThreshold || 1,
+    failureThreshold: probe.failureThreshold || 3,
+    ...(probe.httpGet && { httpGet: { ...probe.httpGet, path: probe.httpGet.path || '/' } }),
+  }
+}

@@ -1,0 +1,76 @@
+import type { JsonObject } from '../../base/json.ts'
+import { podKey } from '../values/ids.ts'
+import type { LocalObject } from './local-object.ts'
+import { keyOfObject } from './local-object.ts'
+import type { Pod } from '../schema/pod-schema.ts'
+import type { SourceName } from '../values/source-name.ts'
+
+export type { SourceName } from '../values/source-name.ts'
+
+/** Where a document stands. Lines and columns count from 1. */
+export interface Place {
+  /** A file's path, or the URL without its credentials. */
+  readonly path: string
+  readonly line?: number | undefined
+  readonly column?: number | undefined
+}
+
+/** Something wrong, or worth a warning, in what a source gave. */
+export interface Problem {
+  readonly severity: 'error' | 'warning'
+  readonly place: Place
+  /** The field's path in its document (`spec.containers[0].image`), where one is to blame. */
+  readonly field?: string | undefined
+  readonly message: string
+  readonly hint?: string | undefined
+  /** `namespace/name` of the object, where it could be read. */
+  readonly object?: string | undefined
+}
+
+/** One pod of a source, decoded and defaulted, with the manifest it came from. */
+export interface PodDocument {
+  readonly pod: Pod
+  /** The manifest as it was written (ignored fields dropped, no defaults): what is recorded, compared and hashed. */
+  readonly manifest: JsonObject
+  readonly place: Place
+}
+
+/** One object that pods refer to, decoded and defaulted, with the manifest it came from. */
+export interface ObjectDocument {
+  readonly object: LocalObject
+  /** As it was written; ignored fields dropped, no defaults. */
+  readonly manifest: JsonObject
+  readonly place: Place
+}
+
+/** Any document that a source takes. */
+export type SourceDocument = PodDocument | ObjectDocument
+
+export function isPodDocument(document: SourceDocument): document is PodDocument {
+  return 'pod' in document
+}
+
+export function isObjectDocument(document: SourceDocument): document is ObjectDocument {
+  return 'object' in document
+}
+
+/** What a document is about: a PodKey, or an ObjectKey, which no PodKey equals. */
+export function documentKey(document: SourceDocument): string {
+  return isPodDocument(document) ? podKey(document.pod.metadata) : keyOfObject(document.object)
+}
+
+/**
+ * All that a source wants, and all that is wrong with it. Documents that turned bad are in it in their
+ * last good form, so that `pods` is always what shall run.
+ */
+export interface SourceSnapshot {
+  readonly source: SourceName
+  /** The directory, or the URL without its credentials. */
+  readonly location: string
+  /** Read at least once, or stood in for by its last good copy. No pod is removed while a source isn't. */
+  readonly ready: boolean
+  readonly pods: readonly PodDocument[]
+  /** What the pods refer to; in their last good form too. */
+  readonly objects: readonly ObjectDocument[]
+  readonly problems: readonly Problem[]
+}

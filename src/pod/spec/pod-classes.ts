@@ -1,0 +1,27 @@
+import type { ResourceList } from './pod-resources.ts'
+import type { Pod } from '../schema/pod-schema.ts'
+
+/**
+ * What a pod's RuntimeClass and PriorityClass came to when it was admitted. As in Kubernetes it is settled
+ * then: a class that changes later changes no pod that is there.
+ */
+export interface PodClasses {
+  /** The runtime's handler; empty for its default. */
+  readonly runtimeHandler: string
+  readonly overhead?: ResourceList | undefined
+  readonly priority?: number | undefined
+}
+
+/** The pod as an API server would have it: with what its classes add. */
+export function withClasses(pod: Pod, classes: PodClasses | undefined): Pod {
+  const { overhead, priority } = classes ?? {}
+  if (overhead === undefined && priority === undefined) return pod
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      ...(overhead === undefined ? {} : { overhead }),
+      ...(priority === undefined ? {} : { priority }),
+    },
+  }
+}

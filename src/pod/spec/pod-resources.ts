@@ -1,0 +1,133 @@
+import { addQuantities, compareQuantities } from '../values/quantity.ts'
+import type { ContainerSpec } from '../schema/container-schema.ts'
+import type { PodSpec } from '../schema/pod-schema.ts'
+
+/** Quantities by the resource's name: `cpu`, `memory`, `hugepages-2Mi`. */
+export type ResourceList = Readonly<Record<string, string>>
+
+export interface ResourceLists {
+  readonly limits: ResourceList
+  readonly requests: ResourceList
+}
+
+type ResourcedContainer = Pick<ContainerSpec, 'name' | 'resources' | 'restartPolicy'>
+type ResourcedSpec = Pick<PodSpec, 'resources' | 'overhead'> & {
+  readonly containers: readonly ResourcedContainer[]
+  readonly initContainers: readonly ResourcedContainer[]
+}
+
+/** An init container that keeps running beside the main ones. */
+export function isSidecar(
+  spec: { readonly initContainers: readonly { readonly name: string }[] },
+  container: Pick<ContainerSpec, 'name' | 'restartPolicy'>,
+): boolean {
+  return (
+    container.restartPolicy === 'Always' && spec.initContainers.some(({ name }) => name === container.name)
+  )
+}
+
+/** The resources that a running container can be given anew. */
+export const resizableNames = ['cpu', 'memory'] as const
+
+/** cpu and memory alone. */
+export function resizableResources({ limits, requests }: ResourceLists): ResourceLists {
+  const only = (list: ResourceList): ResourceList =>
+    Object.fromEntries(
+      resizableNames.flatMap((name) => (list[name] === undefined ? [] : [[name, list[name]] as const])),
+    )
+  return { limits: only(limits), requests: only(requests) }
+}
+
+/**
+ * A container's limits, and for cpu and memory the pod's own where it has none
+ * (`pkg/kubelet/util/util.go`, GetLimits, 1.36).
+ */
+export function boundLimits(container: ResourceList, pod: ResourceList): ResourceList {
+  const bound = resizableNames.flatMap((name) => {
+    const limit = isPositive(container[name]) ? container[name] : pod[name]
+    return limit === undefined ? [] : [[name, limit] as const]
+  })
+  return { ...container, ...Object.fromEntries(bound) }
+}
+
+/** Whether the pod as a whole is limited: by itself, or because each of its containers is (ResourceConfigForPod, 1.36). */
+export function isPodLimited(spec: ResourcedSpec, name: (typeof resizableNames)[number]): boolean {
+  if (isPositive(spec.resources?.limits[name])) return true
+  return [...spec.initContainers, ...spec.containers].every(({ resources }) =>
+    isPositive(resources.limits[name]),
+  )
+}
+
+/** A container's requests, a limit standing in for a request that isn't given. */
+export function containerRequests({ resources }: Pick<ContainerSpec, 'resources'>): ResourceList {
+  return { ...resources.limits, ...resources.requests }
+}
+
+/**
+ * What the whole pod asks for: its main containers and sidecars together, or its neediest init container
+ * with the sidecars started before it, whichever is more; what the pod level says comes first
+ * (`k8s.io/component-helpers/resource/helpers.go`, PodRequests, 1.36).
+ */
+export function podRequests(
+  spec: ResourcedSpec,
+  overhead: 'with-overhead' | 'without-overhead',
+): ResourceList {
+  const total = {
+    ...aggregate(spec, containerRequests),
+    ...spec.resources?.limits,
+    ...spec.resources?.requests,
+  }
+  return overhead === 'with-overhead' ? add(total, spec.overhead ?? {}) : total
+}
+
+/** As podRequests, of the limits; overhead counts only where there is a limit to be added to. */
+export function podLimits(spec: ResourcedSpec, overhead: 'with-overhead' | 'without-overhead'): ResourceList {
+  const total = { ...aggregate(spec, ({ resources }) => resources.limits), ...spec.resources?.limits }
+  if (overhead === 'without-overhead') return total
+  const limited = Object.entries(spec.overhead ?? {}).filter(([name]) => isPositive(total[name]))
+  return add(total, Object.fromEntries(limited))
+}
+
+function aggregate(spec: ResourcedSpec, of: (container: ResourcedContainer) => ResourceList): ResourceList {
+  const running = new Map<string, string>()
+  for (const container of spec.containers) addTo(running, of(container))
+  const sidecars = new Map<string, string>()
+  const initializing = new Map<string, string>()
+  for (const container of spec.initContainers) {
+    const own = of(container)
+    if (container.restartPolicy === 'Always') {
+      addTo(running, own)
+      addTo(sidecars, own)
+    }
+    // Of resources that the container doesn't name, what the sidecars take has been counted with them.
+    for (const [name, amount] of Object.entries(own)) {
+      const beside = sidecars.get(name)
+      const isCounted = container.restartPolicy === 'Always' || beside === undefined
+      const total = isCounted ? (beside ?? amount) : addQuantities(amount, beside)
+      initializing.set(name, larger(initializing.get(name), total))
+    }
+  }
+  for (const [name, amount] of initializing) running.set(name, larger(running.get(name), amount))
+  return Object.fromEntries(running)
+}
+
+function addTo(sum: Map<string, string>, list: ResourceList): void {
+  for (const [name, amount] of Object.entries(list)) {
+    const before = sum.get(name)
+    sum.set(name, before === undefined ? amount : addQuantities(before, amount))
+  }
+}
+
+function larger(a: string | undefined, b: string): string {
+  return a === undefined || compareQuantities(a, b) < 0 ? b : a
+}
+
+export function isPositive(quantity: string | undefined): quantity is string {
+  return quantity !== undefined && compareQuantities(quantity, '0') > 0
+}
+
+function add(a: ResourceList, b: ResourceList): ResourceList {
+  const sum = new Map(Object.entries(a))
+  addTo(sum, b)
+  return Object.fromEntries(sum)
+}

@@ -1,0 +1,62 @@
+import type { ContainerId, PodUid, SandboxId } from '../values/ids.ts'
+import type { ResourceList, ResourceLists } from '../spec/pod-resources.ts'
+import type { LinuxContainerUser } from './status.ts'
+
+/** What the runtime says of one container. Times are wall milliseconds; undefined where it hasn't happened. */
+export interface ObservedContainer {
+  readonly id: ContainerId
+  readonly sandboxId: SandboxId
+  readonly name: string
+  /** CRI's attempt: 0 for the first container of this name in the pod, one more for each restart. */
+  readonly restartCount: number
+  readonly state: 'created' | 'running' | 'exited' | 'unknown'
+  readonly createdAtMs: number
+  readonly startedAtMs: number | undefined
+  readonly finishedAtMs: number | undefined
+  readonly exitCode: number | undefined
+  /** That it has exited, and how, an event has told; the runtime's own books don't say so yet. */
+  readonly foretold?: boolean
+  /**
+   * Its start was cancelled with the podd that had asked for it, and it counts as created. `unrun`: no process of it was
+   * started; else one may have been.
+   */
+  readonly cancelled?: 'unrun' | 'may-have-run'
+  /** The runtime's word for how it ended: `Completed`, `Error`, `OOMKilled`, … */
+  readonly reason: string
+  readonly message: string
+  /** As the manifest named it. */
+  readonly image: string
+  /** What the name resolved to. */
+  readonly imageId: string
+  /** podd's hash of the spec it was made from, read back from its annotations; see hash.ts. */
+  readonly specHash: string
+  /** The cpu and memory it was made with, read back from its annotations; undefined where they don't tell. */
+  readonly resources?: ResourceLists | undefined
+  /** Whom its first process runs as; undefined where the runtime doesn't tell. */
+  readonly user?: LinuxContainerUser | undefined
+  /** The pod's own limits of cpu and memory at that time; undefined where there were none. */
+  readonly podLimits?: ResourceList | undefined
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+export interface ObservedSandbox {
+  readonly id: SandboxId
+  readonly attempt: number
+  readonly ready: boolean
+  readonly createdAtMs: number
+  /** The pod's addresses, the primary one first; empty on the host's network. */
+  readonly ips: readonly string[]
+  readonly hostNetwork: boolean
+  readonly annotations: Readonly<Record<string, string>>
+}
+
+/** All that the runtime holds of one pod. */
+export interface ObservedPod {
+  readonly uid: PodUid
+  readonly namespace: string
+  readonly name: string
+  /** Newest first. */
+  readonly sandboxes: readonly ObservedSandbox[]
+  /** Of all sandboxes, newest first. */
+  readonly containers: readonly ObservedContainer[]
+}

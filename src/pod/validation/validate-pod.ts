@@ -1,0 +1,148 @@
+import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import type { ContainerSpec } from '../schema/container-schema.ts'
+import type { Pod, PodSpec } from '../schema/pod-schema.ts'
+import { podSecurityContextSchema } from '../schema/pod-schema.ts'
+import { fieldOf, Issues } from './issues.ts'
+import { dnsLabel } from './name-rules.ts'
+import { validateAnnotations } from './validate-annotations.ts'
+import { validateContainer } from './validate-container.ts'
+import { validateMetadata } from './validate-metadata.ts'
+import { validateNetwork } from './validate-network.ts'
+import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
+import { validatePodSecurityContext } from './validate-security-context.ts'
+import { validateOverhead, validatePodResources } from './validate-resources.ts'
+import { validateVolumeFiles } from './validate-volume-files.ts'
+import { validateVolumes } from './validate-volumes.ts'
+
+const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
+
+/**
+ * What Kubernetes' validation refuses in a defaulted Pod, in its words and with its paths. (Types,
+ * names and allowed words of fields were checked before, against the schema.)
+ * Source: pkg/apis/core/validation/validation.go, 1.36.
+ */
+export function validatePod(pod: Pod): readonly FieldProblem[] {
+  const issues = new Issues()
+  const path = ['spec']
+  validateMetadata(pod.metadata, ['metadata'], issues)
+  validateAnnotations(pod, ['metadata', 'annotations'], issues)
+  validateSpec(pod.spec, path, issues)
+  validateVolumes(pod.spec.volumes, [...path, 'volumes'], issues)
+  for (const [index, volume] of pod.spec.volumes.entries()) {
+    validateVolumeFiles(volume, [...path, 'volumes', index], issues)
+  }
+  validateNames(pod.spec, path, issues)
+  const { spec } = pod
+  const volumes = new Map(spec.volumes.map((volume) => [volume.name, volume]))
+  for (const list of lists) {
+    for (const [index, container] of spec[list].entries()) {
+      validateContainer(container, { spec, volumes }, [...path, list, index], issues)
+    }
+  }
+  pod.spec.initContainers.forEach((container, index) => {
+    validateInitContainer(container, [...path, 'initContainers', index], issues)
+  })
+  validateEphemeralContainers(pod.spec, [...path, 'ephemeralContainers'], issues)
+  validateHostPorts(pod.spec, path, issues)
+  return issues.problems
+}
+
+function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  if (spec.containers.length === 0) issues.required([...path, 'containers'])
+  issues.range([...path, 'activeDeadlineSeconds'], spec.activeDeadlineSeconds, 1, 2 ** 31 - 1)
+  for (const field of ['hostname', 'subdomain'] as const) {
+    const value = spec[field]
+    if (value !== undefined && value !== '') issues.name([...path, field], value, dnsLabel)
+  }
+  if (spec.os?.name === 'windows') issues.unsupported([...path, 'os', 'name'], 'windows', ['linux'])
+  if (spec.hostPID && spec.shareProcessNamespace) {
+    issues.invalid(
+      [...path, 'shareProcessNamespace'],
+      true,
+      'ShareProcessNamespace and HostPID cannot both be enabled',
+    )
+  }
+  for (const field of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
+    if (spec.hostUsers === false && spec[field]) {
+      issues.forbidden([...path, field], 'may not be true when `hostUsers` is false')
+    }
+  }
+  validateNetwork(spec, path, issues)
+  validatePodResources(spec, [...path, 'resources'], issues)
+  validateOverhead(spec.overhead, [...path, 'overhead'], issues)
+  const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
+  if (securityContext !== undefined) {
+    validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)
+    validateHostSysctls(spec, path, issues)
+  }
+}
+
+/** No sysctl of a namespace that is the host's. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */
+function validateHostSysctls(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const shared = { Net: spec.hostNetwork, IPC: spec.hostIPC }
+  for (const [index, { name }] of (spec.securityContext?.sysctls ?? []).entries()) {
+    const namespace = sysctlNamespace(normalSysctl(name))
+    if (namespace === undefined || !shared[namespace]) continue
+    const field = namespace === 'Net' ? 'hostNetwork' : 'hostIPC'
+    const at = [...path, 'securityContext', 'sysctls', index, 'name']
+    issues.invalid(at, name, `may not be specified when '${field}' is true`)
+  }
+}
+
+/** No two containers share a name, whichever lists they stand in. */
+function validateNames(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  // In this order, so that the complaint falls on the init container as it does in Kubernetes.
+  const all = (['containers', 'initContainers', 'ephemeralContainers'] as const).flatMap((list) =>
+    spec[list].map(({ name }, index) => ({ name, path: [...path, list, index, 'name'] })),
+  )
+  issues.unique(
+    all,
+    ({ name }) => name,
+    (index) => all[index]?.path ?? path,
+  )
+}
+
+function validateInitContainer(container: ContainerSpec, path: FieldPath, issues: Issues): void {
+  if (container.restartPolicy === 'Always') return
+  const detail = 'may not be set for init containers without restartPolicy=Always'
+  for (const field of ['lifecycle', ...probeKinds] as const) {
+    if (container[field] !== undefined) issues.forbidden([...path, field], detail)
+  }
+}
+
+function validateEphemeralContainers(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  const names = new Set([...spec.containers, ...spec.initContainers].map(({ name }) => name))
+  for (const [index, container] of spec.ephemeralContainers.entries()) {
+    const at = [...path, index]
+    for (const [position, mount] of container.volumeMounts.entries()) {
+      for (const field of ['subPath', 'subPathExpr'] as const) {
+        if ((mount[field] ?? '') === '') continue
+        issues.forbidden([...at, 'volumeMounts', position, field], 'cannot be set for an Ephemeral Container')
+      }
+    }
+    const target = container.targetContainerName
+    if (target !== undefined && target !== '' && !names.has(target)) {
+      issues.notFound([...at, 'targetContainerName'], target)
+    }
+  }
+}
+
+/**
+ * No two main containers ask for the same port of the host, nor does an init container twice. A sidecar may ask for
+ * the port of another container. Source: pkg/apis/core/validation (checkHostPortConflicts), 1.36.
+ */
+function validateHostPorts(spec: PodSpec, path: FieldPath, issues: Issues): void {
+  for (const list of ['containers', 'initContainers'] as const) {
+    let taken = new Set<string>()
+    for (const [index, container] of spec[list].entries()) {
+      if (list === 'initContainers') taken = new Set<string>()
+      for (const [at, { protocol, hostIP, hostPort }] of container.ports.entries()) {
+        if (hostPort === undefined || hostPort === 0) continue
+        const key = `${protocol}/${hostIP ?? ''}/${hostPort}`
+        if (taken.has(key)) issues.duplicate([...path, list, index, 'ports', at, 'hostPort'], key)
+        taken.add(key)
+      }
+    }
+  }
+}

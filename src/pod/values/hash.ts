@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+
+/**
+ * Hashes that outlive this process: they stand on sandboxes and containers and are compared by later
+ * versions of podd. The part before the dash is the version of the recipe; a recipe is never changed,
+ * a new one gets the next number and the old one stays here, so that an upgrade restarts nothing.
+ */
+const recipe = 'v1'
+
+function digest(text: string): string {
+  return `${recipe}-${digestText(text)}`
+}
+
+/** Sixteen hexadecimal digits that tell texts apart. */
+export function digestText(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16)
+}
+
+/**
+ * The hash that decides whether a running container is still the one asked for: name and image only,
+ * as in the kubelet (pkg/kubelet/container/helpers.go, HashContainer, 1.31 and later).
+ */
+export function containerSpecHash(container: { readonly name: string; readonly image: string }): string {
+  return digest(canonicalJson({ name: container.name, image: container.image }))
+}
+
+/** The hash of a manifest as written, without the API's defaults: the order of keys doesn't matter. */
+export function podManifestHash(manifest: JsonObject): string {
+  return digest(canonicalJson(manifest))
+}
+
+/** Whether a hash was made by a recipe this version knows; one that wasn't can't be compared. */
+export function isKnownHash(hash: string): boolean {
+  return hash.startsWith(`${recipe}-`)
+}
