@@ -54,10 +54,15 @@ describe('docs/DEPENDENCIES.md names each package, and no other', () => {
   })
 })
 
-test('docs/ARCHITECTURE.md names each room of src', () => {
+test('docs/ARCHITECTURE.md names each room of src, each room within a room, and no other', () => {
   const text = read('docs/ARCHITECTURE.md')
-  const rooms = readdirSync('src').map((name) => (name.endsWith('.ts') ? `src/${name}` : `src/${name}/`))
-  expect(rooms.filter((room) => !text.includes(`\`${room}\``))).toEqual([])
+  const [, table = ''] = text.split('\n| room | its job |\n')
+  const [rows = ''] = table.split('\n\n')
+  const named = [...rows.matchAll(/^\| `(src\/[\w/-]+\/)`/gm)].map(([, room = '']) => room)
+  const rooms = readdirSync('src', { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map(({ parentPath }) => `${parentPath}/`)
+  expect(named.toSorted()).toEqual([...new Set(rooms)].filter((room) => room !== 'src/').toSorted())
 })
 
 describe.each(pages)('%s', (page) => {

@@ -20,13 +20,28 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/decide/calls-up.ts', importOf('../control/loop.ts'), 'no-restricted-imports'],
   ['src/base/calls-up.ts', importOf('../pod/ids.ts'), 'no-restricted-imports'],
   ['src/store/calls-up.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
-  ['src/server/calls-up.ts', importOf('../daemon.ts'), 'no-restricted-imports'],
-  ['src/daemon/run-daemon.ts', importOf('./main.ts'), 'no-restricted-imports'],
+  ['src/server/calls-up.ts', importOf('../daemon/run-daemon.ts'), 'no-restricted-imports'],
+  ['src/daemon/calls-main.ts', importOf('../main.ts'), 'no-restricted-imports'],
   ['src/translate/types-up.ts', typeImportOf('../server/api.ts'), 'no-restricted-imports'],
   ['src/volumes/calls-sideways.ts', importOf('../logs/reader.ts'), 'no-restricted-imports'],
   ['src/probes/calls-sideways.ts', importOf('../cri/client.ts'), 'no-restricted-imports'],
   ['src/control/calls-sideways.ts', importOf('../server/api.ts'), 'no-restricted-imports'],
   ['src/logs/passes-on.ts', `export { planted } from '../images/tar.ts'\n`, 'no-restricted-imports'],
+  ['src/control/worker/calls-up.ts', importOf('../desired/desired-pods.ts'), 'no-restricted-imports'],
+  ['src/control/worker/calls-the-top.ts', importOf('../pod-system.ts'), 'no-restricted-imports'],
+  ['src/control/actions/calls-sideways.ts', importOf('../probing/prober.ts'), 'no-restricted-imports'],
+  ['src/control/actions/calls-out.ts', importOf('../../server/api.ts'), 'no-restricted-imports'],
+  ['src/control/desired/goes-round.ts', importOf('../../control/worker/pod.ts'), 'no-restricted-imports'],
+  ['src/control/node/waits.ts', importOf('node:timers/promises'), 'no-restricted-imports'],
+  ['src/cli/output/calls-up.ts', importOf('../verbs/get.ts'), 'no-restricted-imports'],
+  ['src/cli/client/calls-the-top.ts', importOf('../run-cli.ts'), 'no-restricted-imports'],
+  ['src/containerd/network/calls-up.ts', importOf('../setup/toml.ts'), 'no-restricted-imports'],
+  ['src/containerd/process/calls-the-top.ts', importOf('../embedded.ts'), 'no-restricted-imports'],
+  ['src/decide/plan/calls-up.ts', importOf('../status/derive.ts'), 'no-restricted-imports'],
+  ['src/decide/plan/calls-out.ts', importOf('../../translate/labels.ts'), 'no-restricted-imports'],
+  ['src/host/in-the-room.ts', importOf('./facts/host-info.ts'), 'no-restricted-imports'],
+  ['src/pod/schema/calls-up.ts', importOf('../decode/decode-pod.ts'), 'no-restricted-imports'],
+  ['src/pod/values/calls-up.ts', importOf('../schema/types.ts'), 'no-restricted-imports'],
   ['src/decide/reads-the-clock.ts', valueOf('Date.now()'), 'no-restricted-properties'],
   ['src/cri/reads-another-clock.ts', valueOf('performance.now()'), 'no-restricted-properties'],
   ['src/control/throws-dice.ts', valueOf('Math.random()'), 'no-restricted-properties'],
@@ -43,6 +58,11 @@ const violations: readonly (readonly [string, string, string])[] = [
 const allowed: readonly (readonly [string, string])[] = [
   ['src/control/calls-down.ts', importOf('../decide/calls-within.ts')],
   ['src/cli/calls-down.ts', importOf('../base/clock.ts')],
+  ['src/control/calls-within.ts', importOf('./desired/calls-down.ts')],
+  ['src/control/desired/calls-down.ts', importOf('../worker/calls-down.ts')],
+  ['src/control/worker/calls-down.ts', importOf('../../decide/plan/compute.ts')],
+  ['src/decide/sources/calls-out.ts', importOf('../../pod/state/pod-record.ts')],
+  ['src/host/facts/calls-the-room.ts', importOf('../mounts.ts')],
   ['src/decide/calls-within.ts', importOf('./other.ts')],
   ['src/base/clock.ts', valueOf('[Date.now(), performance.now(), setTimeout(String, 1)]')],
   ['src/base/timers.ts', importOf('node:timers/promises')],
@@ -109,9 +129,15 @@ describe('the floors', () => {
     expect(broken.has(path)).toBe(false)
   })
 
-  test('every room of src stands on a floor', () => {
+  test('every room of src stands on a floor, and every room within a room', () => {
     const config = readFileSync(join(root, 'oxlint.config.ts'), 'utf8')
-    const rooms = readdirSync(join(root, 'src')).map((name) => name.replace(/\.ts$/, ''))
-    expect(rooms.filter((room) => room !== 'main' && !config.includes(`'${room}'`))).toEqual([])
+    const rooms = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    )
+    const inner = rooms.flatMap(({ name }) =>
+      readdirSync(join(root, 'src', name), { withFileTypes: true }).filter((entry) => entry.isDirectory()),
+    )
+    const named = [...rooms, ...inner].map(({ name }) => name)
+    expect(named.filter((name) => !config.includes(`'${name}'`))).toEqual([])
   })
 })

@@ -1,9 +1,8 @@
 import type { PodSpec } from '../schema/pod-schema.ts'
 import type { ResourceRequirements } from '../schema/container-schema.ts'
 import { compareQuantities } from '../values/quantity.ts'
-import type { PodStatus } from '../state/status.ts'
 
-export type QosClass = PodStatus['qosClass']
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort'
 
 const counted = ['cpu', 'memory'] as const
 

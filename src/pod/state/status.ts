@@ -1,3 +1,5 @@
+import type { QosClass } from '../spec/qos.ts'
+
 /** PodStatus as Kubernetes writes it (core/v1), the fields that podd fills. Times are RFC 3339 text in UTC. */
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
 
@@ -81,7 +83,7 @@ export interface PodStatus {
   readonly podIP?: string
   readonly podIPs?: readonly { readonly ip: string }[]
   readonly startTime?: string
-  readonly qosClass: 'Guaranteed' | 'Burstable' | 'BestEffort'
+  readonly qosClass: QosClass
   /** What the pod as a whole was admitted with. */
   readonly allocatedResources?: Readonly<Record<string, string>>
   /** What the pod as a whole has. */
