@@ -292,6 +292,11 @@ const sections: readonly {
         'The pod or container cannot be restarted as it is: it has finished, is ending, or there is none such.',
         'See `podd get pods`.',
       ),
+      entry(
+        'NODE_JOB_DEADLINE',
+        'Periodic work about the host was not done in time.',
+        'It is done again at its time; `podd status` shows how long it takes.',
+      ),
       entry('POD_GONE', 'The pod went away while something was done with it.', 'Try again.'),
     ],
   },

@@ -88,6 +88,21 @@ export interface DaemonStatus {
   }
   readonly sources: readonly SourceStatus[]
   readonly problems: readonly Problem[]
+  /** The periodic work about the host. */
+  readonly jobs: readonly NodeJobStatus[]
+}
+
+export interface NodeJobStatus {
+  readonly name: string
+  readonly periodSeconds: number
+  readonly running: boolean
+  /** How many runs have ended since podd started. */
+  readonly runs: number
+  /** When the last of them started; left out before the first. */
+  readonly lastStartTime?: string
+  readonly lastDurationMs?: number
+  /** Why the last one failed. */
+  readonly error?: string
 }
 
 /** The containers that are being restarted. */

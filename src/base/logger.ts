@@ -11,6 +11,7 @@ export interface LogFields {
   readonly path?: string
   readonly image?: string
   readonly id?: string
+  readonly job?: string
   readonly count?: number
   readonly durationMs?: number
   readonly exitCode?: number

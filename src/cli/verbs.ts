@@ -84,6 +84,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/down.ts')).downVerb,
   },
   {
+    name: 'status',
+    summary: "Show the daemon's state and what is wrong",
+    load: async () => (await import('./verbs/status.ts')).statusVerb,
+  },
+  {
     name: 'version',
     summary: 'Print the versions',
     load: async () => (await import('./verbs/version.ts')).versionVerb,

@@ -3,6 +3,7 @@ import type { OptionType } from './option-type.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
+import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
 import {
   addresses,
@@ -244,6 +245,7 @@ export const options = {
     owner: 'podd',
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
+  ...logOptions,
   ...podOptions,
   logLevel: option({
     field: 'logLevel',

@@ -196,6 +196,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     serializeImagePulls: config.serializeImagePulls,
     registryPullQps: config.registryPullQps,
     registryBurst: config.registryBurst,
+    ...(config.containerLogMaxSizeBytes > 0 && {
+      logRotation: {
+        limits: { maxSizeBytes: config.containerLogMaxSizeBytes, maxFiles: config.containerLogMaxFiles },
+        workers: config.containerLogMaxWorkers,
+        periodMs: config.containerLogMonitorIntervalMs,
+      },
+    }),
   })
   return {
     hostInfo,

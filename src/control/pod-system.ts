@@ -4,6 +4,7 @@ import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
+import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
@@ -40,7 +41,10 @@ import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { StatusStore } from './status/status-store.ts'
 import { sweepPodFolders } from './node/sweep-pod-folders.ts'
 import { SyncLoop } from './sync-loop.ts'
-import { watchVolumeLimits } from './node/volume-limits.ts'
+import { NodeJobs } from './node/node-jobs.ts'
+import type { NodeJobReport } from './node/node-jobs.ts'
+import { logRotationJob } from './node/rotate-logs.ts'
+import { volumeLimitsJob } from './node/volume-limits.ts'
 
 export interface PodSystemOptions {
   readonly host: PodHost
@@ -73,6 +77,8 @@ export interface PodSystemOptions {
   readonly serializeImagePulls: boolean
   readonly registryPullQps: number
   readonly registryBurst: number
+  /** Left out, the logs of containers grow as they like. */
+  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
@@ -95,6 +101,7 @@ export class PodSystem {
   readonly #knowledge: RuntimeKnowledge
   readonly #snapshots: SourceSnapshots
   readonly #awaited: AwaitedPods
+  readonly #jobs: NodeJobs
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
   /** Every source has told of its objects. */
@@ -208,6 +215,38 @@ export class PodSystem {
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) => makePodWorker(surroundings, input),
     })
+    this.#jobs = this.#createJobs()
+  }
+
+  #createJobs(): NodeJobs {
+    const { host, runtime, clock, logger, logRotation } = this.#options
+    const jobs = new NodeJobs({ clock, logger })
+    jobs.add(
+      volumeLimitsJob({
+        workers: () => this.#desired.workers.all(),
+        measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
+        clock,
+        logger,
+      }),
+    )
+    if (logRotation !== undefined)
+      jobs.add(
+        logRotationJob({
+          pods: () => (this.#runtimeProblem === undefined ? this.#observer.pods().values() : []),
+          directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
+          reopen: async (containerId, signal) => {
+            await runtime.reopenContainerLog({ containerId }, { signal })
+          },
+          clock,
+          ...logRotation,
+        }),
+      )
+    return jobs
+  }
+
+  /** The periodic work about the host, and what came of it. */
+  jobs(): readonly NodeJobReport[] {
+    return this.#jobs.reports()
   }
 
   /** Documents that are not followed, and why; warnings too. */
@@ -276,13 +315,6 @@ export class PodSystem {
     this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records)
     const following = followHost({ host, workers, logger }, signal)
-    const limits = {
-      workers: () => workers.all(),
-      measure: (uid: PodUid, volume: string) => host.volumes.measureEmptyDir(uid, volume),
-      clock,
-      logger,
-    }
-    const limiting = watchVolumeLimits(limits, signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
@@ -290,7 +322,7 @@ export class PodSystem {
     const observing = opened.then(() =>
       signal.aborted ? undefined : Promise.all([this.#observer.run(signal), this.#watch.run(signal)]),
     )
-    await Promise.all([following, limiting, this.#loop.run(signal), observing])
+    await Promise.all([following, this.#jobs.run(signal), this.#loop.run(signal), observing])
     late.cancel()
     this.#prober.stop()
     this.#knowledge.stop()

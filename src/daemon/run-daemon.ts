@@ -1,4 +1,4 @@
-import type { DaemonPlaces } from '../api/routes.ts'
+import type { DaemonPlaces, NodeJobStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { formatTime, systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
@@ -11,6 +11,7 @@ import type { PoddConfig } from '../config/options.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import { toProbeReports } from '../control/serving/probe-reports.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem, SourceName } from '../pod/objects/document.ts'
@@ -233,6 +234,7 @@ function createReaders(
             }
           }),
           problems: pods.problems(),
+          jobs: pods.jobs().map((report) => showJob(report)),
         }
       },
     },
@@ -255,5 +257,25 @@ function createReaders(
       importImages: (path) => runtime.importImages(path),
     },
     reach: facts.reach,
+  }
+}
+
+function showJob({
+  name,
+  periodMs,
+  running,
+  runs,
+  lastStartMs,
+  lastDurationMs,
+  error,
+}: NodeJobReport): NodeJobStatus {
+  return {
+    name,
+    periodSeconds: periodMs / 1000,
+    running,
+    runs,
+    ...(lastStartMs === undefined ? {} : { lastStartTime: formatTime(lastStartMs) }),
+    ...(lastDurationMs === undefined ? {} : { lastDurationMs: Math.round(lastDurationMs) }),
+    ...(error === undefined ? {} : { error }),
   }
 }

@@ -3,9 +3,12 @@ import type { Logger } from '../../base/logger.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
+import type { NodeJob } from './node-jobs.ts'
 
 /** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
 const periodMs = 10_000
+/** Of all volumes together; measuring a large one takes minutes on a slow disk. */
+const deadlineMs = 1_800_000
 /** Large volumes are measured less often: measuring takes a twentieth of the time at most. */
 const restFactor = 20
 /** And of all pods together a fifth. */
@@ -20,38 +23,41 @@ export interface VolumeLimitsDeps {
 }
 
 /**
- * Evicts pods that use more of an emptyDir on disk than its sizeLimit, until the signal is aborted
+ * Evicts pods that use more of an emptyDir on disk than its sizeLimit
  * (`pkg/kubelet/eviction/eviction_manager.go` emptyDirLimitEviction, 1.36). The kubelet doesn't for static pods.
  */
-export async function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
   const { clock } = deps
   let restUntilMs = new Map<PodUid, number>()
-  let pauseMs = periodMs
-  while (!signal.aborted) {
-    await clock.sleep(pauseMs, signal).catch(() => {})
-    const next = new Map<PodUid, number>()
-    let measuredMs = 0
-    for (const worker of deps.workers()) {
-      if (signal.aborted) return
-      const { name: pod, uid } = worker.ref
-      const startMs = clock.monotonicMs()
-      const resting = restUntilMs.get(uid) ?? 0
-      if (startMs < resting) {
-        next.set(uid, resting)
-        continue
+  return {
+    name: 'limit-volumes',
+    periodMs,
+    deadlineMs,
+    async run(signal) {
+      const next = new Map<PodUid, number>()
+      let measuredMs = 0
+      for (const worker of deps.workers()) {
+        signal.throwIfAborted()
+        const { name: pod, uid } = worker.ref
+        const startMs = clock.monotonicMs()
+        const resting = restUntilMs.get(uid) ?? 0
+        if (startMs < resting) {
+          next.set(uid, resting)
+          continue
+        }
+        try {
+          await check(worker, deps)
+        } catch (error) {
+          deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
+        }
+        const nowMs = clock.monotonicMs()
+        measuredMs += nowMs - startMs
+        next.set(uid, nowMs + (nowMs - startMs) * restFactor)
       }
-      try {
-        await check(worker, deps)
-      } catch (error) {
-        deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
-      }
-      const nowMs = clock.monotonicMs()
-      measuredMs += nowMs - startMs
-      next.set(uid, nowMs + (nowMs - startMs) * restFactor)
-    }
-    restUntilMs = next
-    // However many they are.
-    pauseMs = Math.max(periodMs, measuredMs * roundRestFactor)
+      restUntilMs = next
+      // However many they are.
+      return measuredMs * roundRestFactor
+    },
   }
 }
 

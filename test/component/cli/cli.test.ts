@@ -36,6 +36,47 @@ const podd = (line: string, options: CliOptions = {}): Promise<CliOutcome> =>
   )
 const recent = (secondsAgo: number): string => new Date(Date.now() - secondsAgo * 1000).toISOString()
 
+describe('podd status', () => {
+  const jobs = [
+    { name: 'limit-volumes', periodSeconds: 10, running: false, runs: 0 },
+    {
+      name: 'rotate-logs',
+      periodSeconds: 10,
+      running: false,
+      runs: 3,
+      lastStartTime: recent(4),
+      lastDurationMs: 12,
+      error: 'no answer',
+    },
+  ]
+
+  it('shows the runtime, the sources, and the periodic work with its last run', async () => {
+    vi.setSystemTime(Date.now())
+    rig.status = { ...rig.status, startedAt: recent(300), jobs }
+    const { exitCode, stdout } = await podd('status')
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/^Daemon: +podd 0\.1\.0 \(pid 42\), started 5m ago$/mu)
+    expect(stdout).toMatch(/^Runtime: +containerd 2\.1\.0 \(embedded\), healthy$/mu)
+    expect(stdout).toMatch(/^file +yes +0 +\/etc\/pods$/mu)
+    expect(stdout).toMatch(/^limit-volumes +10s +0 +<none> +<none>$/mu)
+    expect(stdout).toMatch(/^rotate-logs +10s +3 +\ds ago +12ms +no answer$/mu)
+  })
+
+  it('fails where the runtime does not work, and says why', async () => {
+    const runtime = { ...rig.status.runtime, healthy: false, message: 'containerd is gone' }
+    rig.status = { ...rig.status, runtime }
+    const { exitCode, stdout } = await podd('status')
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain('the container runtime at embedded does not work: containerd is gone')
+  })
+
+  it('is a report for programs', async () => {
+    rig.status = { ...rig.status, jobs }
+    const report = JSON.parse((await podd('status -o json')).stdout)
+    expect(report).toMatchObject({ apiVersion: 'podd.dev/v1', kind: 'StatusReport', pid: 42, jobs })
+  })
+})
+
 describe('podd get pods', () => {
   beforeEach(() => {
     // Ages are told by the second.

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodWorker } from '../../../src/control/worker/pod-worker.ts'
-import { watchVolumeLimits } from '../../../src/control/node/volume-limits.ts'
+import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
+import { volumeLimitsJob } from '../../../src/control/node/volume-limits.ts'
+import type { VolumeLimitsDeps } from '../../../src/control/node/volume-limits.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -26,7 +28,13 @@ function fakeWorker(uid: string, ended: string[]): PodWorker {
   return worker as PodWorker
 }
 
-describe('watchVolumeLimits', () => {
+function watchVolumeLimits(deps: VolumeLimitsDeps, signal: AbortSignal): Promise<void> {
+  const jobs = new NodeJobs(deps)
+  jobs.add(volumeLimitsJob(deps))
+  return jobs.run(signal)
+}
+
+describe('the limits of volumes', () => {
   it('looks every ten seconds, and less often where looking takes long', async () => {
     const ended: string[] = []
     const measured: string[] = []

@@ -1,0 +1,64 @@
+import type { DaemonStatus } from '../../api/routes.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb } from '../arguments/verb.ts'
+import { formatAgeOf } from '../output/age.ts'
+import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import { Table } from '../output/table.ts'
+import { daemonNotes } from './get-pods.ts'
+
+export const statusVerb: Verb = {
+  usage: 'status [-o json|yaml]',
+  help: `Shows the daemon's state: its container runtime, its sources, the periodic work about the host, and what is wrong.
+The exit code is 1 where the container runtime doesn't work.`,
+  flags: [reportFlag('lines of text')],
+  examples: [
+    ['status', ''],
+    ['status -o json', 'for a program that watches over hosts'],
+  ],
+  async run({ args, client, clock, signal }) {
+    const [extra] = args.positionals
+    if (extra !== undefined) throw new UsageError(`status takes no argument ${JSON.stringify(extra)}`)
+    const format = readReportFormat(args)
+    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    return {
+      kind: 'text',
+      text:
+        format === undefined
+          ? formatStatus(status, clock.wallMs())
+          : await formatReport(format, 'StatusReport', { ...status }),
+      exitCode: status.runtime.healthy ? 0 : 1,
+    }
+  },
+}
+
+function formatStatus(status: DaemonStatus, nowMs: number): string {
+  const { version, pid, startedAt, runtime, sources, jobs } = status
+  const runtimeName = [runtime.name, runtime.version].filter((part) => part !== undefined).join(' ')
+  const sections = [
+    new Table().layOut([
+      ['Daemon:', `podd ${version} (pid ${pid}), started ${formatAgeOf(startedAt, nowMs)} ago`],
+      ['Runtime:', `${runtimeName} (${runtime.endpoint}), ${runtime.healthy ? 'healthy' : 'not healthy'}`],
+    ]),
+    new Table().layOut([
+      ['SOURCE', 'READY', 'PODS', 'PLACE'],
+      ...sources.map(({ source, ready, pods, path }) => [source, ready ? 'yes' : 'no', String(pods), path]),
+    ]),
+    new Table().layOut([
+      ['NODE JOB', 'PERIOD', 'RUNS', 'LAST', 'TOOK', 'ERROR'],
+      ...jobs.map(({ name, periodSeconds, running, runs, lastStartTime, lastDurationMs, error }) => [
+        name,
+        `${periodSeconds}s`,
+        String(runs),
+        running
+          ? 'running'
+          : lastStartTime === undefined
+            ? '<none>'
+            : `${formatAgeOf(lastStartTime, nowMs)} ago`,
+        lastDurationMs === undefined ? '<none>' : `${lastDurationMs}ms`,
+        error ?? '',
+      ]),
+    ]),
+  ]
+  const notes = daemonNotes(status).map((note) => `${note}\n`)
+  return [...sections, ...(notes.length === 0 ? [] : [notes.join('')])].join('\n')
+}

@@ -1,0 +1,144 @@
+import type { Clock, Timer } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+
+/** Periodic work about the host as a whole. */
+export interface NodeJob {
+  /** Shown in `podd status`: lowercase words with dashes. */
+  readonly name: string
+  /** From one start to the next, in milliseconds; the first run comes one period after the jobs are started. */
+  readonly periodMs: number
+  /** After that many milliseconds the job's signal is aborted, and it counts as failed. */
+  readonly deadlineMs: number
+  /** Does the work once. Gives how many milliseconds the next run has to wait at least, where that is more than the period. */
+  run(signal: AbortSignal): Promise<number | void>
+}
+
+/** What came of a job so far. */
+export interface NodeJobReport {
+  readonly name: string
+  readonly periodMs: number
+  readonly running: boolean
+  readonly runs: number
+  /** The start of the last run that ended, wall milliseconds; undefined before the first has. */
+  readonly lastStartMs?: number
+  readonly lastDurationMs?: number
+  /** Why the last run failed; undefined where it didn't. */
+  readonly error?: string
+}
+
+interface JobState {
+  readonly job: NodeJob
+  /** Monotonic. */
+  dueMs: number
+  running: boolean
+  /** Asked for while it ran. */
+  again: boolean
+  report: NodeJobReport
+}
+
+/**
+ * The one scheduler of work about the host. A job never runs twice at a time, and a slow one delays no other. One timer
+ * serves them all. What a job throws is logged when it changes, and told in its report; the job runs again at its time.
+ */
+export class NodeJobs {
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #states = new Map<string, JobState>()
+  #signal: AbortSignal | undefined
+  #timer: Timer | undefined
+
+  constructor(options: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#clock = options.clock
+    this.#logger = options.logger
+  }
+
+  /** Adds a job before the jobs are started. Throws PoddError INTERNAL where one of its name is there. */
+  add(job: NodeJob): void {
+    if (this.#states.has(job.name)) throw new PoddError('INTERNAL', `there is a node job ${job.name} already`)
+    const report = { name: job.name, periodMs: job.periodMs, running: false, runs: 0 }
+    this.#states.set(job.name, { job, dueMs: job.periodMs, running: false, again: false, report })
+  }
+
+  /** Runs a job as soon as possible: at once, or once more after the run in flight. Does nothing before `run`. */
+  wake(name: string): void {
+    const state = this.#states.get(name)
+    if (state === undefined || this.#signal === undefined) return
+    state.again = state.running
+    state.dueMs = this.#clock.monotonicMs()
+    this.#startDue()
+  }
+
+  reports(): readonly NodeJobReport[] {
+    return [...this.#states.values()].map(({ report }) => report)
+  }
+
+  /** Runs the jobs until the signal is aborted, which aborts those in flight too. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#signal = signal
+    const startMs = this.#clock.monotonicMs()
+    for (const state of this.#states.values()) state.dueMs = startMs + state.job.periodMs
+    this.#startDue()
+    if (!signal.aborted)
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    this.#timer?.cancel()
+    this.#signal = undefined
+  }
+
+  #startDue(): void {
+    if (this.#signal === undefined || this.#signal.aborted) return
+    const nowMs = this.#clock.monotonicMs()
+    for (const state of this.#states.values())
+      if (!state.running && state.dueMs <= nowMs) void this.#runOnce(state, this.#signal)
+    this.#timer?.cancel()
+    const idle = [...this.#states.values()].filter(({ running }) => !running)
+    if (idle.length === 0) return
+    const nextMs = Math.min(...idle.map(({ dueMs }) => dueMs))
+    this.#timer = this.#clock.startTimer(nextMs - nowMs, () => this.#startDue())
+  }
+
+  /** Never rejects. */
+  async #runOnce(state: JobState, signal: AbortSignal): Promise<void> {
+    const { job } = state
+    const startMs = this.#clock.monotonicMs()
+    const lastStartMs = this.#clock.wallMs()
+    state.running = true
+    state.report = { ...state.report, running: true }
+    state.again = false
+    const late = new AbortController()
+    const deadline = this.#clock.startTimer(job.deadlineMs, () =>
+      late.abort(new PoddError('NODE_JOB_DEADLINE', `not done after ${job.deadlineMs / 1000} s`)),
+    )
+    let error: unknown
+    let restMs: number | void = undefined
+    try {
+      restMs = await job.run(AbortSignal.any([signal, late.signal]))
+      late.signal.throwIfAborted()
+    } catch (failure) {
+      error = failure
+    }
+    deadline.cancel()
+    state.running = false
+    if (signal.aborted) return
+    const endMs = this.#clock.monotonicMs()
+    this.#record(state, { lastStartMs, lastDurationMs: endMs - startMs }, error)
+    const periodEndMs = startMs + job.periodMs
+    state.dueMs = state.again ? endMs : Math.max(periodEndMs, endMs + (restMs ?? 0))
+    this.#startDue()
+  }
+
+  #record(state: JobState, times: { lastStartMs: number; lastDurationMs: number }, error: unknown): void {
+    const { name, periodMs, runs, error: before } = state.report
+    const message = error === undefined ? undefined : errorMessage(error)
+    if (message !== undefined && message !== before)
+      this.#logger.warn({ job: name, err: error }, 'a node job failed')
+    state.report = {
+      name,
+      periodMs,
+      running: false,
+      runs: runs + 1,
+      ...times,
+      ...(message === undefined ? {} : { error: message }),
+    }
+  }
+}

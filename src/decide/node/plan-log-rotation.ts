@@ -1,0 +1,74 @@
+/** The log of one running container, as its directory shows it. */
+export interface LogFacts {
+  /** The live file's name (`N.log`). */
+  readonly live: string
+  /** Undefined where there is no live file: podd was killed between renaming it and having it reopened. */
+  readonly liveSizeBytes: number | undefined
+  /** The other files of this log by name: `N.log.YYYYMMDD-HHMMSS`, with `.gz` once compressed, `.tmp` while it is being compressed. */
+  readonly rotated: readonly string[]
+}
+
+/** The kubelet's `containerLogMaxSize` and `containerLogMaxFiles`. */
+export interface LogLimits {
+  readonly maxSizeBytes: number
+  /** The live file counts; at least 2. */
+  readonly maxFiles: number
+}
+
+/** Names are of files in the log's directory. */
+export type LogAction =
+  | { readonly kind: 'remove'; readonly name: string }
+  /** Makes `NAME.gz` of a file that nobody writes to. */
+  | { readonly kind: 'compress'; readonly name: string }
+  /** Renames the live file, and has the runtime make another. */
+  | { readonly kind: 'rotate'; readonly to: string }
+  /** Has the runtime make the live file that is missing. */
+  | { readonly kind: 'reopen' }
+
+const temporarySuffix = '.tmp'
+const compressedSuffix = '.gz'
+
+/**
+ * What a log needs, in the order in which it has to be done: the rules of
+ * `pkg/kubelet/logs/container_log_manager.go` (rotateLog, 1.36). A new file's name sorts after those that are there,
+ * whatever the wall clock does.
+ * @param nowMs wall milliseconds
+ */
+export function planLogRotation(log: LogFacts, limits: LogLimits, nowMs: number): readonly LogAction[] {
+  if (log.liveSizeBytes === undefined) return [{ kind: 'reopen' }]
+  if (log.liveSizeBytes < limits.maxSizeBytes) return []
+  const names = new Set(log.rotated)
+  const isUnused = (name: string): boolean =>
+    name.endsWith(temporarySuffix) || names.has(`${name}${compressedSuffix}`)
+  const kept = log.rotated.filter((name) => !isUnused(name)).toSorted()
+  // One place is the new live file's, one that of the file that is about to be put aside.
+  const excess = kept.slice(0, Math.max(0, kept.length - Math.max(0, limits.maxFiles - 2)))
+  const remaining = kept.slice(excess.length)
+  return [
+    ...[...log.rotated.filter(isUnused), ...excess].map((name) => ({ kind: 'remove', name }) as const),
+    ...remaining
+      .filter((name) => !name.endsWith(compressedSuffix))
+      .map((name) => ({ kind: 'compress', name }) as const),
+    { kind: 'rotate', to: `${log.live}.${nextStamp(log, kept.at(-1), nowMs)}` },
+  ]
+}
+
+function nextStamp(log: LogFacts, newest: string | undefined, nowMs: number): string {
+  const now = formatStamp(nowMs)
+  const before = newest?.slice(log.live.length + 1, log.live.length + 1 + now.length)
+  if (before === undefined || before < now) return now
+  const beforeMs = parseStamp(before)
+  return beforeMs === undefined ? now : formatStamp(beforeMs + 1000)
+}
+
+/** `YYYYMMDD-HHMMSS`, in UTC. */
+function formatStamp(wallMs: number): string {
+  return new Date(wallMs).toISOString().slice(0, 19).replaceAll(/[-:]/gu, '').replace('T', '-')
+}
+
+function parseStamp(stamp: string): number | undefined {
+  const parts = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)$/u.exec(stamp)
+  if (parts === null) return undefined
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0, second = 0] = parts.slice(1).map(Number)
+  return Date.UTC(year, month - 1, day, hour, minute, second)
+}
