@@ -305,6 +305,11 @@ const sections: readonly {
     intro: "Codes by which podd's parts tell each other why something ended.",
     entries: [
       entry('STOPPED', 'podd was told to stop.', ''),
+      entry(
+        'CRASHED',
+        'An error that nothing handled; podd starts anew. `podd status` names the report.',
+        '',
+      ),
       entry('CLOSING', 'The API server ends.', ''),
       entry('CLIENT_GONE', 'A client of the API went away.', ''),
       entry('INTERRUPTED', 'Ctrl-C, or newer work on the same pod.', ''),

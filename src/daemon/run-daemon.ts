@@ -3,6 +3,8 @@ import { poddVersion } from '../api/version.ts'
 import { formatTime, systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
+import { CrashGuard } from './crash-guard.ts'
+import type { CrashReport } from './crash-guard.ts'
 import { createLogger } from '../base/logger.ts'
 import type { Logger } from '../base/logger.ts'
 import { makeFolder } from '../base/make-folder.ts'
@@ -44,6 +46,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const logger = createLogger(config.logLevel)
   const stop = new AbortController()
   const release = await takePlaces(config)
+  const guard = new CrashGuard({ rootDir: config.rootDir, clock, logger, replaceProcess })
   for (const { message, place } of warnings)
     logger.warn({ path: place.path, reason: message }, 'configuration')
 
@@ -62,14 +65,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     reach,
     sources,
     startedAtMs: clock.wallMs(),
+    crashes: () => guard.reports(),
   })
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({ socketPath, podLogsDir: config.podLogsDir, readers, clock, logger })
 
   try {
     const onSignal = (): void => stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
-    // What the work for one pod forgot to look after must not take the daemon of all of them down.
-    process.on('unhandledRejection', (error) => logger.error({ err: error }, 'a failure nobody looked after'))
+    guard.watch((error) => stop.abort(new PoddError('CRASHED', 'podd crashed', { cause: error })))
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
     logger.info({ path: socketPath }, 'podd runs')
@@ -92,6 +95,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     runtime.close()
     release()
   }
+  if (guard.hasCrashed) return guard.restart()
   logger.info({}, 'podd stopped; the pods run on')
   return 0
 }
@@ -194,7 +198,12 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): 
 function createReaders(
   config: PoddConfig,
   { runtime, pods, events }: PodAssembly,
-  facts: { readonly reach: Reach; readonly sources: readonly NamedSource[]; readonly startedAtMs: number },
+  facts: {
+    readonly reach: Reach
+    readonly sources: readonly NamedSource[]
+    readonly startedAtMs: number
+    readonly crashes: () => readonly CrashReport[]
+  },
 ): ApiReaders {
   return {
     pods: {
@@ -234,6 +243,7 @@ function createReaders(
             }
           }),
           problems: pods.problems(),
+          crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
           jobs: pods.jobs().map((report) => showJob(report)),
         }
       },
@@ -278,4 +288,11 @@ function showJob({
     ...(lastDurationMs === undefined ? {} : { lastDurationMs: Math.round(lastDurationMs) }),
     ...(error === undefined ? {} : { error }),
   }
+}
+
+/** The pid stays the same, so that whoever supervises the daemon sees no end. */
+function replaceProcess(): void {
+  if (process.execve === undefined) throw new PoddError('INTERNAL', 'this Node.js cannot replace its process')
+  const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
+  process.execve(process.execPath, args, process.env)
 }

@@ -86,6 +86,7 @@ export class ApiRig {
     runtime: { endpoint: 'embedded', healthy: true, name: 'containerd', version: '2.1.0', calls: {} },
     sources: [{ source: 'file', path: '/etc/pods', ready: true, pods: 0 }],
     problems: [],
+    crashes: [],
     jobs: [],
   }
   readonly directory: string

@@ -207,6 +207,8 @@ export class PoddRig {
     const path = `${this.install.binDir}:${process.env['PATH'] ?? ''}`
     return {
       ...process.env,
+      // Whoever asks for Node's inspector gets a port of its own.
+      NODE_OPTIONS: '--inspect-port=0',
       PATH: this.#options.slowRuncSeconds === undefined ? path : `${join(this.folder, 'bin')}:${path}`,
     }
   }

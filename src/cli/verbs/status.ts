@@ -59,6 +59,10 @@ function formatStatus(status: DaemonStatus, nowMs: number): string {
       ]),
     ]),
   ]
-  const notes = daemonNotes(status).map((note) => `${note}\n`)
+  const crash = status.crashes.at(-1)
+  const crashNote = `warning: podd crashed ${formatAgeOf(crash?.time, nowMs)} ago and started anew: ${crash?.report}`
+  const notes = [...daemonNotes(status), ...(crash === undefined ? [] : [crashNote])].map(
+    (note) => `${note}\n`,
+  )
   return [...sections, ...(notes.length === 0 ? [] : [notes.join('')])].join('\n')
 }

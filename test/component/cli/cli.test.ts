@@ -70,6 +70,15 @@ describe('podd status', () => {
     expect(stdout).toContain('the container runtime at embedded does not work: containerd is gone')
   })
 
+  it('names the report of the last crash', async () => {
+    vi.setSystemTime(Date.now())
+    const crashes = [{ time: recent(7200), report: '/var/lib/podd/crashes/1.json' }]
+    rig.status = { ...rig.status, crashes }
+    expect((await podd('status')).stdout).toMatch(
+      /^warning: podd crashed 120m ago and started anew: \/var\/lib\/podd\/crashes\/1\.json$/mu,
+    )
+  })
+
   it('is a report for programs', async () => {
     rig.status = { ...rig.status, jobs }
     const report = JSON.parse((await podd('status -o json')).stdout)

@@ -1,0 +1,134 @@
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { poddVersion } from '../api/version.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+
+export interface CrashGuardOptions {
+  readonly rootDir: string
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Replaces the process by a new one of the same program and arguments; returns only where it can't. */
+  readonly replaceProcess: () => void
+}
+
+/** A crash of this daemon or an earlier one. */
+export interface CrashReport {
+  /** Wall milliseconds. */
+  readonly atMs: number
+  readonly path: string
+}
+
+/** How many reports are kept. */
+const mostReports = 10
+/** So many crashes within the window are followed by an immediate start; after more, podd waits. */
+const freeCrashes = 3
+const windowMs = 600_000
+const waitMs = 60_000
+/** How long the daemon may take to let go of the pods after a crash. */
+const letGoMs = 10_000
+/** Exit code where the process can't be replaced: EX_SOFTWARE, for a supervisor that starts it again. */
+const crashedExitCode = 70
+
+/**
+ * What becomes of an error that nothing handled: the state that it left is unknown, so the daemon writes a report, lets
+ * go of the pods, which run on, and starts anew in the same process. The first crashes are followed by a start at once,
+ * further ones within ten minutes by one after a minute.
+ */
+export class CrashGuard {
+  readonly #options: CrashGuardOptions
+  #crashed = false
+
+  constructor(options: CrashGuardOptions) {
+    this.#options = options
+  }
+
+  /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called, in ten seconds at the latest. */
+  watch(letGo: (error: unknown) => void): void {
+    const onError = (error: unknown, origin: string): void => {
+      const { clock, logger } = this.#options
+      logger.error({ err: error, reason: origin }, 'unhandled error, starting anew')
+      if (this.#crashed) return
+      this.#crashed = true
+      this.#writeReport(error, origin)
+      clock.startTimer(letGoMs, () => void this.restart())
+      letGo(error)
+    }
+    process.on('unhandledRejection', (error) => onError(error, 'unhandledRejection'))
+    process.on('uncaughtException', onError)
+  }
+
+  get hasCrashed(): boolean {
+    return this.#crashed
+  }
+
+  /** The reports that are kept, oldest first. */
+  reports(): readonly CrashReport[] {
+    const directory = join(this.#options.rootDir, 'crashes')
+    try {
+      return readdirSync(directory)
+        .flatMap((name) => {
+          const atMs = /^(\d+)\.json$/u.exec(name)?.[1]
+          return atMs === undefined ? [] : [{ atMs: Number(atMs), path: join(directory, name) }]
+        })
+        .toSorted((a, b) => a.atMs - b.atMs)
+    } catch {
+      // There was no crash.
+      return []
+    }
+  }
+
+  /** Replaces the process, at once or after a minute. Gives the exit code where it can't be replaced. */
+  async restart(): Promise<number> {
+    const { clock, logger, replaceProcess } = this.#options
+    const sinceMs = clock.wallMs() - windowMs
+    const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
+    if (recent.length > freeCrashes) {
+      logger.error({ count: recent.length, durationMs: waitMs }, 'podd crashes again and again, waiting')
+      process.once('SIGTERM', () => process.exit(0))
+      process.once('SIGINT', () => process.exit(0))
+      await clock.sleep(waitMs)
+    }
+    try {
+      replaceProcess()
+    } catch (error) {
+      logger.error({ err: error }, 'podd cannot start itself anew')
+    }
+    return crashedExitCode
+  }
+
+  /** Never throws: on a full disk the log alone tells. */
+  #writeReport(error: unknown, origin: string): void {
+    const { rootDir, clock, logger } = this.#options
+    const directory = join(rootDir, 'crashes')
+    const atMs = clock.wallMs()
+    const report = {
+      time: new Date(atMs).toISOString(),
+      version: poddVersion,
+      node: process.versions.node,
+      origin,
+      uptimeSeconds: Math.round(process.uptime()),
+      errors: causesOf(error),
+    }
+    try {
+      mkdirSync(directory, { recursive: true, mode: 0o700 })
+      writeFileSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`, {
+        mode: 0o600,
+      })
+      for (const { path } of this.reports().slice(0, -mostReports)) rmSync(path, { force: true })
+    } catch (failure) {
+      logger.error({ err: failure, path: directory }, 'the crash report cannot be written')
+    }
+  }
+}
+
+/** The error and what caused it, outermost first. */
+function causesOf(
+  error: unknown,
+  most = 5,
+): readonly { readonly message: string; readonly stack?: string }[] {
+  if (most === 0 || error === undefined) return []
+  if (!(error instanceof Error)) return [{ message: String(error) }]
+  const { message, stack, cause } = error
+  return [{ message, ...(stack === undefined ? {} : { stack }) }, ...causesOf(cause, most - 1)]
+}

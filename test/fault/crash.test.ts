@@ -1,0 +1,79 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+/** Has the daemon evaluate an expression, through Node's inspector. */
+async function evaluate(podd: PoddRig, expression: string): Promise<void> {
+  const log = (): string => readFileSync(join(podd.folder, 'podd.log'), 'utf8')
+  const before = log().length
+  process.kill(podd.daemonPid, 'SIGUSR1')
+  const url = await podd.until(
+    'the inspector',
+    () => /Debugger listening on (?<url>ws:\S+)/u.exec(log().slice(before))?.groups?.['url'],
+  )
+  const socket = new WebSocket(url)
+  try {
+    await new Promise((resolve, reject) => {
+      socket.addEventListener('error', reject)
+      socket.addEventListener('open', resolve)
+    })
+    socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression } }))
+    await new Promise((resolve) => {
+      socket.addEventListener('message', resolve)
+      socket.addEventListener('close', resolve)
+    })
+  } finally {
+    socket.close()
+  }
+}
+
+describePodd('an error that nothing handles', {}, (rig) => {
+  it.each([
+    ['a rejected promise', 'void Promise.reject(new Error("planted")); 1', 1],
+    ['an exception', 'setTimeout(() => { throw new Error("planted") }, 0); 1', 2],
+  ])('leaves a report and a new daemon in the same process: %s', async (_title, expression, crashes) => {
+    const podd = rig()
+    podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))
+    const before = await podd.untilReady('steady')
+    const { startedAt, pid } = await podd.status()
+    // Ages are told by the second.
+    await podd.until('another second', () => Date.now() - Date.parse(startedAt) > 1500)
+    await evaluate(podd, expression)
+    const status = await podd.until('the new daemon', async () => {
+      const now = await podd.status()
+      return now.startedAt !== startedAt && now.runtime.healthy ? now : undefined
+    })
+    expect(status.pid).toBe(pid)
+    expect(status.crashes).toHaveLength(crashes)
+    const report = status.crashes.at(-1)?.report ?? ''
+    expect(readFileSync(report, 'utf8')).toMatch(/"message": "planted"/u)
+    expect(await podd.cliOk('status')).toContain(report)
+    const after = await podd.untilReady('steady')
+    expect(containerOf(after, 'main')).toEqual(containerOf(before, 'main'))
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
+  })
+
+  it('is followed by a minute of waiting where it comes again and again, in which the pods run on', async () => {
+    const podd = rig()
+    for (const crashes of [3, 4]) {
+      const { startedAt } = await podd.status()
+      await podd.until('another second', () => Date.now() - Date.parse(startedAt) > 1500)
+      await evaluate(podd, 'void Promise.reject(new Error("planted again")); 1')
+      const reports = join(podd.rootDir, 'crashes')
+      await podd.until('its report', () => readdirSync(reports).length === crashes)
+      if (crashes === 3)
+        await podd.until('the new daemon', async () => (await podd.status()).startedAt !== startedAt)
+    }
+    await podd.until('the reason', () =>
+      readFileSync(join(podd.folder, 'podd.log'), 'utf8').includes('crashes again and again, waiting'),
+    )
+    // SIGTERM ends the waiting.
+    expect(await podd.stopDaemon('SIGTERM')).toBe(0)
+    await podd.startDaemon()
+    await podd.untilReady('steady')
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
+  })
+})
