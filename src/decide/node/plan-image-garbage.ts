@@ -1,0 +1,180 @@
+import { normalizeImageName } from '../../pod/values/image-name.ts'
+
+/** An image that the runtime has. Times are of the monotonic clock, so that a wall clock that jumps changes nothing. */
+export interface ImageFacts {
+  readonly id: string
+  /** Its tags and digests. */
+  readonly names: readonly string[]
+  /** As the runtime counts it: for containerd what was downloaded, and layers that it shares with others too. */
+  readonly sizeBytes: number
+  readonly pinned: boolean
+  /** When it was seen for the first time. */
+  readonly firstSeenMs: number
+  /** When it was last seen in use; undefined where it never was. */
+  readonly lastUsedMs: number | undefined
+}
+
+/** Somebody who needs an image. */
+export interface ImageUse {
+  /** A name, as somebody wrote it, or an id. */
+  readonly image: string
+  /** `container default/web main`, `pod default/web` … */
+  readonly by: string
+}
+
+/** The disk that holds the images. */
+export interface DiskSpace {
+  readonly capacityBytes: number
+  readonly availableBytes: number
+}
+
+export interface ImageGarbageFacts {
+  readonly images: readonly ImageFacts[]
+  readonly uses: readonly ImageUse[]
+  readonly disk: DiskSpace
+  /** What has to be available, where room is being made already; see `ImageGarbagePlan`. */
+  readonly goalBytes?: number | undefined
+}
+
+/** The kubelet's `imageGC…` settings. */
+export interface ImageGarbagePolicy {
+  readonly highThresholdPercent: number
+  readonly lowThresholdPercent: number
+  readonly minimumAgeMs: number
+  /** 0: an image may be unused for as long as it likes. */
+  readonly maximumAgeMs: number
+}
+
+/** `thresholds`: as the policy says. `unused`: all that nobody needs, those younger than the minimum age only with `young`. */
+export type ImageGarbageMode =
+  | { readonly kind: 'thresholds' }
+  | { readonly kind: 'unused'; readonly young: boolean }
+
+export interface ImageRemoval {
+  readonly image: ImageFacts
+  /** `age`: unused for longer than the maximum age. `space`: the disk is too full. `unused`: somebody asked for it. */
+  readonly reason: 'age' | 'space' | 'unused'
+  readonly message: string
+}
+
+export interface ImageKept {
+  readonly image: ImageFacts
+  /** `room`: it could go, and need not. */
+  readonly reason: 'in-use' | 'pinned' | 'young' | 'room'
+  readonly message: string
+}
+
+export interface ImageGarbagePlan {
+  /** In the order in which they go. How much room each makes is a guess: it is looked at the disk after each. */
+  readonly remove: readonly ImageRemoval[]
+  readonly keep: readonly ImageKept[]
+  /** How many bytes have to be available; undefined where the disk is not too full. */
+  readonly goalBytes: number | undefined
+}
+
+/** How full a disk is, in whole percent, as the kubelet counts it: what is kept back for root counts as used. */
+export function usedPercent({ capacityBytes, availableBytes }: DiskSpace): number {
+  return 100 - Math.floor((Math.min(availableBytes, capacityBytes) * 100) / capacityBytes)
+}
+
+/**
+ * Which images go, and why each of the others stays: least recently used first, those before all that were never used
+ * (`pkg/kubelet/images/image_gc_manager.go`, GarbageCollect and DeleteUnusedImages, 1.36). Unlike the kubelet's, the
+ * maximum age of an image that was never used counts from when it was first seen.
+ * @param nowMs of the monotonic clock
+ */
+export function planImageGarbage(
+  facts: ImageGarbageFacts,
+  policy: ImageGarbagePolicy,
+  mode: ImageGarbageMode,
+  nowMs: number,
+): ImageGarbagePlan {
+  const { disk } = facts
+  const users = indexUses(facts.uses)
+  const goalBytes = mode.kind === 'unused' ? undefined : (facts.goalBytes ?? computeGoal(disk, policy))
+  const remove: ImageRemoval[] = []
+  const keep: ImageKept[] = []
+  const rest: ImageFacts[] = []
+  let availableBytes = Math.min(disk.availableBytes, disk.capacityBytes)
+  const take = (image: ImageFacts, reason: ImageRemoval['reason'], message: string): void => {
+    remove.push({ image, reason, message })
+    availableBytes += image.sizeBytes
+  }
+  const isAgeLimited = mode.kind === 'thresholds' && policy.maximumAgeMs > 0
+  const minimumAgeMs = mode.kind === 'unused' && mode.young ? 0 : policy.minimumAgeMs
+  for (const image of facts.images.toSorted(inOrderOfUse)) {
+    const user = findUser(image, users)
+    const ageMs = nowMs - image.firstSeenMs
+    if (user !== undefined) keep.push({ image, reason: 'in-use', message: `used by ${user}` })
+    else if (image.pinned) keep.push({ image, reason: 'pinned', message: 'pinned' })
+    else if (ageMs < minimumAgeMs)
+      keep.push({
+        image,
+        reason: 'young',
+        message: `first seen ${formatAge(ageMs)} ago, less than ${formatAge(minimumAgeMs)}`,
+      })
+    else if (isAgeLimited && unusedMs(image, nowMs) > policy.maximumAgeMs)
+      take(image, 'age', `${unusedFor(image, nowMs)}, longer than ${formatAge(policy.maximumAgeMs)}`)
+    else rest.push(image)
+  }
+  // Only then, for what went by its age has made room.
+  for (const image of rest) {
+    const message = unusedFor(image, nowMs)
+    if (mode.kind === 'unused') take(image, 'unused', message)
+    else if (goalBytes === undefined || availableBytes >= goalBytes)
+      keep.push({ image, reason: 'room', message: `${message}; the disk has room for it` })
+    else take(image, 'space', `${message}, and the disk is too full`)
+  }
+  return { remove, keep, goalBytes }
+}
+
+/** Whether somebody needs the image. */
+export function isImageUsed(image: Pick<ImageFacts, 'id' | 'names'>, uses: readonly ImageUse[]): boolean {
+  return findUser(image, indexUses(uses)) !== undefined
+}
+
+function unusedMs(image: ImageFacts, nowMs: number): number {
+  return nowMs - (image.lastUsedMs ?? image.firstSeenMs)
+}
+
+function unusedFor(image: ImageFacts, nowMs: number): string {
+  return `unused for ${formatAge(unusedMs(image, nowMs))}`
+}
+
+function computeGoal(disk: DiskSpace, policy: ImageGarbagePolicy): number | undefined {
+  if (disk.capacityBytes <= 0 || usedPercent(disk) < policy.highThresholdPercent) return undefined
+  return Math.floor((disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100)
+}
+
+/** Who needs an image, by id and by complete name. */
+function indexUses(uses: readonly ImageUse[]): ReadonlyMap<string, string> {
+  return new Map(
+    uses.flatMap(({ image, by }) => [[image, by] as const, [normalizeImageName(image), by] as const]),
+  )
+}
+
+function findUser(
+  image: Pick<ImageFacts, 'id' | 'names'>,
+  users: ReadonlyMap<string, string>,
+): string | undefined {
+  for (const name of [image.id, ...image.names]) {
+    const user = users.get(name) ?? users.get(normalizeImageName(name))
+    if (user !== undefined) return user
+  }
+  return undefined
+}
+
+function inOrderOfUse(one: ImageFacts, other: ImageFacts): number {
+  const byUse = (one.lastUsedMs ?? -Infinity) - (other.lastUsedMs ?? -Infinity)
+  // Of two that were never used the difference is no number.
+  const order = Number.isNaN(byUse) || byUse === 0 ? one.firstSeenMs - other.firstSeenMs : byUse
+  return order === 0 ? one.id.localeCompare(other.id, 'en') : order
+}
+
+/** `45s`, `3m`, `26h`, `9d`: the largest unit that gives at least two, in whole numbers. */
+function formatAge(durationMs: number): string {
+  const seconds = Math.max(0, Math.floor(durationMs / 1000))
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
