@@ -36,7 +36,9 @@ export const describeVerb: Verb = {
       text: describePod({
         pod,
         probes,
-        events: events.items.filter(({ involvedObject }) => involvedObject.name === name),
+        events: events.items.filter(
+          ({ involvedObject: { kind, name: about } }) => kind === 'Pod' && about === name,
+        ),
         problems: status.problems.filter(
           (problem) =>
             problem.object === object || (problem.object === undefined && problem.place.path === path),

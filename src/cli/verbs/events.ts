@@ -11,7 +11,7 @@ export const eventsVerb: Verb = {
   usage: 'events [--for POD] [--types Normal,Warning] [-w] [-n NAMESPACE | -A] [-o json|yaml]',
   help: 'Lists what happened to pods, oldest first. podd keeps the last events only.',
   flags: [
-    { name: 'for', label: 'POD', doc: 'Of this pod only.' },
+    { name: 'for', label: 'POD|node/NAME', doc: 'Of this pod, or of the node, only.' },
     { name: 'types', label: 'TYPES', doc: 'Of these types only, separated by commas: Normal, Warning.' },
     { name: 'watch', short: 'w', doc: 'Go on with each event that comes, until Ctrl-C.' },
     namespaceFlag,
@@ -27,8 +27,15 @@ export const eventsVerb: Verb = {
     const [extra] = context.args.positionals
     if (extra !== undefined)
       throw new UsageError(`events takes no argument ${JSON.stringify(extra)}`, `Try --for ${extra}.`)
-    const pod = context.args.value('for')?.replace(/^pods?\//u, '')
-    return getEvents(context, [], (event) => pod === undefined || event.involvedObject.name === pod)
+    const about = context.args.value('for')
+    const kind = about !== undefined && /^nodes?\//u.test(about) ? 'Node' : 'Pod'
+    const name = about?.replace(/^(?:pod|node)s?\//u, '')
+    return getEvents(
+      context,
+      [],
+      ({ involvedObject }) =>
+        name === undefined || (involvedObject.name === name && involvedObject.kind === kind),
+    )
   },
 }
 

@@ -6,7 +6,7 @@ import { formatTime } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { digestText } from '../../pod/values/hash.ts'
-import type { EventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
+import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../store/atomic-file.ts'
 
 /** How many different events are kept; the oldest go first. */
@@ -20,11 +20,16 @@ const writeRepeatsAfterMs = 60_000
  * ones are told as one (`staging/src/k8s.io/client-go/tools/record/events_cache.go`, Kubernetes 1.36).
  */
 const similarEvents = { most: 10, withinMs: 600_000 }
+/** Where Kubernetes keeps the events of what has no namespace. */
+const nodeEventNamespace = 'default'
 const combinedPrefix = '(combined from similar events): '
+
+/** Without a pod it is about the node. */
+type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
 
 interface Kept {
   /** In its newest words, where it stands for similar ones. */
-  event: PodEvent
+  event: KeptEvent
   readonly firstAtMs: number
   lastAtMs: number
   count: number
@@ -42,7 +47,7 @@ export interface RingEventRecorderOptions {
  * event again raises a count, and so do many similar ones. A disk that can't be written costs the copy,
  * never the pods.
  */
-export class RingEventRecorder implements EventRecorder {
+export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #options: RingEventRecorderOptions
   readonly #path: string
   /** Oldest first: a Map keeps the order of insertion. */
@@ -72,7 +77,15 @@ export class RingEventRecorder implements EventRecorder {
     }
   }
 
-  record(told: PodEvent): void {
+  record(event: PodEvent): void {
+    this.#take(event)
+  }
+
+  recordNode({ type, reason, message }: NodeEvent): void {
+    this.#take({ type, reason, message })
+  }
+
+  #take(told: KeptEvent): void {
     const nowMs = this.#options.clock.wallMs()
     const event = this.#events.has(keyOf(told)) ? told : this.#combined(told, nowMs)
     const key = keyOf(event)
@@ -97,7 +110,7 @@ export class RingEventRecorder implements EventRecorder {
   }
 
   /** The event itself, or the one that stands for it and its like. */
-  #combined(event: PodEvent, nowMs: number): PodEvent {
+  #combined(event: KeptEvent, nowMs: number): KeptEvent {
     const combined = { ...event, message: `${combinedPrefix}${event.message}` }
     // What seems to lie ahead dates from before the clock was set back.
     const isRecent = ({ lastAtMs }: Kept): boolean =>
@@ -159,28 +172,33 @@ export class RingEventRecorder implements EventRecorder {
   }
 
   #makeObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+    const { hostName } = this.#options
     const { pod, container } = event
     return {
       apiVersion: 'v1',
       kind: 'Event',
       metadata: {
         // Several come in one millisecond.
-        name: `${pod.name}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
-        namespace: pod.namespace,
+        name: `${pod?.name ?? hostName}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
+        namespace: pod?.namespace ?? nodeEventNamespace,
         creationTimestamp: formatTime(firstAtMs),
       },
-      involvedObject: {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        namespace: pod.namespace,
-        name: pod.name,
-        uid: pod.uid,
-        ...(container === undefined ? {} : { fieldPath: `spec.containers{${container}}` }),
-      },
+      involvedObject:
+        pod === undefined
+          ? // As the kubelet refers to its node (`pkg/kubelet/kubelet.go`, nodeRef, 1.36).
+            { kind: 'Node', namespace: '', name: hostName, uid: hostName }
+          : {
+              apiVersion: 'v1',
+              kind: 'Pod',
+              namespace: pod.namespace,
+              name: pod.name,
+              uid: pod.uid,
+              ...(container === undefined ? {} : { fieldPath: `spec.containers{${container}}` }),
+            },
       type: event.type,
       reason: event.reason,
       message: event.message,
-      source: { component: 'podd', host: this.#options.hostName },
+      source: { component: 'podd', host: hostName },
       firstTimestamp: formatTime(firstAtMs),
       lastTimestamp: formatTime(lastAtMs),
       count,
@@ -188,9 +206,9 @@ export class RingEventRecorder implements EventRecorder {
   }
 }
 
-function keyOf({ pod, container, type, reason, message }: PodEvent): string {
+function keyOf({ pod, container, type, reason, message }: KeptEvent): string {
   return JSON.stringify([
-    pod.uid,
+    pod?.uid,
     container,
     type,
     reason,
@@ -198,18 +216,19 @@ function keyOf({ pod, container, type, reason, message }: PodEvent): string {
   ])
 }
 
-function isSimilar(one: PodEvent, other: PodEvent): boolean {
+function isSimilar(one: KeptEvent, other: KeptEvent): boolean {
   return (
     one.reason === other.reason &&
-    one.pod.uid === other.pod.uid &&
+    one.pod?.uid === other.pod?.uid &&
     one.container === other.container &&
     one.type === other.type
   )
 }
 
 function isKept(value: unknown): value is Kept {
-  if (!isJsonObject(value) || !isJsonObject(value['event']) || !isJsonObject(value['event']['pod']))
-    return false
+  if (!isJsonObject(value) || !isJsonObject(value['event'])) return false
+  const { pod } = value['event']
+  if (pod !== undefined && !isJsonObject(pod)) return false
   const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
   const { event } = value
   return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')

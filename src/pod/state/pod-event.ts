@@ -11,6 +11,19 @@ export interface PodEvent {
   readonly message: string
 }
 
+/** Something that happened to the host as a whole, in Kubernetes' words. */
+export interface NodeEvent {
+  readonly type: 'Normal' | 'Warning'
+  /** `FreeDiskSpaceFailed`, `ImageGCFailed`, … */
+  readonly reason: string
+  readonly message: string
+}
+
+/** As EventRecorder, for what concerns the node. */
+export interface NodeEventRecorder {
+  recordNode(event: NodeEvent): void
+}
+
 /** Takes events; never throws, never waits. Repeats of one event are counted, not listed. */
 export interface EventRecorder {
   record(event: PodEvent): void

@@ -49,6 +49,20 @@ async function written(): Promise<string> {
 }
 
 describe('the recorder of events', () => {
+  it('keeps what happened to the node apart from what happened to pods', async () => {
+    recorder.record(event('a'))
+    recorder.recordNode({ type: 'Warning', reason: 'ImageGCFailed', message: 'a' })
+    recorder.recordNode({ type: 'Warning', reason: 'ImageGCFailed', message: 'a' })
+    await recorder.flush()
+    const next = newRecorder()
+    await next.load()
+    expect(next.list().map(({ involvedObject, count }) => ({ involvedObject, count }))).toMatchObject([
+      { involvedObject: { kind: 'Pod', name: 'web-here' }, count: 1 },
+      { involvedObject: { kind: 'Node', name: 'here', uid: 'here', namespace: '' }, count: 2 },
+    ])
+    expect(next.list()[1]).toMatchObject({ metadata: { namespace: 'default' }, reason: 'ImageGCFailed' })
+  })
+
   it('counts one event that comes again, and lists it where it came last', () => {
     recorder.record(event('no room'))
     recorder.record(event('other'))
