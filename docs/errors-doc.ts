@@ -160,6 +160,16 @@ const sections: readonly {
         'Make it with `docker save` or as an OCI layout, as a tar.',
       ),
       entry(
+        'IMAGE_NOT_FOUND',
+        'There is no image of that name.',
+        '`podd images` lists those that there are.',
+      ),
+      entry(
+        'PIN_UNSUPPORTED',
+        'Images can be pinned in the embedded containerd only.',
+        "Use the runtime's own tool.",
+      ),
+      entry(
         'IMPORT_UNSUPPORTED',
         'Images can be imported into the embedded containerd only.',
         "Use the runtime's own tool.",

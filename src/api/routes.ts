@@ -15,7 +15,8 @@
  * GET  /healthz                                           `ok`
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/images                                    ImageEntry[]
- * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }
+ * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
+ * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)

@@ -12,7 +12,7 @@ import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
-import { importImageFile, importPinnedImage } from './process/import-image.ts'
+import { importImageFile, importPinnedImage, listPinnedImages, pinImage } from './process/import-image.ts'
 import type { ImageImportTarget } from './process/import-image.ts'
 import { reapLeaks } from './leaks/reap-leaks.ts'
 import type { CriKnowledge } from './leaks/reap-leaks.ts'
@@ -218,14 +218,31 @@ export class EmbeddedContainerd {
   }
 
   /**
-   * Imports an archive into the image store, and gives the names it brought. podd answers before its
-   * containerd does: one that is still starting is waited for.
+   * Imports an archive into the image store, pins what it brought unless told not to, and gives the names. podd answers
+   * before its containerd does: one that is still starting is waited for.
    *
    * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
    */
-  async importImages(path: string): Promise<readonly string[]> {
+  async importImages(
+    path: string,
+    { pin }: { readonly pin: boolean } = { pin: true },
+  ): Promise<readonly string[]> {
     const { importTarget } = await this.#whenRunning()
-    return importImageFile(importTarget, path)
+    const names = await importImageFile(importTarget, path)
+    if (pin) for (const name of names) await pinImage(importTarget, name)
+    return names
+  }
+
+  /** Keeps image garbage collection away from an image, by one of its names, or no longer does. Throws as `importImages`. */
+  async pinImage(name: string, pinned: boolean): Promise<void> {
+    const { importTarget } = await this.#whenRunning()
+    await pinImage(importTarget, name, pinned)
+  }
+
+  /** The names that are pinned. Throws as `importImages`. */
+  async pinnedImages(): Promise<readonly string[]> {
+    const { importTarget } = await this.#whenRunning()
+    return listPinnedImages(importTarget)
   }
 
   async #whenRunning(): Promise<RunningContainerd> {

@@ -255,7 +255,7 @@ function createReaders(
     }),
     images: {
       async listImages() {
-        const { images } = await runtime.client.images.listImages({})
+        const images = await runtime.listImages()
         return images.map((image) => ({
           id: image.id,
           tags: image.repoTags,
@@ -264,7 +264,8 @@ function createReaders(
           pinned: image.pinned,
         }))
       },
-      importImages: (path) => runtime.importImages(path),
+      importImages: (path, importing) => runtime.importImages(path, importing),
+      pinImage: (image, pinned) => runtime.pinImage(image, pinned),
     },
     reach: facts.reach,
   }

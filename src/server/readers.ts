@@ -34,11 +34,13 @@ export interface StatusReader {
   daemonStatus(): DaemonStatus
 }
 
-/** The runtime's images. Both methods reject with a PoddError that says what to do. */
+/** The runtime's images. All methods reject with a PoddError that says what to do. */
 export interface ImageStore {
   listImages(): Promise<readonly ImageEntry[]>
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
-  importImages(path: string): Promise<readonly string[]>
+  importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
+  /** Keeps image garbage collection away from an image, or no longer does. Throws PoddError IMAGE_NOT_FOUND. */
+  pinImage(image: string, pinned: boolean): Promise<void>
 }
 
 /** The objects that pods refer to. */

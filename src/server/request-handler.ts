@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { execProtocol } from '../api/exec-frames.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import { forwardProtocol } from '../api/routes.ts'
+import { PoddError } from '../base/errors.ts'
 import { ApiError } from './api-error.ts'
 import { objectRoutes } from './object-handlers.ts'
 import { readLogQuery } from './log-query.ts'
@@ -74,6 +75,13 @@ const routes: readonly Route[] = [
     handle: async ({ readers, response }) => respondJson(response, await readers.images.listImages()),
   },
   { method: 'POST', pattern: '/podd/v1/images/import', isUrgent: true, handle: importImages },
+  { method: 'POST', pattern: '/podd/v1/images/pin', isUrgent: true, handle: (call) => pinImage(call, true) },
+  {
+    method: 'POST',
+    pattern: '/podd/v1/images/unpin',
+    isUrgent: true,
+    handle: (call) => pinImage(call, false),
+  },
   {
     method: 'GET',
     pattern: '/podd/v1/namespaces/*/pods/*/probes',
@@ -218,5 +226,18 @@ async function importImages(call: Call): Promise<void> {
   if (path === null || !path.startsWith('/')) {
     throw new ApiError(400, 'path must be the absolute path of an image archive on this host')
   }
-  respondJson(call.response, { images: await call.readers.images.importImages(path) })
+  const pin = call.query.has('pin') ? booleanParam(call.query, 'pin') : true
+  respondJson(call.response, { images: await call.readers.images.importImages(path, { pin }) })
+}
+
+async function pinImage(call: Call, pinned: boolean): Promise<void> {
+  const image = call.query.get('image')
+  if (image === null || image === '') throw new ApiError(400, 'image must be the name of an image')
+  try {
+    await call.readers.images.pinImage(image, pinned)
+  } catch (error) {
+    if (!(error instanceof PoddError) || error.code !== 'IMAGE_NOT_FOUND') throw error
+    throw new ApiError(404, error.message, error.hint)
+  }
+  respondJson(call.response, {})
 }

@@ -251,7 +251,7 @@ spec:
   it.concurrent('lists and imports images', async () => {
     const podd = rig()
     const [header, ...list] = rows(await podd.cliOk('images'))
-    expect(header).toEqual(['IMAGE', 'TAG', 'IMAGE ID', 'SIZE'])
+    expect(header).toEqual(['IMAGE', 'TAG', 'IMAGE ID', 'SIZE', 'PINNED'])
     expect(list.map((row) => row.slice(0, 2))).toEqual(
       expect.arrayContaining([
         ['localhost/podd-test/shell', '1'],

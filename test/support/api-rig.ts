@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../../src/api/routes.ts'
+import { PoddError } from '../../src/base/errors.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
@@ -64,6 +65,8 @@ export class ApiRig {
   readonly pods = new FakeStore<PodObject>()
   readonly events = new FakeStore<EventObject>()
   readonly images: ImageEntry[] = []
+  /** What was pinned and unpinned. */
+  readonly pins: string[] = []
   readonly imported: string[] = []
   /** When pods can be told of. */
   shown: Promise<void> = Promise.resolve()
@@ -122,7 +125,15 @@ export class ApiRig {
       status: { daemonStatus: () => this.status },
       probes: { listProbes: () => this.probes },
       objects: { listConfigs: () => [], listClaims: async () => [], purgeClaim: async () => {} },
-      images: { listImages: async () => this.images, importImages: (path) => this.importImages(path) },
+      images: {
+        listImages: async () => this.images,
+        importImages: (path, { pin }) => this.importImages(pin ? path : `${path} unpinned`),
+        pinImage: async (image, pinned) => {
+          if (!this.images.some(({ tags }) => tags.includes(image)))
+            throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`)
+          this.pins.push(`${image} ${pinned}`)
+        },
+      },
       reach: {
         startCommand: (request) => this.reach.startCommand(request),
         dial: (uid, port, signal) => this.reach.dial(uid, port, signal),

@@ -5,12 +5,15 @@ import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 
 export const imagesVerb: Verb = {
-  usage: 'images [list] [-o json|yaml|name] | images import FILE.tar',
-  help: 'Lists the images that the runtime has, or imports an archive (docker save or OCI layout, as a tar).',
-  flags: [outputFlag],
+  usage: 'images [list] [-o json|yaml|name] | images import FILE.tar [--no-pin] | images pin|unpin IMAGE',
+  help: `Lists the images that the runtime has, imports an archive (docker save or OCI layout, as a tar), or pins an image.
+Image garbage collection, and \`podd gc\`, keep away from images that are pinned. What is imported is pinned, for there may
+be no registry to get it from again; \`images unpin\`, or \`--no-pin\` when it is imported, lets it go when nobody needs it.`,
+  flags: [outputFlag, { name: 'no-pin', doc: 'With import: let what is imported go when nobody needs it.' }],
   examples: [
     ['images', 'what is there'],
     ['images import web.tar', 'bring images to a host without a registry'],
+    ['images unpin localhost/web:1', 'let it go when nobody needs it and the disk is full'],
   ],
   run(context) {
     const [action = 'list', file, extra] = context.args.positionals
@@ -25,8 +28,16 @@ export const imagesVerb: Verb = {
         if (file === undefined)
           throw new UsageError('images import needs a file', 'podd images import FILE.tar')
         return importImages(context, file)
+      case 'pin':
+      case 'unpin':
+        if (file === undefined)
+          throw new UsageError(`images ${action} needs an image`, `podd images ${action} IMAGE`)
+        return pinImage(context, action, file)
       default:
-        throw new UsageError(`unknown action ${JSON.stringify(action)}`, 'There are list and import.')
+        throw new UsageError(
+          `unknown action ${JSON.stringify(action)}`,
+          'There are list, import, pin and unpin.',
+        )
     }
   },
 }
@@ -47,14 +58,14 @@ function toListing(images: readonly ImageEntry[]): Listing {
       { title: 'TAG' },
       { title: 'IMAGE ID' },
       { title: 'SIZE' },
-      { title: 'PINNED', wide: true },
+      { title: 'PINNED' },
     ],
     rows: named.map(({ image, name }) => [
       name.repository,
       name.tag,
       shortId(image.id),
       formatSize(image.sizeBytes),
-      String(image.pinned),
+      image.pinned ? 'yes' : 'no',
     ]),
     objects: images.map((image) => ({
       kind: 'Image',
@@ -100,12 +111,21 @@ function formatSize(sizeBytes: number): string {
   return `${Number(size.toPrecision(3))}${units[unit] ?? 'B'}`
 }
 
-async function importImages({ client, signal }: VerbContext, file: string): Promise<VerbResult> {
+async function importImages({ args, client, signal }: VerbContext, file: string): Promise<VerbResult> {
   const path = encodeURIComponent(resolve(file))
   const { images } = await client.post<{ readonly images: readonly string[] }>(
-    `/podd/v1/images/import?path=${path}`,
+    `/podd/v1/images/import?path=${path}${args.has('no-pin') ? '&pin=false' : ''}`,
     signal,
   )
   const text = images.map((image) => `imported ${image}\n`).join('')
   return { kind: 'text', text: text === '' ? 'the archive brought no named image\n' : text }
+}
+
+async function pinImage(
+  { client, signal }: VerbContext,
+  action: 'pin' | 'unpin',
+  image: string,
+): Promise<VerbResult> {
+  await client.post(`/podd/v1/images/${action}?image=${encodeURIComponent(image)}`, signal)
+  return { kind: 'text', text: `${action}ned ${image}\n` }
 }

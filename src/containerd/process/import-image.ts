@@ -74,10 +74,19 @@ export async function importPinnedImage(
   await pinImage(target, image.name)
 }
 
-/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on. */
-export async function pinImage(target: ImageImportTarget, name: string): Promise<void> {
-  const args = [...ctrArgs(target), 'images', 'label', name, 'io.cri-containerd.pinned=pinned']
-  await commandOutput(target.ctrPath, args)
+const pinLabel = 'io.cri-containerd.pinned'
+
+/** Marks an image as pinned, as CRI reports it from containerd 1.6.22 on, or takes the mark off. */
+export async function pinImage(target: ImageImportTarget, name: string, pinned = true): Promise<void> {
+  const label = `${pinLabel}=${pinned ? 'pinned' : ''}`
+  await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'label', name, label])
+}
+
+/** The names of the images that are pinned, on any version of containerd. */
+export async function listPinnedImages(target: ImageImportTarget): Promise<readonly string[]> {
+  const filter = `labels."${pinLabel}"==pinned`
+  const output = await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'ls', '-q', filter])
+  return output.split('\n').filter((name) => name !== '')
 }
 
 function ctrArgs(target: ImageImportTarget): readonly string[] {

@@ -16,6 +16,7 @@ import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
+import { normalizeImageName } from '../../pod/values/image-name.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
@@ -268,9 +269,48 @@ export class RuntimeAccess {
     }
   }
 
-  /** Imports an archive into the runtime's image store. */
-  async importImages(path: string): Promise<readonly string[]> {
-    if (this.#embedded !== undefined) return this.#embedded.importImages(path)
+  /** The root directory of the embedded containerd, where its images are. */
+  get imagesDir(): string | undefined {
+    return this.#embedded?.places.rootDir
+  }
+
+  /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
+  async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
+    const { images } = await this.images.listImages({}, { signal })
+    if (this.#embedded === undefined || images.length === 0) return images
+    const pinned = new Set(await this.#embedded.pinnedImages())
+    return images.map((image) => {
+      const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
+      return { ...image, pinned: image.pinned || isPinned }
+    })
+  }
+
+  /** Pins an image by any of its names, or unpins all of them. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
+  async pinImage(image: string, pinned: boolean): Promise<void> {
+    if (this.#embedded === undefined) {
+      throw new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
+        hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
+      })
+    }
+    const wanted = normalizeImageName(image)
+    const { images } = await this.images.listImages({})
+    const found = images.find(({ id, repoTags, repoDigests }) =>
+      [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
+    )
+    if (found === undefined) {
+      throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
+    }
+    const names = [...found.repoTags, ...found.repoDigests]
+    for (const name of pinned && names.includes(wanted) ? [wanted] : names)
+      await this.#embedded.pinImage(name, pinned)
+  }
+
+  /**
+   * Imports an archive into the runtime's image store.
+   * @param options.pin keeps image garbage collection away from what it brings: no registry may have it
+   */
+  async importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]> {
+    if (this.#embedded !== undefined) return this.#embedded.importImages(path, options)
     throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
       hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
     })

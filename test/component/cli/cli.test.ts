@@ -346,6 +346,7 @@ describe('wrong usage', () => {
     ['events --types foo', 'podd: there are no events of type "foo"\nValid --types are Normal and Warning.'],
     ['events --types Normal,Wrning -w', 'podd: there are no events of type "Wrning"'],
     ['images import', 'podd: images import needs a file'],
+    ['images pin', 'podd: images pin needs an image'],
     ['images delete', 'podd: unknown action "delete"'],
     ['validate', 'podd: validate which files?'],
     ['run --max-pods many', 'podd: --max-pods must be a whole number'],
@@ -796,10 +797,11 @@ describe('podd images', () => {
         pinned: false,
       },
     )
-    expect((await podd('images')).stdout).toBe(`IMAGE                       TAG      IMAGE ID        SIZE
-docker.io/library/busybox   <none>   ff              999B
-localhost:5000/web          1        0123456789abc   1.23MB
-localhost:5000/web          2        0123456789abc   1.23MB
+    expect((await podd('images')).stdout)
+      .toBe(`IMAGE                       TAG      IMAGE ID        SIZE     PINNED
+docker.io/library/busybox   <none>   ff              999B     no
+localhost:5000/web          1        0123456789abc   1.23MB   yes
+localhost:5000/web          2        0123456789abc   1.23MB   yes
 `)
   })
 
@@ -810,6 +812,19 @@ localhost:5000/web          2        0123456789abc   1.23MB
       stderr: '',
     })
     expect(rig.imported).toEqual([join(process.cwd(), 'web.tar')])
+    await podd('images import web.tar --no-pin')
+    expect(rig.imported[1]).toBe(`${join(process.cwd(), 'web.tar')} unpinned`)
+  })
+
+  it('pins and unpins one', async () => {
+    rig.images.push({ id: 'sha256:1', tags: ['localhost/a:1'], digests: [], sizeBytes: 1, pinned: false })
+    expect((await podd('images pin localhost/a:1')).stdout).toBe('pinned localhost/a:1\n')
+    expect((await podd('images unpin localhost/a:1')).stdout).toBe('unpinned localhost/a:1\n')
+    expect(rig.pins).toEqual(['localhost/a:1 true', 'localhost/a:1 false'])
+    expect(await podd('images pin nobody')).toMatchObject({
+      exitCode: 1,
+      stderr: 'podd: Error from server (NotFound): there is no image nobody\n',
+    })
   })
 })
 
