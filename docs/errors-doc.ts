@@ -160,6 +160,21 @@ const sections: readonly {
         'Make it with `docker save` or as an OCI layout, as a tar.',
       ),
       entry(
+        'IMAGES_NOT_KNOWN',
+        'It is not known yet which images pods need: the runtime was not listed, or a source was not read.',
+        'Wait; `podd status` shows both.',
+      ),
+      entry(
+        'IMAGES_DISK_UNKNOWN',
+        'The runtime does not say where its images are, so nobody knows how full that disk is.',
+        'Update the runtime.',
+      ),
+      entry(
+        'IMAGES_NOT_COLLECTED',
+        'The disk that holds the images stays too full, or images could not be removed.',
+        'Look at what else fills the disk; `podd gc --dry-run -o json` says why each image stays.',
+      ),
+      entry(
         'IMAGE_NOT_FOUND',
         'There is no image of that name.',
         '`podd images` lists those that there are.',

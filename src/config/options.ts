@@ -3,6 +3,7 @@ import type { OptionType } from './option-type.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
+import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
 import {
@@ -245,6 +246,7 @@ export const options = {
     owner: 'podd',
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
+  ...imageOptions,
   ...logOptions,
   ...podOptions,
   logLevel: option({

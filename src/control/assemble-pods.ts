@@ -8,6 +8,7 @@ import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { createSystemdCaller } from '../host/cgroups/systemd-bus.ts'
 import { SystemdPodCgroups } from '../host/cgroups/systemd.ts'
 import type { PodCgroups } from '../host/cgroups/cgroups.ts'
+import { readDiskSpace } from '../host/disk-space.ts'
 import { diskBytes } from '../host/disk-bytes.ts'
 import { followResolver } from '../host/network/follow-resolver.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
@@ -22,6 +23,7 @@ import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import { callDeadlineMs } from '../cri/runtime-service.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
+import { smallFile } from '../store/small-file.ts'
 import type { ResolvConf } from '../translate/dns.ts'
 import { execLimits } from '../translate/exec-limits.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
@@ -196,6 +198,24 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     serializeImagePulls: config.serializeImagePulls,
     registryPullQps: config.registryPullQps,
     registryBurst: config.registryBurst,
+    imageGarbage: {
+      host: {
+        listImages: (signal) => runtime.listImages(signal),
+        listContainers: async (signal) => (await client.listContainers({}, { signal })).containers,
+        removeImage: async (id) => void (await runtime.images.removeImage({ image: { image: id } })),
+        imagesPath: (signal) => runtime.imagesPath(signal),
+        sandboxImage: (signal) => runtime.sandboxImage(signal),
+        readDisk: readDiskSpace,
+      },
+      policy: {
+        highThresholdPercent: config.imageGcHighThresholdPercent,
+        lowThresholdPercent: config.imageGcLowThresholdPercent,
+        minimumAgeMs: config.imageMinimumGcAgeMs,
+        maximumAgeMs: config.imageMaximumGcAgeMs,
+      },
+      usesFile: smallFile(`${config.rootDir}/image-uses.json`),
+      events,
+    },
     ...(config.containerLogMaxSizeBytes > 0 && {
       logRotation: {
         limits: { maxSizeBytes: config.containerLogMaxSizeBytes, maxFiles: config.containerLogMaxFiles },

@@ -8,7 +8,7 @@ import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
-import type { EventRecorder } from '../pod/state/pod-event.ts'
+import type { EventRecorder, NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { podKey } from '../pod/values/ids.ts'
 import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
@@ -43,6 +43,10 @@ import { sweepPodFolders } from './node/sweep-pod-folders.ts'
 import { SyncLoop } from './sync-loop.ts'
 import { NodeJobs } from './node/node-jobs.ts'
 import type { NodeJobReport } from './node/node-jobs.ts'
+import { collectsImages, imageCollectionJob } from './node/collect-images.ts'
+import { ImageGarbage } from './node/image-garbage.ts'
+import type { ImageGarbageOptions } from './node/image-garbage.ts'
+import { listNamedImages } from './node/named-images.ts'
 import { logRotationJob } from './node/rotate-logs.ts'
 import { volumeLimitsJob } from './node/volume-limits.ts'
 
@@ -77,6 +81,10 @@ export interface PodSystemOptions {
   readonly serializeImagePulls: boolean
   readonly registryPullQps: number
   readonly registryBurst: number
+  /** Left out, images stay for ever. */
+  readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
+    readonly events: NodeEventRecorder
+  }
   /** Left out, the logs of containers grow as they like. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }
@@ -102,8 +110,12 @@ export class PodSystem {
   readonly #snapshots: SourceSnapshots
   readonly #awaited: AwaitedPods
   readonly #jobs: NodeJobs
+  /** Undefined where images stay for ever. */
+  readonly imageGarbage: ImageGarbage | undefined
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
+  /** The disk may have been full when podd started. */
+  #hasCollected = false
   /** Every source has told of its objects. */
   #objectsKnown = false
   #problems: readonly Problem[] = []
@@ -215,11 +227,28 @@ export class PodSystem {
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) => makePodWorker(surroundings, input),
     })
+    this.imageGarbage =
+      options.imageGarbage === undefined
+        ? undefined
+        : new ImageGarbage({
+            ...options.imageGarbage,
+            namedImages: () =>
+              this.#knowsAllPods
+                ? listNamedImages(this.#desired.workers.all(), this.#snapshots.all())
+                : undefined,
+            clock,
+            logger,
+          })
     this.#jobs = this.#createJobs()
   }
 
+  /** What runs and what is wanted: without a source nobody has said what is. */
+  get #knowsAllPods(): boolean {
+    return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
+  }
+
   #createJobs(): NodeJobs {
-    const { host, runtime, clock, logger, logRotation } = this.#options
+    const { host, runtime, clock, logger, logRotation, imageGarbage } = this.#options
     const jobs = new NodeJobs({ clock, logger })
     jobs.add(
       volumeLimitsJob({
@@ -239,6 +268,15 @@ export class PodSystem {
           },
           clock,
           ...logRotation,
+        }),
+      )
+    if (this.imageGarbage !== undefined && imageGarbage !== undefined && collectsImages(imageGarbage.policy))
+      jobs.add(
+        imageCollectionJob({
+          garbage: this.imageGarbage,
+          isReady: () => this.#knowsAllPods,
+          isRuntimeUp: () => this.#runtimeProblem === undefined,
+          events: imageGarbage.events,
         }),
       )
     return jobs
@@ -417,6 +455,10 @@ export class PodSystem {
     if (!this.#objectsKnown && snapshots.areReady)
       for (const worker of this.#desired.workers.all()) worker.wake()
     this.#objectsKnown = snapshots.areReady
+    if (!this.#hasCollected && this.#knowsAllPods) {
+      this.#hasCollected = true
+      this.#jobs.wake('collect-images')
+    }
   }
 
   #endOrphans(): void {

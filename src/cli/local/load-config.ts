@@ -2,6 +2,7 @@ import { systemClock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
+import { imageOptionProblems } from '../../config/image-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Option } from '../../config/option.ts'
@@ -64,8 +65,15 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
       hint: 'docs/OPTIONS.md lists the fields.',
     })
   }
+  const config = mergeConfig(file?.values ?? {}, flags)
+  const [problem] = imageOptionProblems(config)
+  if (problem !== undefined) {
+    throw new PoddError('BAD_CONFIG', `${problem.field} ${problem.message}`, {
+      hint: 'docs/OPTIONS.md lists the fields.',
+    })
+  }
   return {
-    config: mergeConfig(file?.values ?? {}, flags),
+    config,
     configPath: file === undefined ? undefined : (named ?? defaultConfigPath),
     warnings: [...(file?.problems ?? []), ...warnings],
   }

@@ -1,5 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
@@ -269,9 +271,21 @@ export class RuntimeAccess {
     }
   }
 
-  /** The root directory of the embedded containerd, where its images are. */
-  get imagesDir(): string | undefined {
-    return this.#embedded?.places.rootDir
+  /** Where the images are, on which disk; undefined where the runtime doesn't say. */
+  async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
+    if (this.#embedded !== undefined) return this.#embedded.places.rootDir
+    const { imageFilesystems } = await this.images.imageFsInfo({}, { signal })
+    return imageFilesystems
+      .map(({ fsId }) => fsId?.mountpoint)
+      .find((path) => path !== undefined && path !== '')
+  }
+
+  /** The image of the pods' sandboxes; undefined where the runtime doesn't say: newer versions pin it instead. */
+  async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
+    if (this.#embedded !== undefined) return sandboxImageName
+    const { info } = await this.client.runtime.status({ verbose: true }, { signal })
+    const config = parseObject(info['config'])
+    return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
   }
 
   /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
@@ -281,7 +295,7 @@ export class RuntimeAccess {
     const pinned = new Set(await this.#embedded.pinnedImages())
     return images.map((image) => {
       const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
-      return { ...image, pinned: image.pinned || isPinned }
+      return Object.assign({}, image, { pinned: image.pinned || isPinned })
     })
   }
 
@@ -324,4 +338,13 @@ export class RuntimeAccess {
 export function withHint(error: unknown): string {
   const hint = error instanceof PoddError ? error.hint : undefined
   return hint === undefined ? errorMessage(error) : `${errorMessage(error)}. ${hint}`
+}
+
+function parseObject(text: string | undefined): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -128,9 +128,13 @@ export function planImageGarbage(
   return { remove, keep, goalBytes }
 }
 
-/** Whether somebody needs the image. */
-export function isImageUsed(image: Pick<ImageFacts, 'id' | 'names'>, uses: readonly ImageUse[]): boolean {
-  return findUser(image, indexUses(uses)) !== undefined
+/** The ids of the images that somebody needs. */
+export function selectUsedImages(
+  images: readonly Pick<ImageFacts, 'id' | 'names'>[],
+  uses: readonly ImageUse[],
+): ReadonlySet<string> {
+  const users = indexUses(uses)
+  return new Set(images.flatMap((image) => (findUser(image, users) === undefined ? [] : [image.id])))
 }
 
 function unusedMs(image: ImageFacts, nowMs: number): number {

@@ -17,7 +17,7 @@ import type {
 import type { ContainerId, PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
-import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
+import type { NodeEvent, PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
@@ -97,6 +97,8 @@ export interface PodRigOptions {
   readonly objectRules?: ObjectRules
   readonly maxContainerRestartPeriodMs?: number
   readonly serializeImagePulls?: boolean
+  /** Images are collected, on a disk of this capacity. */
+  readonly imageDiskBytes?: number
 }
 
 /**
@@ -111,6 +113,11 @@ export class PodRig {
   claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
   readonly records = new MemoryRecords()
   readonly events: PodEvent[] = []
+  readonly nodeEvents: NodeEvent[] = []
+  /** What is available on the disk that holds the images, beside what was made by removing some. */
+  availableBytes = 0
+  /** What an earlier podd knew of images. */
+  imageUses: string | undefined
   /** What probes find; success unless told. */
   probe: (containerId: string, probe: Probe, podIps: readonly string[]) => ProbeOutcome = () => ({
     result: 'success',
@@ -321,6 +328,41 @@ export class PodRig {
       serializeImagePulls,
       registryPullQps: 0,
       registryBurst: 1,
+      ...this.#imageOptions(),
+    }
+  }
+
+  #imageOptions(): Pick<PodSystemOptions, 'imageGarbage'> {
+    const { imageDiskBytes: capacityBytes } = this.#options
+    if (capacityBytes === undefined) return {}
+    const { fake } = this
+    return {
+      imageGarbage: {
+        host: {
+          listImages: async () => (await fake.images.listImages({})).images,
+          listContainers: async () => (await fake.runtime.listContainers({})).containers,
+          removeImage: async (id) => {
+            const sizeBytes = fake.world.images.get(id)?.sizeBytes ?? 0
+            await fake.images.removeImage({ image: { image: id } })
+            this.availableBytes += sizeBytes
+          },
+          imagesPath: async () => '/images',
+          readDisk: async () => ({ capacityBytes, availableBytes: this.availableBytes }),
+          sandboxImage: async () => undefined,
+        },
+        policy: {
+          highThresholdPercent: 85,
+          lowThresholdPercent: 80,
+          minimumAgeMs: 120_000,
+          maximumAgeMs: 0,
+        },
+        usesFile: {
+          path: '/image-uses.json',
+          read: async () => this.imageUses,
+          write: async (text) => void (this.imageUses = text),
+        },
+        events: { recordNode: (event) => void this.nodeEvents.push(event) },
+      },
     }
   }
 

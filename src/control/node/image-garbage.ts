@@ -1,0 +1,216 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { planImageGarbage } from '../../decide/node/plan-image-garbage.ts'
+import type {
+  DiskSpace,
+  ImageFacts,
+  ImageGarbageMode,
+  ImageGarbagePlan,
+  ImageGarbagePolicy,
+  ImageKept,
+  ImageRemoval,
+  ImageUse,
+} from '../../decide/node/plan-image-garbage.ts'
+import type { SmallFile } from '../../store/small-file.ts'
+import { ImageUses } from './image-uses.ts'
+
+/** The runtime and the host, as far as images are concerned. */
+export interface ImageGarbageHost {
+  readonly listImages: (signal: AbortSignal) => Promise<readonly cri.Image[]>
+  /** All containers of the runtime, whosever they are. */
+  readonly listContainers: (signal: AbortSignal) => Promise<readonly cri.Container[]>
+  readonly removeImage: (id: string) => Promise<void>
+  /** Where the images are; undefined where nobody says. */
+  readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
+  readonly readDisk: (path: string) => Promise<DiskSpace>
+  /** The image of the pods' sandboxes; undefined where the runtime doesn't say. */
+  readonly sandboxImage: (signal: AbortSignal) => Promise<string | undefined>
+}
+
+export interface ImageGarbageOptions {
+  readonly host: ImageGarbageHost
+  readonly policy: ImageGarbagePolicy
+  /** Where it is kept when images were used. */
+  readonly usesFile: SmallFile
+  /** What pods need, as `listNamedImages` gives it; undefined while that isn't known yet. */
+  readonly namedImages: () => readonly ImageUse[] | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What came of a collection, or what would. */
+export interface ImageCollection {
+  /** Before it. */
+  readonly disk: DiskSpace & { readonly path: string }
+  readonly removed: readonly ImageRemoval[]
+  readonly kept: readonly ImageKept[]
+  readonly failed: readonly { readonly image: ImageFacts; readonly error: unknown }[]
+  /** By how much more there was available afterwards; what is removed in a dry run counts as large as the runtime says. */
+  readonly freedBytes: number
+  /** What had to be available; undefined where the disk was not too full. */
+  readonly goalBytes: number | undefined
+  /** After it. */
+  readonly availableBytes: number
+}
+
+interface Gathered {
+  readonly images: readonly ImageFacts[]
+  readonly uses: readonly ImageUse[]
+  readonly path: string
+}
+
+/** Removes images that nobody needs. One collection at a time. */
+export class ImageGarbage {
+  readonly #options: ImageGarbageOptions
+  readonly #uses: ImageUses
+  readonly #turn = new Semaphore(1)
+
+  constructor(options: ImageGarbageOptions) {
+    this.#options = options
+    const { usesFile: file, clock, logger } = options
+    this.#uses = new ImageUses({ file, clock, logger })
+  }
+
+  /** Takes down which images are there and in use; nothing is removed. Throws what the runtime's calls throw. */
+  look(signal: AbortSignal): Promise<void> {
+    return this.#turn.run(async () => void (await this.#gather(signal)))
+  }
+
+  /** What a collection would do now. Throws as `collect`. */
+  preview(mode: ImageGarbageMode, signal: AbortSignal): Promise<ImageCollection> {
+    return this.#turn.run(async () => {
+      const gathered = await this.#gather(signal)
+      const disk = await this.#options.host.readDisk(gathered.path)
+      const plan = this.#plan(gathered, gathered.images, disk, mode)
+      const freedBytes = sizeOf(plan.remove.map(({ image }) => image))
+      return {
+        disk: { ...disk, path: gathered.path },
+        removed: plan.remove,
+        kept: plan.keep,
+        failed: [],
+        freedBytes,
+        goalBytes: plan.goalBytes,
+        availableBytes: disk.availableBytes + freedBytes,
+      }
+    })
+  }
+
+  /**
+   * Removes images one by one, and looks at the disk and at what pods need after each. One that can't be removed keeps
+   * no other from it. Throws PoddError IMAGES_NOT_KNOWN before it is known what pods need; what the runtime's calls
+   * throw; and the signal's reason.
+   */
+  collect(mode: ImageGarbageMode, signal: AbortSignal): Promise<ImageCollection> {
+    return this.#turn.run(async () => {
+      const { host, logger } = this.#options
+      const gathered = await this.#gather(signal)
+      const before = await host.readDisk(gathered.path)
+      const removed: ImageRemoval[] = []
+      const failed: { image: ImageFacts; error: unknown }[] = []
+      let images = gathered.images
+      let disk = before
+      let goalBytes: number | undefined
+      let plan: ImageGarbagePlan
+      for (;;) {
+        signal.throwIfAborted()
+        plan = this.#plan(gathered, images, disk, mode, goalBytes)
+        goalBytes = plan.goalBytes
+        const [next] = plan.remove
+        if (next === undefined) break
+        const { image } = next
+        images = images.filter(({ id }) => id !== image.id)
+        try {
+          await host.removeImage(image.id)
+          removed.push(next)
+          logger.info({ image: nameOf(image), id: image.id, reason: next.message }, 'removed an image')
+        } catch (error) {
+          failed.push({ image, error })
+          logger.warn({ image: nameOf(image), id: image.id, err: error }, 'an image cannot be removed')
+        }
+        disk = await host.readDisk(gathered.path)
+        // Some file systems take their time to make room.
+        const expectedBytes = before.availableBytes + sizeOf(removed.map((each) => each.image))
+        disk = { ...disk, availableBytes: Math.max(disk.availableBytes, expectedBytes) }
+      }
+      const after = await host.readDisk(gathered.path)
+      return {
+        disk: { ...before, path: gathered.path },
+        removed,
+        kept: plan.keep,
+        failed,
+        freedBytes: Math.max(0, after.availableBytes - before.availableBytes),
+        goalBytes,
+        availableBytes: disk.availableBytes,
+      }
+    })
+  }
+
+  #plan(
+    { uses }: Gathered,
+    images: readonly ImageFacts[],
+    disk: DiskSpace,
+    mode: ImageGarbageMode,
+    goalBytes?: number,
+  ): ImageGarbagePlan {
+    const { clock, namedImages, policy } = this.#options
+    const named = namedImages()
+    if (named === undefined) {
+      throw new PoddError('IMAGES_NOT_KNOWN', 'it is not known yet which images pods need', {
+        hint: 'Wait until the runtime runs and every source was read; `podd status` shows both.',
+      })
+    }
+    const facts = { images, uses: [...uses, ...named], disk, goalBytes }
+    return planImageGarbage(facts, policy, mode, clock.monotonicMs())
+  }
+
+  async #gather(signal: AbortSignal): Promise<Gathered> {
+    const { host, namedImages } = this.#options
+    // Containers after images: whatever is made of an image that is listed is seen.
+    const images = await host.listImages(signal)
+    const containers = await host.listContainers(signal)
+    const sandboxImage = await host.sandboxImage(signal)
+    const path = await host.imagesPath(signal)
+    if (path === undefined)
+      throw new PoddError('IMAGES_DISK_UNKNOWN', 'the runtime does not say where its images are')
+    const uses = [
+      ...containers.flatMap((container) => usedBy(container)),
+      ...(sandboxImage === undefined ? [] : [{ image: sandboxImage, by: 'the sandboxes of pods' }]),
+    ]
+    const seen = images.map(({ id, repoTags, repoDigests, size, pinned }) => ({
+      id,
+      names: [...repoTags, ...repoDigests],
+      sizeBytes: size,
+      pinned,
+    }))
+    return { images: await this.#uses.note(seen, [...uses, ...(namedImages() ?? [])]), uses, path }
+  }
+}
+
+/** A container that has ended counts as well: it may be started again. */
+function usedBy({ image, imageRef, imageId, labels, id }: cri.Container): readonly ImageUse[] {
+  const pod = labels['io.kubernetes.pod.name']
+  const name = labels['io.kubernetes.container.name']
+  const namespace = labels['io.kubernetes.pod.namespace']
+  const by = pod === undefined ? `container ${id}` : `container ${namespace}/${pod} ${name}`
+  return [image?.image, imageRef, imageId].flatMap((used) =>
+    used === undefined || used === '' ? [] : [{ image: used, by }],
+  )
+}
+
+function sizeOf(images: readonly ImageFacts[]): number {
+  return images.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+}
+
+/** The name to call it by. */
+export function nameOf({ names, id }: Pick<ImageFacts, 'names' | 'id'>): string {
+  return names[0] ?? id
+}
+
+/** Why what should have been removed was not, in a few words; undefined where all was. */
+export function describeFailures({ failed }: ImageCollection): string | undefined {
+  if (failed.length === 0) return undefined
+  return failed.map(({ image, error }) => `${nameOf(image)}: ${errorMessage(error)}`).join('; ')
+}

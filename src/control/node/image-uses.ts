@@ -1,0 +1,96 @@
+import type { Clock } from '../../base/clock.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Logger } from '../../base/logger.ts'
+import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
+import type { ImageFacts, ImageUse } from '../../decide/node/plan-image-garbage.ts'
+import type { SmallFile } from '../../store/small-file.ts'
+
+type SeenImage = Pick<ImageFacts, 'id' | 'names' | 'sizeBytes' | 'pinned'>
+type Times = Pick<ImageFacts, 'firstSeenMs' | 'lastUsedMs'>
+
+export interface ImageUsesOptions {
+  readonly file: SmallFile
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What changes only in its times is written this often: a small disk is not to wear out by it. */
+const writeMs = 3_600_000
+
+/**
+ * Since when podd knows each image, and when it was last in use. Times are of the monotonic clock. The file
+ * (`<root-dir>/image-uses.json`) has how long ago they are, so that they outlive podd and the host, whatever the wall
+ * clock does: what time passes while podd doesn't run doesn't count. (The kubelet forgets all of this when it ends.)
+ */
+export class ImageUses {
+  readonly #options: ImageUsesOptions
+  readonly #times = new Map<string, Times>()
+  #loaded = false
+  /** What was written last, without its times. */
+  #written = ''
+  #writtenMs = 0
+
+  constructor(options: ImageUsesOptions) {
+    this.#options = options
+  }
+
+  /** Takes down that these images are there, and which of them are in use; forgets all others. */
+  async note(images: readonly SeenImage[], uses: readonly ImageUse[]): Promise<readonly ImageFacts[]> {
+    await this.#load()
+    const nowMs = this.#options.clock.monotonicMs()
+    const used = selectUsedImages(images, uses)
+    const facts = images.map((image) => {
+      const known = this.#times.get(image.id)
+      const lastUsedMs = used.has(image.id) ? nowMs : known?.lastUsedMs
+      return { ...image, firstSeenMs: known?.firstSeenMs ?? nowMs, lastUsedMs }
+    })
+    this.#times.clear()
+    for (const { id, firstSeenMs, lastUsedMs } of facts) this.#times.set(id, { firstSeenMs, lastUsedMs })
+    const state = facts.map(({ id }) => `${id} ${used.has(id)}`).join('\n')
+    if (state !== this.#written || nowMs - this.#writtenMs >= writeMs) {
+      await this.#write(nowMs)
+      this.#written = state
+      this.#writtenMs = nowMs
+    }
+    return facts
+  }
+
+  async #load(): Promise<void> {
+    if (this.#loaded) return
+    this.#loaded = true
+    const { file, clock, logger } = this.#options
+    try {
+      const text = await file.read()
+      const value: unknown = text === undefined ? {} : JSON.parse(text)
+      const images = isJsonObject(value) ? value['images'] : undefined
+      const nowMs = clock.monotonicMs()
+      for (const [id, ages] of Object.entries(isJsonObject(images) ? images : {})) {
+        if (!isJsonObject(ages) || typeof ages['seenForMs'] !== 'number') continue
+        const { seenForMs, unusedForMs } = ages
+        const lastUsedMs = typeof unusedForMs === 'number' ? nowMs - unusedForMs : undefined
+        this.#times.set(id, { firstSeenMs: nowMs - seenForMs, lastUsedMs })
+      }
+    } catch (error) {
+      logger.warn({ err: error, path: file.path }, 'when images were used is not known any more')
+    }
+  }
+
+  /** Never throws: on a full disk images have to be removed all the more. */
+  async #write(nowMs: number): Promise<void> {
+    const images = Object.fromEntries(
+      [...this.#times].map(([id, { firstSeenMs, lastUsedMs }]) => [
+        id,
+        {
+          seenForMs: nowMs - firstSeenMs,
+          ...(lastUsedMs === undefined ? {} : { unusedForMs: nowMs - lastUsedMs }),
+        },
+      ]),
+    )
+    const { file, logger } = this.#options
+    await file
+      .write(JSON.stringify({ version: 1, images }))
+      .catch((error: unknown) =>
+        logger.warn({ err: error, path: file.path }, 'when images were used cannot be written down'),
+      )
+  }
+}

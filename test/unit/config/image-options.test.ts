@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { imageOptionProblems } from '../../../src/config/image-options.ts'
+import { defaultConfig } from '../../../src/config/options.ts'
+import { readConfigFile } from '../../../src/config/read-config-file.ts'
+
+const read = (fields: object, kind = 'KubeletConfiguration') =>
+  readConfigFile(
+    JSON.stringify({
+      apiVersion: kind === 'KubeletConfiguration' ? 'kubelet.config.k8s.io/v1beta1' : 'podd.dev/v1',
+      kind,
+      ...fields,
+    }),
+    'config.yaml',
+  )
+
+describe('the options of image garbage collection', () => {
+  it("are the kubelet's, with its defaults", async () => {
+    expect(defaultConfig()).toMatchObject({
+      imageGcHighThresholdPercent: 85,
+      imageGcLowThresholdPercent: 80,
+      imageMinimumGcAgeMs: 120_000,
+      imageMaximumGcAgeMs: 0,
+    })
+    const { values, problems } = await read({
+      imageGCHighThresholdPercent: 70,
+      imageGCLowThresholdPercent: 0,
+      imageMinimumGCAge: '0s',
+      imageMaximumGCAge: '168h',
+    })
+    expect(problems).toEqual([])
+    expect(values).toEqual({
+      imageGcHighThresholdPercent: 70,
+      imageGcLowThresholdPercent: 0,
+      imageMaximumGcAgeMs: 604_800_000,
+    })
+    expect((await read({ imageMinimumGCAge: '0s' }, 'PoddConfiguration')).values).toEqual({
+      imageMinimumGcAgeMs: 0,
+    })
+  })
+
+  it.each([
+    ['imageGCHighThresholdPercent', 101, 'must be from 0 to 100'],
+    ['imageGCLowThresholdPercent', -1, 'must be from 0 to 100'],
+    ['imageMinimumGCAge', '-1s', 'must be at least 0s'],
+    ['imageMaximumGCAge', '-1h', 'must be at least 0s'],
+  ])('refuse %s: %j', async (field, value, message) => {
+    expect((await read({ [field]: value })).problems).toEqual([
+      expect.objectContaining({ severity: 'error', field, message }),
+    ])
+  })
+
+  it.each([
+    [{}, []],
+    [{ imageGcLowThresholdPercent: 85 }, ['imageGCLowThresholdPercent']],
+    [{ imageGcHighThresholdPercent: 40 }, ['imageGCLowThresholdPercent']],
+    [{ imageMaximumGcAgeMs: 120_000 }, ['imageMaximumGCAge']],
+    [{ imageMaximumGcAgeMs: 120_001 }, []],
+    [{ imageMinimumGcAgeMs: 999_999 }, []],
+  ])('have to fit together: %j', (changes, fields) => {
+    const problems = imageOptionProblems({ ...defaultConfig(), ...changes })
+    expect(problems.map(({ field }) => field)).toEqual(fields)
+  })
+})
