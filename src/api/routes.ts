@@ -17,6 +17,7 @@
  * GET  /podd/v1/images                                    ImageEntry[]
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
+ * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes images that nobody needs; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)

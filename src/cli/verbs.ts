@@ -69,6 +69,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/images.ts')).imagesVerb,
   },
   {
+    name: 'gc',
+    summary: 'Remove images that nobody needs',
+    load: async () => (await import('./verbs/gc.ts')).gcVerb,
+  },
+  {
     name: 'validate',
     summary: 'Check manifests without running them',
     load: async () => (await import('./verbs/validate.ts')).validateVerb,

@@ -13,6 +13,7 @@ import type { PoddConfig } from '../config/options.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
+import { toGarbageReport } from '../control/node/garbage-report.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import { toProbeReports } from '../control/serving/probe-reports.ts'
 import { Reach } from '../control/serving/reach.ts'
@@ -265,6 +266,15 @@ function createReaders(
         }))
       },
       importImages: (path, importing) => runtime.importImages(path, importing),
+      async collect({ dryRun, young }, signal) {
+        const { imageGarbage } = pods
+        if (imageGarbage === undefined) throw new PoddError('INTERNAL', 'nothing collects images')
+        const mode = { kind: 'unused', young } as const
+        const collection = dryRun
+          ? await imageGarbage.preview(mode, signal)
+          : await imageGarbage.collect(mode, signal)
+        return toGarbageReport(collection, dryRun)
+      },
       pinImage: (image, pinned) => runtime.pinImage(image, pinned),
     },
     reach: facts.reach,

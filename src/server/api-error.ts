@@ -49,8 +49,10 @@ export function toStatusObject(error: unknown): StatusObject {
   return { ...base, details: { causes: [cause] } }
 }
 
-/** A runtime that is not there is nobody's fault here, and may be there soon. */
+/** What is nobody's fault here, and may be otherwise soon: the runtime is not there, or not listed yet. */
+const passing: readonly (string | undefined)[] = ['RUNTIME_UNAVAILABLE', 'IMAGES_NOT_KNOWN']
+
 function httpCodeOf(error: unknown): HttpCode {
   if (error instanceof ApiError) return error.httpCode
-  return errorCode(error) === 'RUNTIME_UNAVAILABLE' ? 503 : 500
+  return passing.includes(errorCode(error)) ? 503 : 500
 }

@@ -1,3 +1,4 @@
+import type { GarbageReport } from '../api/garbage.ts'
 import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import type { ProbeReportObject } from '../api/probe-reports.ts'
@@ -39,6 +40,11 @@ export interface ImageStore {
   listImages(): Promise<readonly ImageEntry[]>
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
   importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
+  /** Removes all images that nobody needs; `young`: also those younger than the minimum age. */
+  collect(
+    options: { readonly dryRun: boolean; readonly young: boolean },
+    signal: AbortSignal,
+  ): Promise<GarbageReport>
   /** Keeps image garbage collection away from an image, or no longer does. Throws PoddError IMAGE_NOT_FOUND. */
   pinImage(image: string, pinned: boolean): Promise<void>
 }

@@ -75,6 +75,7 @@ const routes: readonly Route[] = [
     handle: async ({ readers, response }) => respondJson(response, await readers.images.listImages()),
   },
   { method: 'POST', pattern: '/podd/v1/images/import', isUrgent: true, handle: importImages },
+  { method: 'POST', pattern: '/podd/v1/gc', handle: collectGarbage },
   { method: 'POST', pattern: '/podd/v1/images/pin', isUrgent: true, handle: (call) => pinImage(call, true) },
   {
     method: 'POST',
@@ -228,6 +229,11 @@ async function importImages(call: Call): Promise<void> {
   }
   const pin = call.query.has('pin') ? booleanParam(call.query, 'pin') : true
   respondJson(call.response, { images: await call.readers.images.importImages(path, { pin }) })
+}
+
+async function collectGarbage({ readers, response, query, signal }: Call): Promise<void> {
+  const options = { dryRun: booleanParam(query, 'dryRun'), young: booleanParam(query, 'all') }
+  respondJson(response, await readers.images.collect(options, signal))
 }
 
 async function pinImage(call: Call, pinned: boolean): Promise<void> {

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
+import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { DaemonStatus, ImageEntry, WatchEvent } from '../../src/api/routes.ts'
 import { PoddError } from '../../src/base/errors.ts'
@@ -65,6 +66,17 @@ export class ApiRig {
   readonly pods = new FakeStore<PodObject>()
   readonly events = new FakeStore<EventObject>()
   readonly images: ImageEntry[] = []
+  /** What a collection of garbage comes to. */
+  collect: (options: { dryRun: boolean; young: boolean }) => GarbageReport = ({ dryRun }) => ({
+    dryRun,
+    images: {
+      disk: { path: '/images', capacityBytes: 1000, availableBytes: 500, usedPercent: 50 },
+      removed: [],
+      failed: [],
+      kept: [],
+      freedBytes: 0,
+    },
+  })
   /** What was pinned and unpinned. */
   readonly pins: string[] = []
   readonly imported: string[] = []
@@ -128,6 +140,7 @@ export class ApiRig {
       images: {
         listImages: async () => this.images,
         importImages: (path, { pin }) => this.importImages(pin ? path : `${path} unpinned`),
+        collect: async (options) => this.collect(options),
         pinImage: async (image, pinned) => {
           if (!this.images.some(({ tags }) => tags.includes(image)))
             throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`)

@@ -3,6 +3,7 @@ import type { ImageEntry } from '../../api/routes.ts'
 import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { formatImageSize } from '../output/image-size.ts'
 
 export const imagesVerb: Verb = {
   usage: 'images [list] [-o json|yaml|name] | images import FILE.tar [--no-pin] | images pin|unpin IMAGE',
@@ -64,7 +65,7 @@ function toListing(images: readonly ImageEntry[]): Listing {
       name.repository,
       name.tag,
       shortId(image.id),
-      formatSize(image.sizeBytes),
+      formatImageSize(image.sizeBytes),
       image.pinned ? 'yes' : 'no',
     ]),
     objects: images.map((image) => ({
@@ -97,18 +98,6 @@ function imageNames({ tags, digests }: ImageEntry): readonly ImageName[] {
 
 function shortId(id: string): string {
   return id.replace(/^sha256:/u, '').slice(0, 13)
-}
-
-/** In powers of 1000 with three digits, as crictl shows sizes. */
-function formatSize(sizeBytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB']
-  let size = sizeBytes
-  let unit = 0
-  while (size >= 1000 && unit < units.length - 1) {
-    size /= 1000
-    unit += 1
-  }
-  return `${Number(size.toPrecision(3))}${units[unit] ?? 'B'}`
 }
 
 async function importImages({ args, client, signal }: VerbContext, file: string): Promise<VerbResult> {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { DaemonStatus } from '../../../src/api/routes.ts'
+import { PoddError } from '../../../src/base/errors.ts'
 import type { DownRequest, RunRequest } from '../../../src/cli/arguments/deps.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
@@ -346,6 +347,7 @@ describe('wrong usage', () => {
     ['events --types foo', 'podd: there are no events of type "foo"\nValid --types are Normal and Warning.'],
     ['events --types Normal,Wrning -w', 'podd: there are no events of type "Wrning"'],
     ['images import', 'podd: images import needs a file'],
+    ['gc now', 'podd: gc takes no argument "now"'],
     ['images pin', 'podd: images pin needs an image'],
     ['images delete', 'podd: unknown action "delete"'],
     ['validate', 'podd: validate which files?'],
@@ -828,6 +830,81 @@ localhost:5000/web          2        0123456789abc   1.23MB   yes
   })
 })
 
+describe('podd gc', () => {
+  const unused = {
+    id: 'sha256:1',
+    names: ['localhost/old:1'],
+    sizeBytes: 2_000_000,
+    reason: 'unused',
+    message: 'unused for 3d',
+  }
+  const kept = { ...unused, id: 'sha256:2', names: [], reason: 'pinned', message: 'pinned' }
+  const asked: unknown[] = []
+  beforeEach(() => {
+    asked.length = 0
+    const before = rig.collect
+    rig.collect = (options) => {
+      asked.push(options)
+      const { dryRun, images } = before(options)
+      return { dryRun, images: { ...images, removed: [unused], kept: [kept], freedBytes: 2_100_000 } }
+    }
+  })
+
+  it('tells what was removed, and how much room that made', async () => {
+    expect(await podd('gc')).toEqual({
+      exitCode: 0,
+      stdout: `IMAGE             SIZE   WHY
+localhost/old:1   2MB    unused for 3d
+1 image removed, 2.1MB freed, 1 kept; /images was 50% full
+`,
+      stderr: '',
+    })
+    expect(asked).toEqual([{ dryRun: false, young: false }])
+  })
+
+  it('tells what would be removed', async () => {
+    const { stdout } = await podd('gc --dry-run --all')
+    expect(stdout).toContain('1 image (2.1MB) would be removed, 1 kept')
+    expect(asked).toEqual([{ dryRun: true, young: true }])
+  })
+
+  it('gives all of it to programs', async () => {
+    expect(JSON.parse((await podd('gc --dry-run -o json')).stdout)).toMatchObject({
+      kind: 'GarbageReport',
+      dryRun: true,
+      images: { removed: [unused], kept: [kept], failed: [] },
+    })
+  })
+
+  it('asks to wait while it is not known what pods need', async () => {
+    rig.collect = () => {
+      throw new PoddError('IMAGES_NOT_KNOWN', 'not known yet', { hint: 'Wait.' })
+    }
+    expect(await podd('gc')).toMatchObject({
+      exitCode: 1,
+      stderr: 'podd: Error from server (ServiceUnavailable): not known yet\nWait.\n',
+    })
+  })
+
+  it('fails where an image cannot be removed', async () => {
+    rig.collect = () => ({
+      dryRun: false,
+      images: {
+        disk: { path: '/images', capacityBytes: 1000, availableBytes: 0, usedPercent: 100 },
+        removed: [],
+        kept: [],
+        failed: [{ ...unused, reason: 'failed', message: 'read-only file system' }],
+        freedBytes: 0,
+      },
+    })
+    expect(await podd('gc')).toEqual({
+      exitCode: 1,
+      stdout: '0 images removed, 0B freed, 0 kept; /images was 100% full\n',
+      stderr: 'localhost/old:1 could not be removed: read-only file system\n',
+    })
+  })
+})
+
 describe('podd validate', () => {
   let directory: string
   beforeAll(async () => {
@@ -971,6 +1048,15 @@ docs/OPTIONS.md lists the fields.
     expect((await podd('run --config /nowhere.yaml')).stderr).toContain(
       'cannot read the config file /nowhere.yaml',
     )
+  })
+
+  it('refuse settings that do not fit together', async () => {
+    const { exitCode, stderr } = await podd('run --image-gc-high-threshold 70')
+    expect(exitCode).toBe(1)
+    expect(stderr)
+      .toBe(`podd: imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent, and 80 is not less than 70
+docs/OPTIONS.md lists the fields.
+`)
   })
 
   it('report what down could not end', async () => {

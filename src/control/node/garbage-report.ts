@@ -1,0 +1,24 @@
+import type { GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import { errorMessage } from '../../base/errors.ts'
+import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
+import type { ImageFacts } from '../../decide/node/plan-image-garbage.ts'
+import type { ImageCollection } from './image-garbage.ts'
+
+/** What came of a collection, as the API tells it. */
+export function toGarbageReport(collection: ImageCollection, dryRun: boolean): GarbageReport {
+  const { disk, removed, kept, failed, freedBytes } = collection
+  return {
+    dryRun,
+    images: {
+      disk: { ...disk, usedPercent: usedPercent(disk) },
+      removed: removed.map(({ image, reason, message }) => verdict(image, reason, message)),
+      failed: failed.map(({ image, error }) => verdict(image, 'failed', errorMessage(error))),
+      kept: kept.map(({ image, reason, message }) => verdict(image, reason, message)),
+      freedBytes,
+    },
+  }
+}
+
+function verdict({ id, names, sizeBytes }: ImageFacts, reason: string, message: string): ImageVerdict {
+  return { id, names, sizeBytes, reason, message }
+}
