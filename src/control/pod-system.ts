@@ -132,7 +132,7 @@ export class PodSystem {
         snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
         runtime: ({ uid }) => {
           const worker = this.#desired.workers.get(uid)
-          if (worker === undefined) this.#endOrphans()
+          if (worker === undefined) this.#onUnrecorded()
           else worker.notice()
         },
         health: ({ health }) => this.#onHealth(health.healthy ? undefined : health.message),
@@ -347,11 +347,10 @@ export class PodSystem {
     const { host, clock, logger } = this.#options
     const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
-    for (const { path, message } of unreadable) {
-      logger.error({ path, err: message }, 'a pod record cannot be read')
-    }
+    for (const { path, uid, message } of unreadable)
+      logger.error({ path, uid, err: message }, 'a pod record cannot be read')
     this.#claimOwners = await this.#loadClaimOwners()
-    this.#desired.adopt(records)
+    this.#desired.adopt(records, unreadable)
     const following = followHost({ host, workers, logger }, signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
@@ -382,7 +381,7 @@ export class PodSystem {
         throw new PoddError('RUNTIME_UNAVAILABLE', this.#runtimeProblem ?? 'the runtime cannot be listed')
       await clock.sleep(20, options.signal)
     }
-    this.#desired.workers.endOrphans()
+    this.#desired.workers.endUnrecorded()
     const { graceSeconds, signal } = options
     const runtimeProblem = (): string | undefined => this.#runtimeProblem
     return endPods([...this.#desired.workers.all()], { graceSeconds, clock, runtimeProblem, signal })
@@ -423,7 +422,7 @@ export class PodSystem {
   #sweepPodFolders(): Promise<void> {
     const { host, logger } = this.#options
     const isKnown = (uid: PodUid): boolean =>
-      this.#desired.workers.get(uid) !== undefined || this.#observer.pods().has(uid)
+      this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
     return sweepPodFolders({ volumes: host.volumes, isKnown, logger })
   }
 
@@ -459,6 +458,12 @@ export class PodSystem {
       this.#hasCollected = true
       this.#jobs.wake('collect-images')
     }
+  }
+
+  /** The runtime told of a pod that nobody works on. */
+  #onUnrecorded(): void {
+    if (this.#listed) this.#desired.reviewHeld()
+    this.#endOrphans()
   }
 
   #endOrphans(): void {

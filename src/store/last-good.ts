@@ -5,7 +5,7 @@ import { isJsonObject } from '../base/json.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
 import { isObjectKind, objectFromManifest } from '../pod/objects/local-object.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
-import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from './atomic-file.ts'
+import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
 
 /** The last good copy of every source, on disk, so that pods outlive a source that turned bad, also over a reboot. */
 export interface LastGoodStore {

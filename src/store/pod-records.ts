@@ -1,16 +1,31 @@
-import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import {
+  isAtomicFileTemp,
+  putAside,
+  readIfExists,
+  removeFileDurably,
+  unreadableSuffix,
+  writeFileAtomic,
+} from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
 import type { PodUid } from '../pod/values/ids.ts'
+import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
-import { isAtomicFileTemp, removeFileDurably, writeFileAtomic } from './atomic-file.ts'
 
-/** A record that couldn't be read; it was put aside under `path`, never deleted. */
+/** A record that this podd can't read: corrupt, or of a newer podd's version. It is kept, under `path`. */
 export interface UnreadableRecord {
+  readonly uid: PodUid
   readonly path: string
+  /** Why, after the path. */
   readonly message: string
 }
+
+/** One step for each version of the record before the current one (`podRecordVersion`), oldest first. */
+export const podRecordMigrations: readonly Migration[] = []
 
 /** A record, and what the runtime writes down of a sandbox and a few containers. */
 const roomBytes = 256 * 1024
@@ -26,7 +41,11 @@ export class PodRecordStore {
     this.#directory = join(rootDir, 'records')
   }
 
-  /** Reads all records. One that makes no sense or is of a later version is put aside; that, and one that can't be read, is reported. */
+  /**
+   * Reads all records, of older versions too. One that can't be read, or that a newer podd wrote in a version that this
+   * one doesn't know, is put aside as `<uid>.json.unreadable` and reported, now and at each later load, until a
+   * podd that can read it takes it back, or the pod has another record.
+   */
   async load(): Promise<{
     readonly records: readonly PodRecord[]
     readonly unreadable: readonly UnreadableRecord[]
@@ -36,22 +55,30 @@ export class PodRecordStore {
     // A podd that was killed in the middle of a write left them; on a disk that can't be written they stay.
     for (const name of found.filter((candidate) => isAtomicFileTemp(candidate)))
       await rm(join(this.#directory, name), { force: true }).catch(() => undefined)
-    const names = found.filter((name) => name.endsWith('.json') && !isAtomicFileTemp(name))
+    const uids = found.flatMap((name) => recordName.exec(name)?.[1] ?? [])
     const records: PodRecord[] = []
     const unreadable: UnreadableRecord[] = []
-    for (const name of names.sort()) {
-      const path = join(this.#directory, name)
-      try {
-        const value: unknown = JSON.parse(await readFile(path, 'utf8'))
-        if (!isPodRecord(value)) throw new Error('not a pod record of a version this podd knows')
-        records.push(value)
-      } catch (error) {
-        // What the system would not read may be good; the next podd may have more luck.
-        const where = isSystemError(error) ? path : await putAside(path)
-        unreadable.push({ path: where, message: errorMessage(error) })
-      }
+    for (const uid of [...new Set(uids)].sort()) {
+      const read = found.includes(`${uid}.json`) ? await this.#load(uid) : await this.#loadAside(uid)
+      if ('record' in read) records.push(read.record)
+      else unreadable.push(read)
     }
     return { records, unreadable }
+  }
+
+  async #load(uid: PodUid): Promise<RecordReading> {
+    const { systemFailed, ...read } = await readRecord(uid, this.#path(uid))
+    // What the system would not read may be good; the next podd may have more luck.
+    return 'record' in read || systemFailed === true ? read : { ...read, path: await putAside(this.#path(uid)) }
+  }
+
+  /** One that an earlier podd put aside. This one may be able to read it: an upgrade after a rollback. */
+  async #loadAside(uid: PodUid): Promise<RecordReading> {
+    const aside = `${this.#path(uid)}${unreadableSuffix}`
+    const read = await readRecord(uid, aside)
+    // Where the disk can't be written it is read from there the next time, too.
+    if ('record' in read) await rename(aside, this.#path(uid)).catch(() => undefined)
+    return read
   }
 
   /** On disk, and there after a power cut, when the promise resolves. Throws the system's error (ENOSPC, EROFS, …). */
@@ -69,8 +96,10 @@ export class PodRecordStore {
     }
   }
 
+  /** Removes what was put aside of the pod, too. Throws the system's error. */
   async remove(uid: PodUid): Promise<void> {
     await removeFileDurably(this.#path(uid))
+    await removeFileDurably(`${this.#path(uid)}${unreadableSuffix}`)
   }
 
   #path(uid: PodUid): string {
@@ -78,13 +107,21 @@ export class PodRecordStore {
   }
 }
 
-/** Where the file is now: on a disk that can't be written it stays where it is. */
-async function putAside(path: string): Promise<string> {
-  const aside = `${path}.unreadable`
-  return rename(path, aside).then(
-    () => aside,
-    () => path,
-  )
+type RecordReading = ({ readonly record: PodRecord } | UnreadableRecord) & { readonly systemFailed?: boolean }
+
+const recordName = /^([^.].*)\.json(?:\.unreadable)?$/u
+
+async function readRecord(uid: PodUid, path: string): Promise<RecordReading> {
+  try {
+    const reading = readState((await readIfExists(path)) ?? '', podRecordMigrations)
+    if (reading.kind !== 'current') return { uid, path, message: reading.message }
+    const { content } = reading
+    return isPodRecord(content)
+      ? { record: content }
+      : { uid, path, message: 'it lacks what a pod record must have' }
+  } catch (error) {
+    return { uid, path, message: errorMessage(error), systemFailed: isSystemError(error) }
+  }
 }
 
 /** Deep enough to be safe to work with: podd is the only writer of these files. */
@@ -94,5 +131,7 @@ function isPodRecord(value: unknown): value is PodRecord {
     (key) => typeof value[key] === 'string',
   )
   const objects = ['manifest', 'conditions', 'containers'].every((key) => isJsonObject(value[key]))
-  return value['version'] === 1 && strings && objects && typeof value['acceptedAtMs'] === 'number'
+  return (
+    value['version'] === podRecordVersion && strings && objects && typeof value['acceptedAtMs'] === 'number'
+  )
 }

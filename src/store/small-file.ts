@@ -1,4 +1,4 @@
-import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from './atomic-file.ts'
+import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
 
 /** The text of one file of podd's own. Both calls throw the system's errors as they are. */
 export interface SmallFile {

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import type { SourceName } from '../pod/objects/document.ts'
 import { configNames, sourceNames, sourceWords } from '../pod/values/source-name.ts'
-import { readIfExists, removeFileDurably, writeFileAtomic } from '../store/atomic-file.ts'
+import { readIfExists, removeFileDurably, writeFileAtomic } from '../base/atomic-file.ts'
 import { VolumeError } from './volume-error.ts'
 import type { ClaimAccess } from './volume-plugin.ts'
 

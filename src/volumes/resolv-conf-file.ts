@@ -1,7 +1,7 @@
 import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { readIfExists } from '../store/atomic-file.ts'
+import { readIfExists } from '../base/atomic-file.ts'
 import { podFolder } from './pod-folder.ts'
 
 /** The resolv.conf that the pod's containers share. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
+import type { PodRecord } from '../../src/pod/state/pod-record.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
@@ -169,6 +170,60 @@ describePodd('podd is restarted', { config }, (rig) => {
     expect(await podd.untilWords('plain', 1)).toEqual(['start'])
     expect(readFileSync(join(podd.folder, 'podd.log'), 'utf8')).toContain('a pod record cannot be read')
     rmSync(join(podd.rootDir, 'records', `${uid}.json.unreadable`))
+  })
+
+  it('neither ends nor restarts pods whose records are of version 1, of a newer version, or corrupt', async () => {
+    const podd = rig()
+    const names = ['first', 'newer', 'corrupt']
+    for (const name of names) podd.drop(name, shellPod(name, podd.shared, 'say start; stay'))
+    const pods = await Promise.all(names.map((name) => podd.untilReady(name)))
+    const [first = '', newer = '', corrupt = ''] = pods.map(({ metadata }) => metadata.uid)
+    const ids = (): string[] => [first, newer, corrupt].flatMap((uid) => podd.containerIds(uid))
+    const running = ids()
+    const file = (uid: string): string => join(podd.rootDir, 'records', `${uid}.json`)
+    const recordOf = (uid: string): PodRecord => JSON.parse(readFileSync(file(uid), 'utf8'))
+    await podd.stopDaemon('SIGKILL')
+    // What the first podd wrote of a pod that runs.
+    const { uid, namespace, name, source, path, manifest, acceptedAtMs, startedAtMs } = recordOf(first)
+    writeFileSync(
+      file(first),
+      JSON.stringify({
+        version: 1,
+        uid,
+        namespace,
+        name,
+        source,
+        path,
+        manifest,
+        acceptedAtMs,
+        startedAtMs,
+        conditions: {},
+        containers: {},
+      }),
+    )
+    const fromNewer = JSON.stringify({ ...recordOf(newer), version: 1000, manifest: ['otherwise'] })
+    writeFileSync(file(newer), fromNewer)
+    writeFileSync(file(corrupt), '{"version": 1, "uid": "half')
+    podd.removeManifest('newer')
+    podd.removeManifest('corrupt')
+    // It is left alone on the second start, too.
+    for (let start = 0; start < 2; start += 1) {
+      await podd.startDaemon()
+      expect((await podd.untilReady('first')).metadata.uid).toBe(first)
+      const { problems } = await podd.status()
+      expect(
+        problems.flatMap(({ object = '', message }) => (message.includes('is left alone') ? [object] : [])),
+      ).toEqual(['default/corrupt', 'default/newer'])
+      expect(ids()).toEqual(running)
+      await podd.stopDaemon('SIGKILL')
+    }
+    expect(readFileSync(`${file(newer)}.unreadable`, 'utf8')).toBe(fromNewer)
+    for (const each of names) expect(await podd.untilWords(each, 1)).toEqual(['start'])
+    // Without its record it is an orphan.
+    for (const each of [newer, corrupt]) rmSync(`${file(each)}.unreadable`)
+    podd.removeManifest('first')
+    await podd.startDaemon()
+    await podd.until('their end', () => ids().length === 0)
   })
 
   it('ends what nobody wants any more, with its preStop hook, although its record is lost', async () => {

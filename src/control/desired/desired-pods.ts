@@ -1,3 +1,4 @@
+import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { sameData } from '../../base/json.ts'
@@ -14,6 +15,7 @@ import { readManifestHash } from '../../translate/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
+import type { UnreadableRecord } from '../../store/pod-records.ts'
 import { PodWorkers } from './pod-workers.ts'
 import type { PodWorkersDeps } from './pod-workers.ts'
 import { ReplacementQueue } from './replacement-queue.ts'
@@ -39,6 +41,8 @@ interface Entry {
   worker: PodWorker | undefined
   /** What takes its place when it is gone; absent when nothing does. */
   next: { readonly wanted: WantedPod; readonly replacement: Replacement | undefined } | undefined
+  /** What waits for a pod of its name that is left alone. */
+  held: WantedPod | undefined
   /** What could change in place and may not, and why. */
   refused: { readonly wanted: WantedPod; readonly message: string } | undefined
 }
@@ -74,7 +78,7 @@ export class DesiredPods {
 
   /** New versions that can't take their pod's place for now, and why. */
   problems(): readonly Problem[] {
-    return [...this.#entries].flatMap(([object, { worker, next, refused }]) => {
+    const notApplied = [...this.#entries].flatMap<Problem>(([object, { worker, next, refused }]) => {
       const message = this.#replacements.problem(object) ?? refused?.message ?? worker?.state.updateProblem
       if (worker === undefined || message === undefined) return []
       const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
@@ -87,10 +91,22 @@ export class DesiredPods {
         },
       ]
     })
+    return [...notApplied, ...this.#leftAlone()]
+  }
+
+  #leftAlone(): readonly Problem[] {
+    return this.workers.leftAlone().map(({ key, record }) => ({
+      severity: 'error',
+      place: { path: record.path },
+      object: key,
+      message: `the pod runs and is left alone, because its record cannot be read: ${record.message}`,
+      hint: 'run the podd that wrote the record; or remove it and restart podd, which then ends the pod or replaces it',
+    }))
   }
 
   /** Takes up the pods of an earlier podd. They start when a source confirms them (`reconcile`) or `startAdopted` says so. */
-  adopt(records: readonly PodRecord[]): void {
+  adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): void {
+    this.workers.noteUnreadable(unreadable)
     for (const saved of inOrderOfAdmission(records)) {
       // What was refused before may be welcome to this podd, with its config.
       const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
@@ -104,6 +120,7 @@ export class DesiredPods {
           { uid: record.uid, pod: record.name, err: error },
           'a pod record cannot be used',
         )
+        this.workers.noteUnreadable([{ uid: record.uid, path: record.path, message: errorMessage(error) }])
       }
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
@@ -144,6 +161,7 @@ export class DesiredPods {
     for (const [key, entry] of this.#entries) {
       if (wanted.has(key)) continue
       const { worker } = entry
+      entry.held = undefined
       if (worker === undefined) continue
       worker.start()
       if (!mayRemove(worker.state.record.source)) continue
@@ -168,6 +186,11 @@ export class DesiredPods {
   async stop(): Promise<void> {
     this.#replacements.cancelAll()
     await this.workers.stop()
+  }
+
+  /** The runtime told of a pod that has no worker: its name may be free. */
+  reviewHeld(): void {
+    for (const [key, { held }] of this.#entries) if (held !== undefined) this.#tryToWant(key, held)
   }
 
   /** A worker reached another stage. */
@@ -248,7 +271,14 @@ export class DesiredPods {
   #startNew(key: PodKey, entry: Entry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
     const { document, source } = wanted
     const found = this.workers.findUnrecorded(key)
-    if (found !== undefined && !this.#matches(found, document)) {
+    const fate = found && this.workers.fateOf(found, this.#matches(found, document))
+    // It holds the name for as long as it runs.
+    if (fate === 'leave') {
+      entry.held = wanted
+      return
+    }
+    entry.held = undefined
+    if (found !== undefined && fate === 'end') {
       entry.worker = this.workers.endOrphan(found)
       entry.next = { wanted, replacement: undefined }
       return
@@ -303,7 +333,7 @@ export class DesiredPods {
   #entry(key: PodKey): Entry {
     const known = this.#entries.get(key)
     if (known !== undefined) return known
-    const fresh: Entry = { worker: undefined, next: undefined, refused: undefined }
+    const fresh: Entry = { worker: undefined, next: undefined, held: undefined, refused: undefined }
     this.#entries.set(key, fresh)
     return fresh
   }

@@ -1,10 +1,13 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { decideUnrecorded } from '../../decide/sources/decide-unrecorded.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey, PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
+import { podRecordVersion } from '../../pod/state/pod-record.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { UnreadableRecord } from '../../store/pod-records.ts'
 import { orphanManifest } from '../../translate/orphan-manifest.ts'
 import type { NewWorker } from '../worker/pod-state.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
@@ -21,6 +24,8 @@ export interface PodWorkersDeps {
 export class PodWorkers {
   readonly #deps: PodWorkersDeps
   readonly #workers = new Map<PodUid, PodWorker>()
+  /** Pods whose records can't be read, and why. */
+  readonly #unreadable = new Map<PodUid, UnreadableRecord>()
 
   constructor(deps: PodWorkersDeps) {
     this.#deps = deps
@@ -78,15 +83,46 @@ export class PodWorkers {
 
   /** A pod of this name that the runtime holds although its record is lost. */
   findUnrecorded(key: PodKey): ObservedPod | undefined {
-    return [...this.#deps.observedPods().values()].find(
-      (pod) => podKey(pod) === key && !this.#workers.has(pod.uid),
-    )
+    return this.#unrecorded().find((pod) => podKey(pod) === key)
+  }
+
+  #unrecorded(): readonly ObservedPod[] {
+    return [...this.#deps.observedPods().values()].filter(({ uid }) => !this.#workers.has(uid))
+  }
+
+  /** These records can't be read: what runs of their pods is no orphan. */
+  noteUnreadable(records: readonly UnreadableRecord[]): void {
+    for (const record of records) this.#unreadable.set(record.uid, record)
+  }
+
+  /** Whether there is a record of this pod, readable or not. */
+  isRecorded(uid: PodUid): boolean {
+    return this.#workers.has(uid) || this.#unreadable.has(uid)
+  }
+
+  /** What is to become of a pod that the runtime holds without a record. */
+  fateOf(observed: ObservedPod, isWanted: boolean): ReturnType<typeof decideUnrecorded> {
+    return decideUnrecorded({ observed, isUnreadable: this.#unreadable.has(observed.uid), isWanted })
+  }
+
+  /** The pods that run and are left alone because their records can't be read. */
+  leftAlone(): readonly { readonly key: PodKey; readonly record: UnreadableRecord }[] {
+    return this.#unrecorded().flatMap((observed) => {
+      const record = this.#unreadable.get(observed.uid)
+      if (record === undefined || this.fateOf(observed, false) !== 'leave') return []
+      return [{ key: podKey(observed), record }]
+    })
   }
 
   /** Ends what the runtime holds and nobody knows. */
   endOrphans(): void {
-    for (const observed of this.#deps.observedPods().values())
-      if (!this.#workers.has(observed.uid)) this.endOrphan(observed)
+    for (const observed of this.#unrecorded())
+      if (this.fateOf(observed, false) === 'end') this.endOrphan(observed)
+  }
+
+  /** Ends all that the runtime holds without a record that can be read. */
+  endUnrecorded(): void {
+    for (const observed of this.#unrecorded()) this.endOrphan(observed)
   }
 
   endOrphan(observed: ObservedPod): PodWorker {
@@ -94,7 +130,7 @@ export class PodWorkers {
     const pod = this.#deps.podFromManifest(manifest)
     const worker = this.add({
       record: {
-        version: 1,
+        version: podRecordVersion,
         uid: observed.uid,
         namespace: observed.namespace,
         name: observed.name,

@@ -7,7 +7,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
-import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../store/atomic-file.ts'
+import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 
 /** How many different events are kept; the oldest go first. */
 const capacity = 1000

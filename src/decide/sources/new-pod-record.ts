@@ -1,5 +1,6 @@
 import type { PodDocument, SourceName } from '../../pod/objects/document.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import { podRecordVersion } from '../../pod/state/pod-record.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 
 export interface NewPod {
@@ -16,7 +17,7 @@ export interface NewPod {
 export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewPod): PodRecord {
   const { namespace, name } = document.pod.metadata
   return {
-    version: 1,
+    version: podRecordVersion,
     uid,
     namespace,
     name,

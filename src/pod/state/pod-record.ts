@@ -65,11 +65,18 @@ export interface ConditionRecord {
 }
 
 /**
+ * The version of the record's form. A new optional field needs no new version: an older podd keeps fields that it
+ * does not know. Anything that an older podd would misread (a field renamed, a new value of a known field) does, and
+ * a migration with it (`src/store/pod-records.ts`).
+ */
+export const podRecordVersion = 1
+
+/**
  * A pod as podd remembers it on disk: what was asked and what happened. What runs is the runtime's
  * to say. Written before the act it tells of, replaced atomically, versioned.
  */
 export interface PodRecord {
-  readonly version: 1
+  readonly version: typeof podRecordVersion
   readonly uid: PodUid
   readonly namespace: string
   readonly name: string

@@ -491,6 +491,107 @@ describe('records that are lost', () => {
   })
 })
 
+describe('records that cannot be read', () => {
+  async function spoilRecordOf(name: string): Promise<void> {
+    const { uid } = rig.pod(name).metadata
+    await rig.kill()
+    rig.records.spoil(uid)
+  }
+
+  const told = () => rig.system.problems().map(({ object, message }) => [object, message.split(',')[0]])
+  const leftAlone = ['default/web', 'the pod runs and is left alone']
+
+  it('leave the pod that is wanted as it was as it is', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await spoilRecordOf('web')
+    expect(await changesOf(() => rig.start())).toEqual([])
+    expect(rig.container('web').ready).toBe(true)
+    expect(told()).toEqual([])
+  })
+
+  it('end no pod that nobody wants, while it runs; what is told says why', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await spoilRecordOf('web')
+    await rig.remove('web')
+    expect(
+      await changesOf(async () => {
+        await rig.start()
+        await rig.clock.advance(120_000)
+      }),
+    ).toEqual([])
+    expect(rig.running()).toEqual(['web/main'])
+    expect(told()).toEqual([leftAlone])
+  })
+
+  it('have a manifest of that name wait until the pod has ended', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web', { hostname: 'one' }))
+    await spoilRecordOf('web')
+    await rig.apply(podManifest('web', { hostname: 'two' }))
+    expect(await changesOf(() => rig.start())).toEqual([])
+    expect(told()).toEqual([leftAlone])
+    for (const { id } of rig.fake.world.sandboxes.values()) {
+      rig.fake.exitContainer('main', 0)
+      await rig.fake.runtime.stopPodSandbox({ podSandboxId: id })
+    }
+    await rig.clock.advance(61_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.pod('web').spec['hostname']).toBe('two')
+    expect(told()).toEqual([])
+  })
+
+  it('leave nothing behind of a pod that nobody wants and that ended meanwhile', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await spoilRecordOf('web')
+    await rig.remove('web')
+    for (const { id } of rig.fake.world.sandboxes.values()) {
+      rig.fake.exitContainer('main', 0)
+      await rig.fake.runtime.stopPodSandbox({ podSandboxId: id })
+    }
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  it('keep the folders of their pods', async () => {
+    await rig.start()
+    rig.records.spoil('of-a-newer-podd')
+    await rig.kill()
+    rig.podFolders = ['of-a-newer-podd', 'lost']
+    await rig.start()
+    expect(rig.tornDown).toEqual(['lost'])
+  })
+
+  it('keep no pod from being ended with all others', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await spoilRecordOf('web')
+    await rig.remove('web')
+    await rig.start()
+    const ending = rig.system.endAll({ graceSeconds: undefined, signal: new AbortController().signal })
+    await rig.clock.advance(5000)
+    await ending
+    expect(rig.running()).toEqual([])
+  })
+
+  it('have a record whose manifest this podd refuses end no pod, either', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    const { uid } = rig.pod('web').metadata
+    await rig.kill()
+    const record = rig.records.saved.get(uid)
+    if (record === undefined) throw new Error('there is no record')
+    rig.records.saved.set(uid, { ...record, manifest: { kind: 'PodOfTomorrow' } })
+    await rig.remove('web')
+    expect(await changesOf(() => rig.start())).toEqual([])
+    expect(rig.running()).toEqual(['web/main'])
+    expect(told()).toEqual([leftAlone])
+  })
+})
+
 describe('what pods refer to', () => {
   it('is not taken for missing before every source has spoken', async () => {
     rig = new PodRig({ sources: ['file', 'http'] })

@@ -20,6 +20,7 @@ import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { NodeEvent, PodEvent } from '../../../src/pod/state/pod-event.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+import type { UnreadableRecord } from '../../../src/store/pod-records.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
@@ -55,8 +56,17 @@ export class MemoryRecords {
   /** Waited for before a write takes place. */
   beforeSave: (record: PodRecord) => Promise<void> = () => Promise.resolve()
 
-  async load(): Promise<{ records: PodRecord[]; unreadable: [] }> {
-    return { records: [...this.saved.values()], unreadable: [] }
+  /** Files that podd can't read. */
+  unreadable: UnreadableRecord[] = []
+
+  async load(): Promise<{ records: PodRecord[]; unreadable: UnreadableRecord[] }> {
+    return { records: [...this.saved.values()], unreadable: this.unreadable }
+  }
+
+  /** From now on the pod's file is one that podd can't read. */
+  spoil(uid: PodUid): void {
+    this.saved.delete(uid)
+    this.unreadable.push({ uid, path: `/records/${uid}.json.unreadable`, message: 'it has version 9' })
   }
 
   async save(record: PodRecord): Promise<void> {

@@ -1,9 +1,13 @@
+import { readFileSync, readdirSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { PodMemory } from '../../../src/control/worker/pod-memory.ts'
+import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
+import { podRecordVersion } from '../../../src/pod/state/pod-record.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
-import { PodRecordStore } from '../../../src/store/pod-records.ts'
+import { PodRecordStore, podRecordMigrations } from '../../../src/store/pod-records.ts'
 
 let root: string
 let store: PodRecordStore
@@ -66,17 +70,35 @@ describe('PodRecordStore', () => {
     ['half a file', JSON.stringify(record('a')).slice(0, 40)],
     ['nothing', ''],
     ['something else', '[1, 2]'],
-    ['a later version', JSON.stringify({ ...record('a'), version: 2 })],
+    ['a version that is no number', JSON.stringify({ ...record('a'), version: 'one' })],
+    ['a later version', JSON.stringify({ ...record('a'), version: podRecordVersion + 1 })],
     ['a record without a manifest', JSON.stringify({ ...record('a'), manifest: undefined })],
-  ])('puts aside a file that holds %s, and reads the others', async (_, text) => {
+  ])('puts aside a file that holds %s, tells of it each time, and reads the others', async (_, text) => {
     await mkdir(join(root, 'records'))
     await writeFile(inRecords('a.json'), text)
     await writeFile(inRecords('b.json'), JSON.stringify(record('b')))
-    const { records, unreadable } = await store.load()
-    expect(records).toEqual([record('b')])
-    expect(unreadable.map(({ path }) => path)).toEqual([inRecords('a.json.unreadable')])
-    expect(await readFile(inRecords('a.json.unreadable'), 'utf8')).toBe(text)
-    expect((await store.load()).unreadable).toEqual([])
+    for (let load = 0; load < 2; load += 1) {
+      const { records, unreadable } = await store.load()
+      expect(records).toEqual([record('b')])
+      expect(unreadable.map(({ uid, path }) => [uid, path])).toEqual([['a', inRecords('a.json.unreadable')]])
+      expect(await readFile(inRecords('a.json.unreadable'), 'utf8')).toBe(text)
+    }
+  })
+
+  it('takes back what an older podd put aside and this one can read', async () => {
+    await mkdir(join(root, 'records'))
+    await writeFile(inRecords('a.json.unreadable'), JSON.stringify(record('a')))
+    expect(await store.load()).toEqual({ records: [record('a')], unreadable: [] })
+    expect(await readdir(join(root, 'records'))).toEqual(['a.json'])
+  })
+
+  it('prefers the record that a pod has got since; both go with the pod', async () => {
+    await mkdir(join(root, 'records'))
+    await writeFile(inRecords('a.json.unreadable'), JSON.stringify(record('a', { acceptedAtMs: 7 })))
+    await store.save(record('a'))
+    expect(await store.load()).toEqual({ records: [record('a')], unreadable: [] })
+    await store.remove('a')
+    expect(await readdir(join(root, 'records'))).toEqual([])
   })
 
   it('leaves where it is what the system does not let it read', async () => {
@@ -95,5 +117,63 @@ describe('PodRecordStore', () => {
     await writeFile(inRecords('.a.json.0c1d.tmp'), '{"half')
     expect((await store.load()).records).toEqual([record('a')])
     expect(await readdir(join(root, 'records'))).toEqual(['a.json'])
+  })
+})
+
+describe('the form of records', () => {
+  it('has a migration for each version before the current one', () => {
+    expect(podRecordMigrations).toHaveLength(podRecordVersion - 1)
+  })
+
+  const versions = readdirSync('test/fixtures/records').flatMap((version) =>
+    readdirSync(`test/fixtures/records/${version}`).map((name) => `${version}/${name}`),
+  )
+
+  it('has fixtures of every version that a podd ever wrote', () => {
+    const kept = new Set(versions.map((path) => path.split('/')[0]))
+    expect(kept).toEqual(new Set(Array.from({ length: podRecordVersion }, (_, index) => `v${index + 1}`)))
+  })
+
+  it.each(versions)('reads %s, with a manifest that makes a pod', async (path) => {
+    const text = readFileSync(`test/fixtures/records/${path}`, 'utf8')
+    const written: PodRecord = JSON.parse(text)
+    await mkdir(join(root, 'records'))
+    await writeFile(inRecords(`${written.uid}.json`), text)
+    const { records, unreadable } = await store.load()
+    expect(unreadable).toEqual([])
+    expect(records).toHaveLength(1)
+    expect(records[0]).toMatchObject({ version: podRecordVersion, uid: written.uid, name: written.name })
+    expect(podFromManifest(records[0]?.manifest ?? {}).metadata.name).toBe(written.name)
+  })
+
+  it('keeps fields of a newer podd when this one changes the record', async () => {
+    const newer = {
+      ...record('a', { containers: { main: { awaitedImage: 'app:2' } } }),
+      owner: { kind: 'Deployment', name: 'web' },
+    }
+    await mkdir(join(root, 'records'))
+    await writeFile(
+      inRecords('a.json'),
+      JSON.stringify({ ...newer, containers: { main: { ...newer.containers['main'], checkpoint: 3 } } }),
+    )
+    const [loaded] = (await store.load()).records
+    if (loaded === undefined) throw new Error('the record was not read')
+    const memory = new PodMemory(
+      {
+        records: store,
+        readEndMessage: async () => '',
+        countOomKills: async () => undefined,
+        onUnwritten: () => {},
+      },
+      { record: loaded, saved: true },
+    )
+    memory.change({ startedAtMs: 5 })
+    memory.changeContainer('main', { awaitedImage: 'app:3' })
+    await memory.save('required')
+    expect(JSON.parse(await readFile(inRecords('a.json'), 'utf8'))).toMatchObject({
+      startedAtMs: 5,
+      owner: { kind: 'Deployment', name: 'web' },
+      containers: { main: { awaitedImage: 'app:3', checkpoint: 3 } },
+    })
   })
 })

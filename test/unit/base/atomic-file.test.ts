@@ -8,7 +8,7 @@ import {
   removeAtomicFileTemps,
   removeFileDurably,
   writeFileAtomic,
-} from '../../../src/store/atomic-file.ts'
+} from '../../../src/base/atomic-file.ts'
 
 let folder = ''
 

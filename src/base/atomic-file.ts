@@ -2,8 +2,8 @@ import { constants } from 'node:fs'
 import { open, readFile, readdir, rename, unlink } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { errorCode } from '../base/errors.ts'
-import { newUuid } from '../base/random.ts'
+import { errorCode } from './errors.ts'
+import { newUuid } from './random.ts'
 
 export interface AtomicFileOptions {
   /** Permission bits of the file; 0600 where nothing is said. The process's umask doesn't matter. */
@@ -61,6 +61,18 @@ export async function readIfExists(path: string): Promise<string | undefined> {
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** What the name of a file ends in that was put aside because this podd can't read it. */
+export const unreadableSuffix = '.unreadable'
+
+/** Puts a file aside, in place of what was put aside of it before. Gives where it is now: on a disk that can't be written it stays. */
+export async function putAside(path: string): Promise<string> {
+  const aside = `${path}${unreadableSuffix}`
+  return rename(path, aside).then(
+    () => aside,
+    () => path,
+  )
 }
 
 /**

@@ -1,0 +1,40 @@
+import type { Json, JsonObject } from './json.ts'
+import { isJsonObject } from './json.ts'
+import { errorMessage } from './errors.ts'
+
+/**
+ * One step: the content that version N wrote, in the form of version N + 1. Pure; throws where the content is not
+ * what version N wrote. Once released, a step never changes.
+ */
+export type Migration = (content: Json) => JsonObject
+
+/** What reading a state file gives. */
+export type StateReading =
+  /** In the form of the current version; fields that this podd does not know are in it as they were. */
+  | { readonly kind: 'current'; readonly content: JsonObject }
+  /** A newer podd wrote it, in a form that this one may misread. */
+  | { readonly kind: 'newer'; readonly message: string }
+  | { readonly kind: 'unreadable'; readonly message: string }
+
+/**
+ * Reads the text of a state file: JSON, an object whose `version` says which form it has. Content without one is of
+ * version 1. The current version is one more than there are migrations; an older form passes through the steps
+ * that it lacks.
+ */
+export function readState(text: string, migrations: readonly Migration[]): StateReading {
+  const current = migrations.length + 1
+  try {
+    const json: Json = JSON.parse(text)
+    const version = isJsonObject(json) ? (json['version'] ?? 1) : 1
+    if (typeof version !== 'number' || !Number.isInteger(version) || version < 1)
+      return { kind: 'unreadable', message: 'its version is not a number from 1 on' }
+    if (version > current)
+      return { kind: 'newer', message: `it has version ${version}, and this podd reads up to ${current}` }
+    let content = json
+    for (const migrate of migrations.slice(version - 1)) content = migrate(content)
+    if (!isJsonObject(content)) return { kind: 'unreadable', message: 'it is not an object' }
+    return { kind: 'current', content: { ...content, version: current } }
+  } catch (error) {
+    return { kind: 'unreadable', message: errorMessage(error) }
+  }
+}
