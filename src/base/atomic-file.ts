@@ -1,4 +1,13 @@
-import { constants } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { open, readFile, readdir, rename, unlink } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -40,6 +49,39 @@ export async function writeFileAtomic(
     throw error
   }
   await syncFolder(dirname(path))
+}
+
+/** As `writeFileAtomic`, where nothing may happen in between. */
+export function writeFileAtomicSync(path: string, data: string, options: AtomicFileOptions = {}): void {
+  const mode = options.mode ?? 0o600
+  const tempPath = join(dirname(path), `.${basename(path)}.${newUuid()}.tmp`)
+  const file = openSync(tempPath, 'wx', mode)
+  try {
+    try {
+      fchmodSync(file, mode)
+      writeFileSync(file, data)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(tempPath, path)
+  } catch (error) {
+    try {
+      unlinkSync(tempPath)
+    } catch {
+      // It was renamed, or can't be removed: the error that stands is the one that is thrown.
+    }
+    throw error
+  }
+  const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    fsyncSync(directory)
+  } catch (error) {
+    // Some filesystems have no fsync for directories.
+    if (errorCode(error) !== 'EINVAL') throw error
+  } finally {
+    closeSync(directory)
+  }
 }
 
 /** Removes `path` so that it stays removed over a power cut. A file that isn't there is fine. */

@@ -89,13 +89,13 @@ class DirectoryLoop {
     this.#folder = folder
     this.#wake = wake
     this.#saver = saver
-    this.#hadLastGood = lastGood !== undefined
+    this.#hadLastGood = lastGood?.isComplete === true
     this.#files = new DirectoryFiles({
       folder,
       clock: options.clock,
       decode: options.decode,
       fieldValidation: options.fieldValidation ?? 'Strict',
-      lastGood: lastGood ?? [],
+      lastGood: lastGood?.documents ?? [],
       onRead: () => wake.wake(),
     })
   }

@@ -110,8 +110,8 @@ class HttpLoop {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, periodMs } = this.#options
     const lastGood = await this.#saver.load()
-    this.#documents = lastGood ?? []
-    this.#isReady = lastGood !== undefined
+    this.#documents = lastGood?.documents ?? []
+    this.#isReady = lastGood?.isComplete === true
     const patience = clock.startTimer(firstAnswerMs, () => {
       if (this.#published !== undefined || signal.aborted) return
       this.#failure = this.#problem('the server has not answered yet')

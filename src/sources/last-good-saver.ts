@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { SourceDocument, Problem, SourceName } from '../pod/objects/document.ts'
-import type { LastGoodStore } from '../store/last-good.ts'
+import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
 
 /** Keeps one source's last good copy up to date, behind the source's back: nothing waits for the disk. */
 export class LastGoodSaver {
@@ -32,11 +32,11 @@ export class LastGoodSaver {
   }
 
   /** The copy on disk; undefined where there is none, or none that can be read. */
-  async load(): Promise<readonly SourceDocument[] | undefined> {
+  async load(): Promise<LastGoodCopy | undefined> {
     try {
-      const documents = await this.#store.load(this.#source, this.#location)
-      if (documents !== undefined) this.#saved = signature(documents)
-      return documents
+      const copy = await this.#store.load(this.#source, this.#location)
+      if (copy?.isComplete === true) this.#saved = signature(copy.documents)
+      return copy
     } catch (error) {
       this.#note('loaded', error)
       return undefined

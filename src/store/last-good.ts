@@ -1,24 +1,34 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
 import type { JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
 import { isObjectKind, objectFromManifest } from '../pod/objects/local-object.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
-import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
+
+/** What was saved of a source. */
+export interface LastGoodCopy {
+  readonly documents: readonly SourceDocument[]
+  /** Whether this podd can read all that was saved. What is missing is not what nobody wants. */
+  readonly isComplete: boolean
+}
 
 /** The last good copy of every source, on disk, so that pods outlive a source that turned bad, also over a reboot. */
 export interface LastGoodStore {
   /**
    * What was saved of a source at this location (another location's copy doesn't count); undefined
-   * where there is none, or none that can be read. Throws what the system throws, but for ENOENT.
+   * where there is none, or none that can be read (it is put aside then). Throws what the system throws, but for ENOENT.
    */
-  load(source: SourceName, location: string): Promise<readonly SourceDocument[] | undefined>
+  load(source: SourceName, location: string): Promise<LastGoodCopy | undefined>
   /** Throws what the system throws (ENOSPC, EROFS, …); the copy before then still stands. */
   save(source: SourceName, location: string, documents: readonly SourceDocument[]): Promise<void>
 }
 
-const version = 1
+const migrations: readonly Migration[] = []
+const version = migrations.length + 1
 
 /**
  * One file of mode 0600 for each source, in `folder`, which is made when it is first needed.
@@ -35,7 +45,16 @@ export function createLastGoodStore(
       const path = join(folder, `${source}.json`)
       await removeAtomicFileTemps(path)
       const text = await readIfExists(path)
-      return text === undefined ? undefined : parseCopy(text, location)
+      if (text === undefined) return undefined
+      const reading = readState(text, migrations)
+      const documents = reading.kind === 'current' ? reading.content['documents'] : undefined
+      if (reading.kind !== 'current' || !Array.isArray(documents)) {
+        await putAside(path)
+        return undefined
+      }
+      if (reading.content['location'] !== location) return undefined
+      const parsed = documents.flatMap((item) => parseDocument(item))
+      return { documents: parsed, isComplete: parsed.length === documents.length }
     },
     async save(source, location, documents) {
       await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -47,17 +66,6 @@ export function createLastGoodStore(
       }
       await writeFileAtomic(join(folder, `${source}.json`), `${JSON.stringify(copy)}\n`, { mode: 0o600 })
     },
-  }
-}
-
-function parseCopy(text: string, location: string): readonly SourceDocument[] | undefined {
-  try {
-    const copy: unknown = JSON.parse(text)
-    if (!isJsonObject(copy) || copy['version'] !== version || copy['location'] !== location) return undefined
-    const documents = copy['documents']
-    return Array.isArray(documents) ? documents.flatMap((item) => parseDocument(item)) : undefined
-  } catch {
-    return undefined
   }
 }
 

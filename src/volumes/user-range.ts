@@ -1,4 +1,5 @@
-import { mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { writeFileAtomicSync } from '../base/atomic-file.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/user-namespace.ts'
@@ -23,8 +24,7 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of users is taken by a pod')
   const folder = podFolder(rootDir, uid)
   mkdirSync(folder, { recursive: true, mode: 0o750 })
-  writeFileSync(`${folder}/user-range.new`, `${index}\n`, { flush: true, mode: 0o600 })
-  renameSync(`${folder}/user-range.new`, `${folder}/user-range`)
+  writeFileAtomicSync(`${folder}/user-range`, `${index}\n`, { mode: 0o600 })
   return { firstId: index * length, length }
 }
 

@@ -1,13 +1,15 @@
 import { join } from 'node:path'
 import type { EventObject } from '../../api/objects.ts'
 import type { WatchEvent } from '../../api/routes.ts'
+import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
 import { digestText } from '../../pod/values/hash.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
-import { readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 
 /** How many different events are kept; the oldest go first. */
 const capacity = 1000
@@ -26,6 +28,10 @@ const combinedPrefix = '(combined from similar events): '
 
 /** Without a pod it is about the node. */
 type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
+
+/** Version 1 was the bare list. */
+const migrations: readonly Migration[] = [(content) => ({ events: content })]
+const version = migrations.length + 1
 
 interface Kept {
   /** In its newest words, where it stands for similar ones. */
@@ -65,13 +71,21 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     this.#path = join(options.rootDir, 'events.json')
   }
 
-  /** Takes up what an earlier podd kept; a file that can't be read is no reason not to start. */
+  /** Takes up what an earlier podd kept; a file that can't be read is put aside, and is no reason not to start. */
   async load(): Promise<void> {
     await removeAtomicFileTemps(this.#path)
     try {
-      const value: unknown = JSON.parse((await readIfExists(this.#path)) ?? '[]')
-      if (!Array.isArray(value)) return
-      for (const item of value) if (isKept(item)) this.#events.set(keyOf(item.event), item)
+      const text = await readIfExists(this.#path)
+      if (text === undefined) return
+      const reading = readState(text, migrations)
+      const events: unknown = reading.kind === 'current' ? reading.content['events'] : undefined
+      if (Array.isArray(events)) {
+        for (const item of events) if (isKept(item)) this.#events.set(keyOf(item.event), item)
+        return
+      }
+      const message = reading.kind === 'current' ? 'it has no events' : reading.message
+      const path = await putAside(this.#path)
+      this.#options.logger.warn({ err: message, path }, 'earlier events cannot be read')
     } catch (error) {
       this.#options.logger.warn({ err: error, path: this.#path }, 'earlier events cannot be read')
     }
@@ -154,7 +168,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
 
   async #write(): Promise<void> {
     try {
-      await writeFileAtomic(this.#path, JSON.stringify([...this.#events.values()]))
+      await writeFileAtomic(this.#path, JSON.stringify({ version, events: [...this.#events.values()] }))
       this.#failing = false
     } catch (error) {
       if (!this.#failing)

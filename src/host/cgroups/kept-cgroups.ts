@@ -1,6 +1,8 @@
-import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
-import type { Json } from '../../base/json.ts'
+import { chmodSync, existsSync, readFileSync, readdirSync, renameSync } from 'node:fs'
+import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
 import { isJsonObject } from '../../base/json.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration, StateReading } from '../../base/state-file.ts'
 import { cgroupPath, podCgroupName } from './layout.ts'
 import type { CgroupDriver, CgroupSystem } from './layout.ts'
 
@@ -15,19 +17,25 @@ const choiceMode = 0o600
 
 const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
 
+/** Version 1 bore no number. */
+const migrations: readonly Migration[] = [
+  (content) => {
+    if (!isJsonObject(content)) throw new Error('it is not an object')
+    return content
+  },
+]
+const version = migrations.length + 1
+
 /** The choice that stands in the state directory: the one that the pods there were made with. */
 export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
-  try {
-    const json: Json = JSON.parse(readFileSync(choicePath(rootDir), 'utf8'))
-    const { root, driver } = isJsonObject(json) ? json : {}
-    if (typeof root !== 'string' || (driver !== 'cgroupfs' && driver !== 'systemd')) return undefined
-    return { root, driver }
-  } catch {
-    // None yet, or not readable: there is nothing to keep to.
-    return undefined
-  }
+  const reading = readChoice(rootDir)
+  if (reading?.kind !== 'current') return undefined
+  const { root, driver } = reading.content
+  if (typeof root !== 'string' || (driver !== 'cgroupfs' && driver !== 'systemd')) return undefined
+  return { root, driver }
 }
 
+/** On disk, and there after a power cut, when it returns. A file that can't be read is put aside. Throws the system's error. */
 export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
   const known = readCgroupChoice(rootDir)
   const path = choicePath(rootDir)
@@ -35,9 +43,18 @@ export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
     chmodSync(path, choiceMode)
     return
   }
-  writeFileSync(`${path}.new`, `${JSON.stringify(choice)}\n`, { mode: choiceMode })
-  chmodSync(`${path}.new`, choiceMode)
-  renameSync(`${path}.new`, path)
+  const reading = readChoice(rootDir)
+  if (reading !== undefined && reading.kind !== 'current') renameSync(path, `${path}${unreadableSuffix}`)
+  writeFileAtomicSync(path, `${JSON.stringify({ version, ...choice })}\n`, { mode: choiceMode })
+}
+
+function readChoice(rootDir: string): StateReading | undefined {
+  try {
+    return readState(readFileSync(choicePath(rootDir), 'utf8'), migrations)
+  } catch {
+    // None yet: there is nothing to keep to.
+    return undefined
+  }
 }
 
 function choicePath(rootDir: string): string {

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -142,7 +142,7 @@ describe('the recorder of events', () => {
       recorder.record(event('no room'))
       await clock.advance(1000)
     }
-    expect(JSON.parse(await written())).toMatchObject([{ count: 1 }])
+    expect(JSON.parse(await written())).toMatchObject({ events: [{ count: 1 }] })
     await clock.advance(1000)
     await untilWritten(/"count":60/)
 
@@ -158,6 +158,20 @@ describe('the recorder of events', () => {
     expect(recorder.list()).toEqual([])
     recorder.record(event('no room'))
     await recorder.flush()
-    expect(JSON.parse(await written())).toHaveLength(1)
+    expect(JSON.parse(await written())).toMatchObject({ version: 2, events: [{ count: 1 }] })
+  })
+
+  it('puts the events of a newer podd aside', async () => {
+    const newer = '{"version":1000,"events":{"of":"another form"}}'
+    await writeFile(join(rootDir, 'events.json'), newer)
+    await recorder.load()
+    expect(recorder.list()).toEqual([])
+    expect(await readFile(join(rootDir, 'events.json.unreadable'), 'utf8')).toBe(newer)
+  })
+
+  it('takes up what the first version wrote', async () => {
+    await copyFile('test/fixtures/events/v1/events.json', join(rootDir, 'events.json'))
+    await recorder.load()
+    expect(told()).toEqual([['Started container main', 2]])
   })
 })

@@ -33,7 +33,7 @@ it('has nothing to complain about once what is on disk is what is wanted again',
 it('saves what changes after a set that was on disk already', async () => {
   const saved: (readonly SourceDocument[])[] = []
   const store: LastGoodStore = {
-    load: async () => [document('1')],
+    load: async () => ({ documents: [document('1')], isComplete: true }),
     save: async (_source, _location, documents) => void saved.push(documents),
   }
   const saver = new LastGoodSaver(store, 'file', '/etc/pods', silentLogger, () => {})

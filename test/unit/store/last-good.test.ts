@@ -1,7 +1,8 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { documentKey } from '../../../src/pod/objects/document.ts'
 import type { PodDocument } from '../../../src/pod/objects/document.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
@@ -31,7 +32,7 @@ const document: PodDocument = {
 describe('the last good store', () => {
   it('gives back what was saved, with its places, and defaults filled in anew', async () => {
     await store.save('file', '/etc/pods', [document])
-    expect(await store.load('file', '/etc/pods')).toEqual([document])
+    expect(await store.load('file', '/etc/pods')).toEqual({ documents: [document], isComplete: true })
     expect(JSON.parse(await readFile(join(folder, 'file.json'), 'utf8'))).toEqual({
       version: 1,
       location: '/etc/pods',
@@ -41,7 +42,7 @@ describe('the last good store', () => {
 
   it('keeps sources and locations apart, and an empty set from none at all', async () => {
     await store.save('file', '/etc/pods', [])
-    expect(await store.load('file', '/etc/pods')).toEqual([])
+    expect(await store.load('file', '/etc/pods')).toEqual({ documents: [], isComplete: true })
     expect(await store.load('file', '/srv/pods')).toBeUndefined()
     expect(await store.load('http', '/etc/pods')).toBeUndefined()
   })
@@ -61,10 +62,22 @@ describe('the last good store', () => {
     await store.save('file', '/etc/pods', [])
     await writeFile(join(folder, 'file.json'), text)
     expect(await store.load('file', '/etc/pods')).toBeUndefined()
+    expect(await readFile(join(folder, 'file.json.unreadable'), 'utf8')).toBe(text)
   })
 
   it('leaves out a document that this version can’t read, and keeps the others', async () => {
     await store.save('file', '/etc/pods', [{ ...document, manifest: { kind: 'Pod' } }, document])
-    expect(await store.load('file', '/etc/pods')).toEqual([document])
+    expect(await store.load('file', '/etc/pods')).toEqual({ documents: [document], isComplete: false })
+  })
+
+  it('reads what the first version wrote', async () => {
+    await store.save('file', '/etc/pods', [])
+    await copyFile('test/fixtures/last-good/v1/file.json', join(folder, 'file.json'))
+    const copy = await store.load('file', '/etc/pods')
+    expect(copy?.documents.map((each) => documentKey(each))).toEqual([
+      'default/web',
+      expect.stringContaining('settings'),
+    ])
+    expect(copy?.isComplete).toBe(true)
   })
 })
