@@ -1,6 +1,8 @@
+import type { ErrorCode } from '../src/base/errors.ts'
+
 /** What an error code stands for. */
 interface ErrorEntry {
-  readonly code: string
+  readonly code: ErrorCode
   readonly when: string
   readonly remedy: string
 }
@@ -153,6 +155,11 @@ const sections: readonly {
     title: 'Pods',
     intro: 'Shown as the reason or message of a pod, with an event.',
     entries: [
+      entry(
+        'IMAGE_UNAVAILABLE',
+        'An image is not on this machine and cannot be pulled for now.',
+        "The container's waiting reason and the events say why; podd tries again.",
+      ),
       entry('IMAGE_VANISHED', 'An image was removed between the pull and the start.', 'It is pulled again.'),
       entry(
         'IMAGE_IMPORT',
@@ -273,8 +280,21 @@ const sections: readonly {
       entry('API_NotFound', 'There is no such object, or no such path.', ''),
       entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
       entry('CLAIM_NOT_FOUND', 'A claim has no data, or there is none of that name.', ''),
+      entry('API_Conflict', 'The object is in a state that the call does not fit.', 'See the message.'),
       entry('API_MethodNotAllowed', 'The path takes another method.', ''),
-      entry('API_RequestEntityTooLarge', 'The request has a body, which podd never reads.', ''),
+      entry('API_Timeout', 'The rest of a request did not come in time.', 'Try again.'),
+      entry(
+        'API_RequestEntityTooLarge',
+        'The request has a body that is larger than podd takes, or one where it takes none.',
+        'The message has the sizes.',
+      ),
+      entry('API_RequestHeaderFieldsTooLarge', 'The head of the request is larger than podd takes.', ''),
+      entry('API_Invalid', 'A parameter has a value that the API does not take.', 'The message says which.'),
+      entry(
+        'API_ServiceUnavailable',
+        'The container runtime is unavailable, or nothing listens on the port.',
+        'Try again.',
+      ),
       entry('API_InternalError', 'The call failed; the cause is told.', ''),
     ],
   },
@@ -343,12 +363,12 @@ const sections: readonly {
   },
 ]
 
-function entry(code: string, when: string, remedy: string): ErrorEntry {
+function entry(code: ErrorCode, when: string, remedy: string): ErrorEntry {
   return { code, when, remedy }
 }
 
 /** Every code that docs/ERRORS.md tells of. */
-export function documentedErrorCodes(): readonly string[] {
+export function documentedErrorCodes(): readonly ErrorCode[] {
   return sections.flatMap(({ entries }) => entries.map(({ code }) => code))
 }
 

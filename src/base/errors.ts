@@ -1,3 +1,99 @@
+/** Every code of an error that podd raises; docs/ERRORS.md tells what each means. Stable over versions. */
+export const errorCodes = [
+  'ALREADY_RUNNING',
+  'API_BadRequest',
+  'API_Conflict',
+  'API_InternalError',
+  'API_Invalid',
+  'API_MethodNotAllowed',
+  'API_NotFound',
+  'API_RequestEntityTooLarge',
+  'API_RequestHeaderFieldsTooLarge',
+  'API_ServiceUnavailable',
+  'API_Timeout',
+  'ARGUMENTS_TOO_LARGE',
+  'BAD_CONFIG',
+  'BAD_DURATION',
+  'BAD_FLAG',
+  'BAD_FRAME',
+  'BAD_PROXY',
+  'CGROUP',
+  'CLAIM_IN_USE',
+  'CLAIM_NOT_FOUND',
+  'CLIENT_GONE',
+  'CLOSING',
+  'CONFIG_UNREADABLE',
+  'CONTAINER_NOT_FOUND',
+  'CRASHED',
+  'DAEMON_GONE',
+  'DAEMON_NOT_RUNNING',
+  'DAEMON_SILENT',
+  'DAEMON_STUCK',
+  'DAEMON_UNKNOWN',
+  'DECODE_UNAVAILABLE',
+  'DIRECTORY',
+  'EMBEDDED_CONTAINERD',
+  'EXEC_FAILED',
+  'EXEC_UNSUPPORTED',
+  'HOOK_FAILED',
+  'HOST_COMMAND',
+  'IMAGES_DISK_UNKNOWN',
+  'IMAGES_NOT_COLLECTED',
+  'IMAGES_NOT_KNOWN',
+  'IMAGE_IMPORT',
+  'IMAGE_NOT_FOUND',
+  'IMAGE_UNAVAILABLE',
+  'IMAGE_VANISHED',
+  'IMPORT_UNSUPPORTED',
+  'INTERNAL',
+  'INTERRUPTED',
+  'LOCK_FAILED',
+  'LOG_WATCH',
+  'MANIFEST_UNREADABLE',
+  'NODE_JOB_DEADLINE',
+  'NOTHING_TO_READ',
+  'PIN_UNSUPPORTED',
+  'PLACES_DIFFER',
+  'PLACES_UNKNOWN',
+  'POD_GONE',
+  'POD_HOSTNAME_TOO_LONG',
+  'PORT_FORWARD_FAILED',
+  'PORT_REFUSED',
+  'PULL_UNWANTED',
+  'RECORD_WRITE',
+  'REFERENCE_MISSING',
+  'RESIZE_BELOW_USAGE',
+  'RESTART_REFUSED',
+  'ROOT_NEEDED',
+  'RUNTIME_API_VERSION',
+  'RUNTIME_BAD_REPLY',
+  'RUNTIME_ENDPOINT',
+  'RUNTIME_EXISTS',
+  'RUNTIME_FAILED',
+  'RUNTIME_INVALID',
+  'RUNTIME_NOT_FOUND',
+  'RUNTIME_STALE',
+  'RUNTIME_TIMEOUT',
+  'RUNTIME_UNAVAILABLE',
+  'RUNTIME_UNSUPPORTED',
+  'RUN_AS_NON_ROOT',
+  'SANDBOX_IMAGE',
+  'SOCKET_DENIED',
+  'SOCKET_FAILED',
+  'SOCKET_PATH_TOO_LONG',
+  'SOURCE_TIMEOUT',
+  'STOPPED',
+  'SUB_PATH',
+  'UNREADABLE',
+  'USAGE',
+  'USER_RANGE',
+  'VOLUME_SETUP',
+  'VOLUME_TEARDOWN',
+  'WRITE_FAILED',
+] as const
+
+export type ErrorCode = (typeof errorCodes)[number]
+
 /** What every podd error carries besides its message. */
 export interface PoddErrorOptions {
   /** What went wrong below, if anything did. */
@@ -11,10 +107,10 @@ export interface PoddErrorOptions {
  * code may be compared, message text never.
  */
 export class PoddError extends Error {
-  readonly code: string
+  readonly code: ErrorCode
   readonly hint: string | undefined
 
-  constructor(code: string, message: string, options: PoddErrorOptions = {}) {
+  constructor(code: ErrorCode, message: string, options: PoddErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = new.target.name
     this.code = code

@@ -1,30 +1,18 @@
+import { apiReasons } from '../api/reasons.ts'
 import type { StatusObject } from '../api/routes.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 
-const reasons = {
-  400: 'BadRequest',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  408: 'Timeout',
-  409: 'Conflict',
-  413: 'RequestEntityTooLarge',
-  422: 'Invalid',
-  431: 'RequestHeaderFieldsTooLarge',
-  500: 'InternalError',
-  503: 'ServiceUnavailable',
-} as const
-
-type HttpCode = keyof typeof reasons
+type HttpCode = keyof typeof apiReasons
 
 /** A request that is answered with an error; code `API_<REASON>`. */
 export class ApiError extends PoddError {
   readonly httpCode: HttpCode
-  readonly reason: (typeof reasons)[HttpCode]
+  readonly reason: (typeof apiReasons)[HttpCode]
 
   constructor(httpCode: HttpCode, message: string, hint?: string) {
-    super(`API_${reasons[httpCode]}`, message, { hint })
+    super(`API_${apiReasons[httpCode]}`, message, { hint })
     this.httpCode = httpCode
-    this.reason = reasons[httpCode]
+    this.reason = apiReasons[httpCode]
   }
 }
 
@@ -41,7 +29,7 @@ export function toStatusObject(error: unknown): StatusObject {
     kind: 'Status',
     status: 'Failure',
     message: errorMessage(error),
-    reason: reasons[httpCode],
+    reason: apiReasons[httpCode],
     code: httpCode,
   } as const
   if (!(error instanceof PoddError)) return base

@@ -69,7 +69,9 @@ export class PodRecordStore {
   async #load(uid: PodUid): Promise<RecordReading> {
     const { systemFailed, ...read } = await readRecord(uid, this.#path(uid))
     // What the system would not read may be good; the next podd may have more luck.
-    return 'record' in read || systemFailed === true ? read : { ...read, path: await putAside(this.#path(uid)) }
+    return 'record' in read || systemFailed === true
+      ? read
+      : { ...read, path: await putAside(this.#path(uid)) }
   }
 
   /** One that an earlier podd put aside. This one may be able to read it: an upgrade after a rollback. */

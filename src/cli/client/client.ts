@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { commandBytesHeader, encodeCommand } from '../../api/exec-command.ts'
 import type { Clock } from '../../base/clock.ts'
+import { parseApiReason } from '../../api/reasons.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { nodeHttp } from '../../base/node-http.ts'
@@ -13,7 +14,9 @@ export class ServerError extends PoddError {
   readonly reason: string
 
   constructor(reason: string, message: string, hint: string | undefined) {
-    super(`API_${reason}`, `Error from server (${reason}): ${message}`, { hint })
+    super(`API_${parseApiReason(reason) ?? 'InternalError'}`, `Error from server (${reason}): ${message}`, {
+      hint,
+    })
     this.reason = reason
   }
 }

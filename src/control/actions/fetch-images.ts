@@ -102,7 +102,7 @@ async function ensureImage(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (!(error instanceof ImageError)) throw error
-    const waiting = { reason: error.code, message: error.message }
+    const waiting = { reason: error.reason, message: error.message }
     ctx.hold(holdKey, { untilMs: error.retryAtMs, waiting, ...cause })
     return undefined
   }
@@ -119,7 +119,7 @@ async function findPreviousImage(
 ): Promise<PresentImage | undefined> {
   const image = await findImage(ctx, spec)
   if (image instanceof ImageError) {
-    const waiting = { reason: image.code, message: image.message }
+    const waiting = { reason: image.reason, message: image.message }
     ctx.hold(previousImageHold(spec.name), { untilMs: image.retryAtMs, waiting })
     return undefined
   }

@@ -16,13 +16,23 @@ export interface ImageCalls {
   ): Promise<cri.PullImageResponse>
 }
 
-/** An image that can't be had for now. `code` is the container's waiting reason (`ErrImagePull`, …). */
+type ImageReason =
+  | 'ErrImageNeverPull'
+  | 'ErrImagePull'
+  | 'ImageInspectError'
+  | 'ImagePullBackOff'
+  | 'InvalidImageName'
+
+/** An image that can't be had for now. */
 export class ImageError extends PoddError {
+  /** The container's waiting reason (`pkg/kubelet/images/types.go`, 1.36). */
+  readonly reason: ImageReason
   /** Wall time before which it isn't tried again. */
   readonly retryAtMs: number
 
-  constructor(code: string, message: string, retryAtMs: number, cause?: unknown) {
-    super(code, message, { cause })
+  constructor(reason: ImageReason, message: string, retryAtMs: number, cause?: unknown) {
+    super('IMAGE_UNAVAILABLE', message, { cause })
+    this.reason = reason
     this.retryAtMs = retryAtMs
   }
 }

@@ -124,14 +124,14 @@ describe('the API server', () => {
   it('tells what a failed call was about, with the hint', async () => {
     rig.importImages = () =>
       Promise.reject(
-        new PoddError('IMAGE_ARCHIVE', '/x.tar is no image archive', { hint: 'Make it with docker save.' }),
+        new PoddError('IMAGE_IMPORT', '/x.tar is no image archive', { hint: 'Make it with docker save.' }),
       )
     const answer = await rig.call('/podd/v1/images/import?path=/x.tar', 'POST')
     expect(answer.code).toBe(500)
     expect(JSON.parse(answer.text)).toMatchObject({
       reason: 'InternalError',
       message: '/x.tar is no image archive',
-      details: { causes: [{ reason: 'IMAGE_ARCHIVE', message: 'Make it with docker save.' }] },
+      details: { causes: [{ reason: 'IMAGE_IMPORT', message: 'Make it with docker save.' }] },
     })
   })
 

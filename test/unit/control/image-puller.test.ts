@@ -41,18 +41,18 @@ describe('an image that cannot be pulled', () => {
   it('is ErrImagePull for a moment, then ImagePullBackOff until it is tried again', async () => {
     const { clock, events, ensure, waitMs, pulls } = failingPuller()
     const first = await ensure('localhost/none:1')
-    expect(first.code).toBe('ErrImagePull')
+    expect(first.reason).toBe('ErrImagePull')
     expect(waitMs(first)).toBe(2000)
     await clock.advance(2000)
     const second = await ensure('localhost/none:1')
-    expect(second.code).toBe('ImagePullBackOff')
+    expect(second.reason).toBe('ImagePullBackOff')
     expect(second.message).toBe(
       'Back-off pulling image "localhost/none:1": ErrImagePull: failed to pull image "localhost/none:1": connection refused',
     )
     expect(waitMs(second)).toBe(8000)
     expect(pulls()).toBe(1)
     await clock.advance(8000)
-    expect((await ensure('localhost/none:1')).code).toBe('ErrImagePull')
+    expect((await ensure('localhost/none:1')).reason).toBe('ErrImagePull')
     await clock.advance(2000)
     expect(waitMs(await ensure('localhost/none:1'))).toBe(18_000)
     expect(pulls()).toBe(2)
@@ -69,7 +69,7 @@ describe('an image that cannot be pulled', () => {
     'is InvalidImageName: %j',
     async (image) => {
       const { ensure, events, pulls } = failingPuller()
-      expect((await ensure(image)).code).toBe('InvalidImageName')
+      expect((await ensure(image)).reason).toBe('InvalidImageName')
       expect(pulls()).toBe(0)
       expect(events.map(({ reason }) => reason)).toEqual(['InspectFailed', 'Failed'])
     },

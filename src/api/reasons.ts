@@ -1,0 +1,20 @@
+/** Kubernetes' reasons of the API's errors, by HTTP status code. */
+export const apiReasons = {
+  400: 'BadRequest',
+  404: 'NotFound',
+  405: 'MethodNotAllowed',
+  408: 'Timeout',
+  409: 'Conflict',
+  413: 'RequestEntityTooLarge',
+  422: 'Invalid',
+  431: 'RequestHeaderFieldsTooLarge',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+} as const
+
+export type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]
+
+/** Undefined for what no podd of this version answers. */
+export function parseApiReason(text: string): ApiReason | undefined {
+  return Object.values(apiReasons).find((reason) => reason === text)
+}
