@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { CriError, isCriError } from './cri-error.ts'
 import type { CallOptions } from './cri-runtime.ts'
 import { withAbort } from './runtime-connection.ts'
-import type { WireMethod } from './runtime-connection.ts'
+import type { WireMethod } from '../base/wire-method.ts'
 
 /**
  * What becomes of a call whose caller stops waiting:

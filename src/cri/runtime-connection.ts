@@ -1,5 +1,6 @@
 import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
 import type { Clock } from '../base/clock.ts'
+import type { WireMethod } from '../base/wire-method.ts'
 import { CriError, criErrorFrom } from './cri-error.ts'
 
 /** The kubelet's `maxMsgSize` (`cri-client/pkg/remote_runtime.go`); the JavaScript client's own is 4 MiB. */
@@ -21,14 +22,6 @@ export interface RuntimeConnectionOptions {
   readonly clock: Clock
   /** How long after losing the runtime calls wait for it to come back before they fail. */
   readonly reconnectWaitMs: number
-}
-
-/** One RPC on the wire, as LoadedProto has it. */
-export interface WireMethod<Request, Reply> {
-  /** `/runtime.v1.RuntimeService/Version` */
-  readonly path: string
-  readonly requestSerialize: (request: Request) => Buffer
-  readonly responseDeserialize: (bytes: Buffer) => Reply
 }
 
 /** What a call carries beside its message. */

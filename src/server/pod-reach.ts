@@ -1,5 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { TerminalSize } from '../api/exec-frames.ts'
+import type { ContainerUsage } from '../pod/state/container-usage.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 
 /** A command that runs in a container. */
@@ -23,19 +24,6 @@ export interface CommandRequest {
   readonly stdin: boolean
   readonly terminal: boolean
   readonly size: TerminalSize | undefined
-}
-
-/** What a container used, at a moment and over the time before it. */
-export interface ContainerUsage {
-  readonly uid: PodUid
-  readonly container: string
-  /** Wall milliseconds. */
-  readonly atMs: number
-  /** Over how long the CPU usage was measured. */
-  readonly windowMs: number
-  readonly cpuNanoCores: number
-  /** The working set: what can't be taken from it without swapping or killing. */
-  readonly memoryBytes: number
 }
 
 /** What the API server needs to reach into pods. All methods reject with a PoddError that says what to do. */

@@ -1,7 +1,7 @@
 import type { PodObject } from '../api/objects.ts'
 import type { PodMetrics, PodMetricsList } from '../api/pod-metrics.ts'
 import { formatTime } from '../base/clock.ts'
-import type { ContainerUsage } from './pod-reach.ts'
+import type { ContainerUsage } from '../pod/state/container-usage.ts'
 
 /** What the containers of these pods use; pods none of whose containers run are left out, as metrics-server does. */
 export function listPodMetrics(pods: readonly PodObject[], usage: readonly ContainerUsage[]): PodMetricsList {

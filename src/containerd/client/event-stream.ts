@@ -3,14 +3,8 @@ import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { canOpen, keepOpen } from '../../base/keep-open.ts'
 import { newUuid } from '../../base/random.ts'
+import type { WireMethod } from '../../base/wire-method.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
-
-/** One RPC on the wire. */
-interface WireMethod {
-  readonly path: string
-  readonly requestSerialize: (request: object) => Buffer
-  readonly responseDeserialize: (bytes: Buffer) => object
-}
 
 /** What the stream needs of a connection to containerd's socket. A lost one shows as errors of calls. */
 export interface EventChannel {

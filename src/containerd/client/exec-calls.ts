@@ -1,13 +1,7 @@
 import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
+import type { WireMethod } from '../../base/wire-method.ts'
 import type { TerminalSize } from './exec-process-spec.ts'
-
-/** One RPC on the wire. */
-interface WireMethod {
-  readonly path: string
-  readonly requestSerialize: (request: object) => Buffer
-  readonly responseDeserialize: (bytes: Buffer) => object
-}
 
 /** What commands need of a connection to containerd's socket. */
 export interface ExecChannel {

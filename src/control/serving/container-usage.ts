@@ -1,18 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
+import type { ContainerUsage } from '../../pod/state/container-usage.ts'
 import { labelKeys } from '../../translate/labels.ts'
-
-/** What one container used. */
-export interface ContainerUsage {
-  readonly uid: PodUid
-  readonly container: string
-  /** Wall milliseconds. */
-  readonly atMs: number
-  readonly windowMs: number
-  readonly cpuNanoCores: number
-  readonly memoryBytes: number
-}
 
 export interface UsageMeterOptions {
   readonly listContainerStats: (

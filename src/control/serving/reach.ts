@@ -10,7 +10,7 @@ import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { UsageMeter } from './container-usage.ts'
-import type { ContainerUsage } from './container-usage.ts'
+import type { ContainerUsage } from '../../pod/state/container-usage.ts'
 import { dialPod } from './port-dialer.ts'
 
 /** A pod as far as reaching into it needs to know it. */

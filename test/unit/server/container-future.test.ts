@@ -9,7 +9,7 @@ const ended = (exitCode: number): NonNullable<PodObjectChanges['status']> => ({
 })
 const policy = (restartPolicy: string, container: JsonObject = {}): JsonObject => ({
   restartPolicy,
-  containers: [{ name: 'main', ...container }],
+  containers: [{ name: 'main', image: 'busybox:1', ...container }],
 })
 
 const rulesFor = (operator: string, action: string): JsonObject => ({
@@ -39,7 +39,11 @@ describe('mayRunAgain', () => {
     [
       'an end of an ephemeral container',
       {
-        spec: { ...policy('Always'), containers: [], ephemeralContainers: [{ name: 'main' }] },
+        spec: {
+          ...policy('Always'),
+          containers: [],
+          ephemeralContainers: [{ name: 'main', image: 'busybox:1' }],
+        },
         status: {
           containerStatuses: [],
           ephemeralContainerStatuses: [containerStatus('main', { state: terminated(1) })],
@@ -90,7 +94,11 @@ describe('mayRunAgain', () => {
     [1, 'Never', false],
   ])('takes an init container that ended with %i under %s for what it is', (exitCode, restartPolicy, may) => {
     const pod = podObject({
-      spec: { restartPolicy, containers: [{ name: 'main' }], initContainers: [{ name: 'init' }] },
+      spec: {
+        restartPolicy,
+        containers: [{ name: 'main', image: 'busybox:1' }],
+        initContainers: [{ name: 'init', image: 'busybox:1' }],
+      },
       status: { initContainerStatuses: [containerStatus('init', { state: terminated(exitCode) })] },
     })
     expect(mayRunAgain(pod, 'init')).toBe(may)
