@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { poddVersion } from '../api/version.ts'
 import type { Clock } from '../base/clock.ts'
+import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 
 export interface CrashGuardOptions {
@@ -128,7 +129,7 @@ function causesOf(
   most = 5,
 ): readonly { readonly message: string; readonly stack?: string }[] {
   if (most === 0 || error === undefined) return []
-  if (!(error instanceof Error)) return [{ message: String(error) }]
+  if (!(error instanceof Error)) return [{ message: errorMessage(error) }]
   const { message, stack, cause } = error
   return [{ message, ...(stack === undefined ? {} : { stack }) }, ...causesOf(cause, most - 1)]
 }
