@@ -1,0 +1,3 @@
+import { describeHostileRounds } from '../support/hostile-suite.ts'
+
+describeHostileRounds(1)
