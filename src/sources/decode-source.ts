@@ -42,9 +42,11 @@ export function createDecodeSource(
   }
 }
 
-/** A text with anchors may say a hundred thousand values in a few lines. */
+/** A text with aliases may say a hundred thousand values in a few lines. */
 function isSmall(bytes: Uint8Array): boolean {
-  return bytes.byteLength <= smallDocumentBytes && !bytes.includes(ampersand)
+  if (bytes.byteLength > smallDocumentBytes) return false
+  if (!bytes.includes(ampersand)) return true
+  return !/(?:^|[\s,:?[{-])\*[^\s,[\]{}]/u.test(Buffer.from(bytes).toString('latin1'))
 }
 
 const ampersand = 0x26

@@ -123,7 +123,7 @@ describePodd('objects of a URL', { config: strict }, (rig) => {
     )
     expect(refused.status).toMatchObject({
       phase: 'Pending',
-      reason: 'FailedCreate',
+      reason: 'FailedCreatePodSandBox',
       message: expect.stringContaining('has no handler "runsc"'),
     })
     podd.removeManifest('sandboxed')

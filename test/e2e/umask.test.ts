@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, lstatSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { errorCode } from '../../src/base/errors.ts'
 import { readUmask } from '../../src/host/processes.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -47,12 +49,24 @@ function strangerPod(rig: PoddRig, name: string): object {
 /** What belongs to pods and not to podd: volumes, root file systems, and what termination messages are written to. */
 const notPodds = /\/(?:volumes|claims\/[^/]+\/[^/]+|snapshots|rootfs|shm|containers\/[^/]+\/\d+)(?:\/|$)/u
 
+/** None where it has gone meanwhile: that of a command that has ended. */
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
 /** All that lies there and that others than its owner may write to. */
 function writableByOthers(folder: string): readonly string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+  return entriesOf(folder).flatMap((entry) => {
     const path = join(folder, entry.name)
     if (entry.isSymbolicLink() || notPodds.test(path)) return []
-    const mode = lstatSync(path).mode & 0o7777
+    const found = lstatSync(path, { throwIfNoEntry: false })
+    if (found === undefined) return []
+    const mode = found.mode & 0o7777
     // containerd lets root's group use its sockets.
     const writable = entry.isSocket() ? 0o002 : 0o022
     const own = (mode & writable) === 0 ? [] : [`${path} ${mode.toString(8)}`]

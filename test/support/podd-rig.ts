@@ -20,8 +20,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { EventObject, PodListObject, PodObject } from '../../src/api/objects.ts'
 import type { DaemonStatus } from '../../src/api/routes.ts'
-import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import type { ContainerStatus } from '../../src/pod/state/status.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { findContainerd } from '../../src/containerd/process/containerd-process.ts'
 import { chooseContainerds } from './containerd-versions.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
 import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
@@ -183,12 +184,7 @@ export class PoddRig {
   }
 
   get containerdPid(): number {
-    const config = join(this.rootDir, 'containerd/config.toml')
-    const found = readdirSync('/proc').find((pid) => {
-      const words = readOr(`/proc/${pid}/cmdline`).split('\0')
-      return words[0]?.endsWith('containerd') === true && words.includes(config)
-    })
-    return Number(found ?? 0)
+    return findContainerd(containerdPlaces(this.rootDir, this.runDir))?.pid ?? 0
   }
 
   /** Ends everything with `podd down` and fails when something is left on the host; then removes its folder. */

@@ -22,8 +22,15 @@ export function detectLaunchMode(): LaunchMode {
  * The containerd that runs with this instance's config, or undefined. The config's path on the command
  * line is what tells it from others; no pid file can go stale.
  */
-export function findContainerd(places: ContainerdPlaces): HostProcess | undefined {
-  return listProcesses().find((process) => !process.zombie && isContainerdOf(process.argv, places.configPath))
+export function findContainerd(
+  places: ContainerdPlaces,
+  processes = listProcesses(),
+): HostProcess | undefined {
+  const found = processes.filter(
+    (process) => !process.zombie && isContainerdOf(process.argv, places.configPath),
+  )
+  // A child that it has forked bears its command line until it executes another program.
+  return found.find(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))
 }
 
 /** Whether a command line is `containerd --config PATH`, be it through a wrapper script. */

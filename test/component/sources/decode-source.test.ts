@@ -36,7 +36,7 @@ describe('createDecodeSource', () => {
 
   it.each([
     ['a text of some size', Buffer.from(podYaml('web').padEnd(smallDocumentBytes + 1, '\n'))],
-    ['a small text with anchors', Buffer.from(`# &\n${podYaml('web')}`)],
+    ['a small text with aliases', Buffer.from(`# & *a\n${podYaml('web')}`)],
   ])('decodes %s in a thread, and the next one too', async (_, text) => {
     const fault = () => Promise.reject(new Error('decoded here'))
     const decode = createDecodeSource(systemClock, { decode: fault })
@@ -75,7 +75,7 @@ describe('createDecodeSource', () => {
     const text = large.subarray(0, largeDocumentBytes - 1)
     await expect(decode(text, options)).rejects.toMatchObject({ code: 'DECODE_UNAVAILABLE' })
     isHasty = false
-    expect((await decode(Buffer.from(`# &\n${podYaml('web')}`), options)).problems).toEqual([])
+    expect((await decode(Buffer.from(`# & *a\n${podYaml('web')}`), options)).problems).toEqual([])
   })
 
   it('lets the main thread go on meanwhile', async () => {

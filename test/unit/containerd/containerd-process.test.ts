@@ -9,7 +9,12 @@ import {
   sizeOf,
 } from '../../../src/containerd/process/containerd-log.ts'
 import { chooseSnapshotter } from '../../../src/containerd/setup/choose-snapshotter.ts'
-import { containerdEnvironment, isContainerdOf } from '../../../src/containerd/process/containerd-process.ts'
+import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
+import {
+  containerdEnvironment,
+  findContainerd,
+  isContainerdOf,
+} from '../../../src/containerd/process/containerd-process.ts'
 import { parseImportedNames } from '../../../src/containerd/process/import-image.ts'
 import { cgroupFolders } from '../../../src/containerd/process/kill-containers.ts'
 
@@ -43,6 +48,27 @@ describe('isContainerdOf', () => {
     [[], false],
   ])('%j: %s', (argv, expected) => {
     expect(isContainerdOf(argv, '/c.toml')).toBe(expected)
+  })
+})
+
+describe('findContainerd', () => {
+  const places = containerdPlaces('/root', '/run/here')
+  const containerd = (pid: number, parentPid: number, zombie = false) => ({
+    pid,
+    parentPid,
+    startTicks: 1,
+    zombie,
+    argv: ['/usr/bin/containerd', '--config', places.configPath],
+  })
+
+  it('takes no child for it that was forked and executes nothing yet, whatever its pid', () => {
+    expect(findContainerd(places, [containerd(12, 900), containerd(900, 1)])?.pid).toBe(900)
+    expect(findContainerd(places, [containerd(900, 1), containerd(901, 900)])?.pid).toBe(900)
+  })
+
+  it('passes over one that has ended', () => {
+    expect(findContainerd(places, [containerd(900, 1, true)])).toBeUndefined()
+    expect(findContainerd(places, [containerd(900, 1, true), containerd(12, 1)])?.pid).toBe(12)
   })
 })
 
