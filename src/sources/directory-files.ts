@@ -9,8 +9,9 @@ import { documentKey, isPodDocument } from '../pod/objects/document.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { mergeLastGood } from './merge-last-good.ts'
 import { longestRemovalMs, MissingFiles } from './missing-files.ts'
+import type { OtherFiles } from './missing-files.ts'
 import type { ReadFailure } from './read-failure.ts'
-import { failureProblem, readFailure } from './read-failure.ts'
+import { failureProblem, holdsRemovals, readFailure } from './read-failure.ts'
 import type { FileLook } from './read-manifest-file.ts'
 import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
 import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
@@ -97,13 +98,14 @@ export class DirectoryFiles {
 
   /** Whether podd itself is reading or decoding one, or is to try again what the system can't do just now. */
   isReading(): boolean {
-    const isFailing = [...this.#pending.values()].some(({ failure }) => failure?.mayPass === true)
+    const nowMs = this.#options.clock.monotonicMs()
+    const isFailing = [...this.#pending.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
     return this.#reading.size > 0 || isFailing
   }
 
-  /** Whether what is missing may yet turn up in another file. */
-  #isUnsettled(): boolean {
-    return this.#pending.size > 0
+  #others(): OtherFiles {
+    if (this.isReading()) return 'unknown'
+    return this.#pending.size > 0 ? 'settling' : 'settled'
   }
 
   /** In the order of the names. */
@@ -190,7 +192,7 @@ export class DirectoryFiles {
 
   /** Whether `settle` would drop something. */
   hasDueRemovals(): boolean {
-    return this.#missing.due(this.#isUnsettled()).length > 0
+    return this.#missing.due(this.#others()).length > 0
   }
 
   /** Nothing is missing in a folder that can't be read; when it can, its list tells. */
@@ -211,9 +213,9 @@ export class DirectoryFiles {
       else this.#take(name, pending, pending.read)
     }
     this.#noteReplaced()
-    for (const name of options.removeAtOnce
-      ? this.#missing.names()
-      : this.#missing.due(this.#isUnsettled())) {
+    const others = this.#others()
+    const isAtOnce = options.removeAtOnce && others === 'settled'
+    for (const name of isAtOnce ? this.#missing.names() : this.#missing.due(others)) {
       this.#missing.forget(name)
       this.#isChanged = this.#taken.delete(name) || this.#isChanged
     }
@@ -238,8 +240,8 @@ export class DirectoryFiles {
       ...[...this.#pending].flatMap(([name, pending]) =>
         this.#reading.has(name) ? [] : [this.#waitMs(name, pending, nowMs)],
       ),
-      ...this.#missing.waitsMs(this.#isUnsettled()),
-    ]
+      ...this.#missing.waitsMs(this.#others()),
+    ].filter((waitMs) => waitMs !== Infinity)
     return waits.length === 0 ? undefined : Math.min(...waits)
   }
 
@@ -256,7 +258,8 @@ export class DirectoryFiles {
         other !== name && (file.read === undefined || this.#ownWaitMs(other, file, nowMs) > 0),
     )
     if (unknown.length === 0) return 0
-    if (unknown.some(([other]) => this.#reading.has(other))) return Infinity
+    if (unknown.some(([other, { failure }]) => this.#reading.has(other) || holdsRemovals(failure, nowMs)))
+      return Infinity
     return Math.max(0, changedAtMs + longestRemovalMs - nowMs)
   }
 

@@ -5,6 +5,9 @@ const removalMs = 100
 /** The longest that removals wait for other files to settle, as a pod may be moving between two. */
 export const longestRemovalMs = 2_000
 
+/** What is known of the other files, in which the pods of a missing one may turn up: `unknown` while podd reads one. */
+export type OtherFiles = 'settled' | 'settling' | 'unknown'
+
 /** The names that are missing, since when, and which of them have been gone for long enough. */
 export class MissingFiles {
   readonly #clock: Clock
@@ -40,18 +43,19 @@ export class MissingFiles {
   }
 
   /** Those that are gone for good. */
-  due(isSettling: boolean): readonly string[] {
-    return this.names().filter((name) => this.#waitMs(name, isSettling) <= 0)
+  due(others: OtherFiles): readonly string[] {
+    return this.names().filter((name) => this.#waitMs(name, others) <= 0)
   }
 
-  /** Milliseconds until each is gone for good. */
-  waitsMs(isSettling: boolean): readonly number[] {
-    return this.names().map((name) => this.#waitMs(name, isSettling))
+  /** Milliseconds until each is gone for good; Infinity where that depends on other files alone. */
+  waitsMs(others: OtherFiles): readonly number[] {
+    return this.names().map((name) => this.#waitMs(name, others))
   }
 
-  #waitMs(name: string, isSettling: boolean): number {
+  #waitMs(name: string, others: OtherFiles): number {
+    if (others === 'unknown') return Infinity
     const nowMs = this.#clock.monotonicMs()
-    const delayMs = isSettling ? longestRemovalMs : removalMs
+    const delayMs = others === 'settling' ? longestRemovalMs : removalMs
     const sinceMs = this.#sinceMs.get(name) ?? nowMs
     return Math.max(0, sinceMs + delayMs - nowMs, this.#notBeforeMs - nowMs)
   }

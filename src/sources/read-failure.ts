@@ -11,9 +11,19 @@ export interface ReadFailure {
   readonly reason: string
   /** By itself; a file that podd may not read, say, stays so until somebody changes it. */
   readonly mayPass: boolean
+  /** Monotonic time of the first attempt that failed. */
+  readonly sinceMs: number
   /** Monotonic time of the next attempt. */
   readonly retryAtMs: number
   readonly delayMs: number
+}
+
+/** A shortage of the system is over by then; what still fails doesn't hold up the other files any longer. */
+const longestHoldMs = 300_000
+
+/** Whether nothing may be concluded yet from what the file gives no more. */
+export function holdsRemovals(failure: ReadFailure | undefined, nowMs: number): boolean {
+  return failure?.mayPass === true && nowMs - failure.sinceMs < longestHoldMs
 }
 
 /** @param before the failure of the attempt before this one */
@@ -24,6 +34,7 @@ export function readFailure(error: unknown, before: ReadFailure | undefined, now
     reason:
       error instanceof DecodeUnavailable ? error.message : `cannot be read: ${code ?? errorMessage(error)}`,
     mayPass: error instanceof DecodeUnavailable || mayPass(error),
+    sinceMs: before?.sinceMs ?? nowMs,
     retryAtMs: nowMs + delayMs,
     delayMs,
   }

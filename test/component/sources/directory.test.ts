@@ -184,6 +184,32 @@ describe('a folder with files', () => {
     expect(run.last()?.problems).toEqual([])
   })
 
+  it('drops no pod whose file is renamed while the system keeps the new name from being decoded', async () => {
+    await write('a.yaml', podYaml('a'))
+    const decode = createDecodeSource(systemClock)
+    let isExhausted = false
+    let tries = 0
+    const { promise: triedAgain, resolve: tellTried } = Promise.withResolvers<undefined>()
+    const run = start({
+      clock: fastClock,
+      decode: (bytes, options) => {
+        if (!isExhausted) return decode(bytes, options)
+        tries += 1
+        if (tries === 4) tellTried(undefined)
+        return Promise.reject(new DecodeUnavailable('EAGAIN'))
+      },
+    })
+    await run.untilReady()
+    isExhausted = true
+    await rename(join(pods, 'a.yaml'), join(pods, 'b.yaml'))
+    await triedAgain
+    const empty = run.snapshots.filter(({ snapshot }) => snapshot.ready && snapshot.pods.length === 0)
+    expect(empty).toEqual([])
+    isExhausted = false
+    await run.until(({ problems }) => problems.length === 0)
+    expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
+  })
+
   it('gives an empty snapshot for an empty folder, and is ready', async () => {
     const run = start()
     await run.until(is())

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
-import { readFailure } from '../../../src/sources/read-failure.ts'
+import { holdsRemovals, readFailure } from '../../../src/sources/read-failure.ts'
 
 const systemError = (code: string): Error =>
   Object.assign(new Error(`${code}: said so`), { code, syscall: 'open' })
@@ -14,7 +14,23 @@ describe('a failure to read a file', () => {
     [new DecodeUnavailable('EAGAIN'), 'cannot be decoded for now: EAGAIN', true],
     [new Error('a fault'), 'cannot be read: a fault', false],
   ])('%s is told, and may pass or not', (error, reason, mayPass) => {
-    expect(readFailure(error, undefined, 5000)).toEqual({ reason, mayPass, delayMs: 1000, retryAtMs: 6000 })
+    expect(readFailure(error, undefined, 5000)).toEqual({
+      reason,
+      mayPass,
+      delayMs: 1000,
+      sinceMs: 5000,
+      retryAtMs: 6000,
+    })
+  })
+
+  it('holds removals up for five minutes, where it may pass', () => {
+    const first = readFailure(systemError('EMFILE'), undefined, 5000)
+    const later = readFailure(systemError('EMFILE'), first, 200_000)
+    expect([first, later].map(({ sinceMs }) => sinceMs)).toEqual([5000, 5000])
+    expect(holdsRemovals(later, 304_999)).toBe(true)
+    expect(holdsRemovals(later, 305_000)).toBe(false)
+    expect(holdsRemovals(readFailure(systemError('EACCES'), undefined, 5000), 5001)).toBe(false)
+    expect(holdsRemovals(undefined, 0)).toBe(false)
   })
 
   it('is tried again after ever longer waits, half a minute at most', () => {
