@@ -39,12 +39,13 @@ const crashedExitCode = 70
 export class CrashGuard {
   readonly #options: CrashGuardOptions
   #crashed = false
+  #isStopping = false
 
   constructor(options: CrashGuardOptions) {
     this.#options = options
   }
 
-  /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called, in ten seconds at the latest. */
+  /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called where `mustRestart` says so, in ten seconds at the latest. */
   watch(letGo: (error: unknown) => void): void {
     const onError = (error: unknown, origin: string): void => {
       const { clock, logger } = this.#options
@@ -52,15 +53,25 @@ export class CrashGuard {
       if (this.#crashed) return
       this.#crashed = true
       this.#writeReport(error, origin)
-      clock.startTimer(letGoMs, () => void this.restart())
+      clock.startTimer(letGoMs, () => void this.#giveUp())
       letGo(error)
     }
     process.on('unhandledRejection', (error) => onError(error, 'unhandledRejection'))
     process.on('uncaughtException', onError)
   }
 
-  get hasCrashed(): boolean {
-    return this.#crashed
+  /** The daemon was told to stop: it doesn't start anew, whatever goes wrong meanwhile. */
+  noteStop(): void {
+    this.#isStopping = true
+  }
+
+  get mustRestart(): boolean {
+    return this.#crashed && !this.#isStopping
+  }
+
+  /** Letting go of the pods takes too long. */
+  async #giveUp(): Promise<void> {
+    process.exit(this.mustRestart ? await this.restart() : 0)
   }
 
   /** The reports that are kept, oldest first. */

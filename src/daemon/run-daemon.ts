@@ -72,7 +72,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const server = await startApiServer({ socketPath, podLogsDir: config.podLogsDir, readers, clock, logger })
 
   try {
-    const onSignal = (): void => stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
+    const onSignal = (): void => {
+      guard.noteStop()
+      stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
+    }
     guard.watch((error) => stop.abort(new PoddError('CRASHED', 'podd crashed', { cause: error })))
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
@@ -94,9 +97,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     await server.close()
     reach.close()
     runtime.close()
-    release()
+    // The places of one that starts anew stay its own; they go with the process that is replaced.
+    if (!guard.mustRestart) release()
   }
-  if (guard.hasCrashed) return guard.restart()
+  if (guard.mustRestart) return guard.restart()
   logger.info({}, 'podd stopped; the pods run on')
   return 0
 }

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
@@ -70,10 +70,13 @@ describePodd('an error that nothing handles', {}, (rig) => {
     await podd.until('the reason', () =>
       readFileSync(join(podd.folder, 'podd.log'), 'utf8').includes('crashes again and again, waiting'),
     )
-    // SIGTERM ends the waiting.
-    expect(await podd.stopDaemon('SIGTERM')).toBe(0)
+    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
+    // Nobody answers at its socket, and it holds its places all the same: it must not bring back what is ended.
+    const pid = podd.daemonPid
+    expect(await podd.cli('down', ...podd.flags())).toMatchObject({ code: 0 })
+    await podd.until('the end of the daemon', () => !existsSync(`/proc/${pid}`))
     await podd.startDaemon()
     await podd.untilReady('steady')
-    expect(await podd.untilWords('steady', 1)).toEqual(['start'])
+    expect(await podd.untilWords('steady', 3)).toEqual(['start', 'end', 'start'])
   })
 })
