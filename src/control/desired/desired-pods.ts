@@ -264,7 +264,8 @@ export class DesiredPods {
       if (next?.replacement !== undefined) return true
       if (worker?.state.stage !== 'waiting') return false
       const { admission } = worker.state
-      return admission === undefined || admission.kind === 'blocked'
+      // One that waits for something else than room needs what it asked for no more.
+      return admission === undefined || (admission.kind === 'blocked' && admission.reason === 'Blocked')
     })
   }
 

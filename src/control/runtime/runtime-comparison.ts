@@ -62,7 +62,9 @@ export class RuntimeComparison implements CallGate {
   #usable = 0
   #refused = 0
   #step: Exclude<RuntimeStep, { readonly kind: 'use' }> | undefined
-  #wasRestarted = false
+  /** Those that were forgotten when it was restarted with room. */
+  #stillForgotten: ReadonlySet<string> = new Set()
+  #restarts = 0
   #comparing: Promise<void> | undefined
   #onProblem: ((problem: string) => void) | undefined
 
@@ -139,14 +141,15 @@ export class RuntimeComparison implements CallGate {
       this.#usable = number
       this.#refused = 0
       this.#step = undefined
-      this.#wasRestarted = false
+      this.#stillForgotten = new Set()
+      this.#restarts = 0
       return
     }
     const isNews = number !== this.#refused || step.message !== this.#step?.message
     this.#refused = number
     this.#usable = 0
     this.#step = step
-    if (step.kind === 'wait') this.#wasRestarted = false
+    if (step.kind === 'wait') this.#stillForgotten = new Set()
     if (isNews) {
       this.#deps.logger.error({ reason: step.message }, 'what the runtime tells cannot be relied on')
       this.#onProblem?.(step.message)
@@ -163,7 +166,8 @@ export class RuntimeComparison implements CallGate {
     return decideRuntimeStep({
       forgotten: selectStillForgotten(first.forgotten, second.forgotten),
       roomProblem: await own?.findRoomProblem(second.count),
-      wasRestarted: this.#wasRestarted,
+      stillForgotten: this.#stillForgotten,
+      restarts: this.#restarts,
       isOwn: own !== undefined,
     })
   }
@@ -194,8 +198,7 @@ export class RuntimeComparison implements CallGate {
   async #selectRemains(unknown: readonly HeldContainer[]): Promise<ReadonlySet<string>> {
     const { held, own } = this.#deps
     const remains = new Set<string>()
-    for (const { id } of unknown)
-      if (own?.hasFiles(id) === false && !(await held.hasTask(id))) remains.add(id)
+    for (const { id } of unknown) if (own?.hasFiles(id) !== true && !(await held.hasTask(id))) remains.add(id)
     return remains
   }
 
@@ -206,10 +209,15 @@ export class RuntimeComparison implements CallGate {
         return
       case 'restart':
         await this.#deps.own?.restart('it has forgotten containers that run')
-        this.#wasRestarted = true
+        this.#stillForgotten = new Set(step.forgotten.map(({ id }) => id))
+        this.#restarts += 1
         return
       case 'end':
-        for (const lost of step.lost) await this.#end(lost, signal)
+        for (const lost of step.lost) {
+          // One that has just been started may know them.
+          if (!this.#isRefused) return
+          await this.#end(lost, signal)
+        }
     }
   }
 

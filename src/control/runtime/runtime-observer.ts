@@ -143,10 +143,16 @@ export class RuntimeObserver {
 
   async #relistForever(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    const onAbort = (): void => this.#relistSlot.wake()
-    signal.addEventListener('abort', onAbort, { once: true })
+    const aborted = new Promise<void>((resolve) => {
+      const onAbort = (): void => {
+        this.#relistSlot.wake()
+        resolve()
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
     while (!signal.aborted) {
-      await this.#tryRelist()
+      // A frozen runtime holds nobody up who stops.
+      await Promise.race([this.#tryRelist(), aborted])
       const timer = clock.startTimer(this.#relistPeriodMs(), () => this.#relistSlot.wake())
       await this.#relistSlot.wait()
       timer.cancel()

@@ -68,7 +68,7 @@ export type RuntimeStep =
   /** Nothing helps before something else has changed. */
   | { readonly kind: 'wait'; readonly message: string }
   /** Another start may load what this one could not. */
-  | { readonly kind: 'restart'; readonly message: string }
+  | { readonly kind: 'restart'; readonly message: string; readonly forgotten: readonly HeldContainer[] }
   /** Nothing brings these back. */
   | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
 
@@ -76,25 +76,32 @@ export interface RuntimeSituation {
   readonly forgotten: readonly HeldContainer[]
   /** Why containerd can't write to its disk; undefined where it can. */
   readonly roomProblem: string | undefined
-  /** It was restarted already since these were forgotten, when there was room. */
-  readonly wasRestarted: boolean
+  /** Those that a restart with room has not brought back. */
+  readonly stillForgotten: ReadonlySet<string>
+  /** How often it was restarted since it last knew all. */
+  readonly restarts: number
   /** podd may restart it and end what it has. */
   readonly isOwn: boolean
 }
 
 /** While containers are forgotten nothing may be started or ended: who asks CRI takes them for gone. */
 export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
-  const { forgotten, roomProblem, wasRestarted, isOwn } = situation
+  const { forgotten, roomProblem, stillForgotten, restarts, isOwn } = situation
   if (forgotten.length === 0) return { kind: 'use' }
   const what = `containerd has forgotten ${nameAll(forgotten)}, which may run on; until it knows them again, nothing is started or ended`
   if (!isOwn)
     return { kind: 'wait', message: `${what}. Make room on its disk if that is full, and restart it` }
   if (roomProblem !== undefined)
     return { kind: 'wait', message: `${what}. It is restarted when it can write to its disk: ${roomProblem}` }
-  if (!wasRestarted) return { kind: 'restart', message: `${what}. It is being restarted` }
-  return { kind: 'end', message: `${what}. They are being ended`, lost: forgotten }
+  const lost = restarts >= mostRestarts ? forgotten : forgotten.filter(({ id }) => stillForgotten.has(id))
+  // What this start alone has forgotten, the next one may load.
+  if (lost.length < forgotten.length)
+    return { kind: 'restart', message: `${what}. It is being restarted`, forgotten }
+  return { kind: 'end', message: `${what}. They are being ended`, lost }
 }
 
+/** On a disk that is full again and again each start forgets others. */
+const mostRestarts = 5
 const mostNamed = 3
 
 function nameAll(forgotten: readonly HeldContainer[]): string {

@@ -74,7 +74,8 @@ describe('decideRuntimeStep', () => {
   const situation: RuntimeSituation = {
     forgotten: [main],
     roomProblem: undefined,
-    wasRestarted: false,
+    stillForgotten: new Set(),
+    restarts: 0,
     isOwn: true,
   }
 
@@ -82,11 +83,21 @@ describe('decideRuntimeStep', () => {
     ['nothing forgotten', { forgotten: [] }, 'use'],
     ['nothing forgotten, on a full disk', { forgotten: [], roomProblem: 'ENOSPC' }, 'use'],
     ['a full disk', { roomProblem: 'ENOSPC' }, 'wait'],
-    ['a disk that is full again after the restart', { roomProblem: 'ENOSPC', wasRestarted: true }, 'wait'],
+    [
+      'a disk that is full again after the restart',
+      { roomProblem: 'ENOSPC', stillForgotten: new Set([main.id]) },
+      'wait',
+    ],
     ['room', {}, 'restart'],
-    ['a restart with room that was in vain', { wasRestarted: true }, 'end'],
+    ['a restart with room that was in vain', { stillForgotten: new Set([main.id]) }, 'end'],
+    [
+      'others than before the restart, which the next one may bring back',
+      { forgotten: [main, side], stillForgotten: new Set([main.id]), restarts: 1 },
+      'restart',
+    ],
+    ['others at each of five restarts', { stillForgotten: new Set(['c9']), restarts: 5 }, 'end'],
     ["somebody else's containerd", { isOwn: false }, 'wait'],
-    ["somebody else's containerd, restarted", { isOwn: false, wasRestarted: true }, 'wait'],
+    ["somebody else's containerd, restarted", { isOwn: false, stillForgotten: new Set([main.id]) }, 'wait'],
   ])('%s', (_, change, kind) => {
     expect(decideRuntimeStep({ ...situation, ...change }).kind).toBe(kind)
   })
@@ -111,6 +122,8 @@ describe('decideRuntimeStep', () => {
         /restarted when it can write to its disk: ENOSPC: no space left$/u,
       ) as string,
     })
-    expect(decideRuntimeStep({ ...situation, wasRestarted: true })).toMatchObject({ lost: [main] })
+    expect(decideRuntimeStep({ ...situation, stillForgotten: new Set([main.id]) })).toMatchObject({
+      lost: [main],
+    })
   })
 })
