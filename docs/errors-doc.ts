@@ -19,61 +19,57 @@ const sections: readonly {
       entry('USAGE', 'A verb, flag or argument is wrong; nothing was done.', 'See `podd VERB --help`.'),
       entry(
         'DAEMON_NOT_RUNNING',
-        'Nobody answers at the socket.',
+        'No daemon listens at the socket.',
         'Start podd (`systemctl start podd`, `sudo podd run`), or pick its socket with `--socket` or `PODD_SOCKET`.',
       ),
       entry(
         'DAEMON_GONE',
-        'The connection to the daemon broke in the middle.',
+        'The connection to the daemon broke during the call.',
         'Try again; the daemon was stopped or restarted.',
       ),
       entry(
         'DAEMON_SILENT',
-        'A daemon takes connections and answers nobody: it is stopped (`kill -STOP`), hangs, or the host is overloaded.',
-        'Look what it does; `systemctl restart podd` restarts it, and the pods run on.',
+        'The daemon accepts connections and does not answer: it is stopped (`kill -STOP`), hangs, or the host is overloaded.',
+        'Check its state; `systemctl restart podd` restarts it, and the pods keep running.',
       ),
-      entry(
-        'DAEMON_STUCK',
-        'The daemon does not end although it was told to.',
-        'Look at its log; end it by hand.',
-      ),
+      entry('DAEMON_STUCK', 'The daemon does not end after SIGTERM.', 'Check its log; end it by hand.'),
       entry(
         'DAEMON_UNKNOWN',
-        'A podd holds the directories, or something its socket, and which process it is cannot be told.',
+        'A process holds the locks of the directories or the socket, and podd cannot determine which.',
         'End it where it runs (in another container, say), then run `podd down` again.',
       ),
       entry(
         'PLACES_DIFFER',
-        '`podd down` was given a socket, and flags or a config file that name other places than its daemon has.',
-        'Name one of both.',
+        '`podd down` was given a socket, and flags or a config file that name other directories than those of its daemon.',
+        'Give either of them.',
       ),
       entry(
         'PLACES_UNKNOWN',
-        '`podd down` was given the socket of a daemon that is too old to say which places are its own.',
-        'Name them, too: `--root-dir` and `--run-dir`, or `--config`.',
+        '`podd down` was given the socket of a daemon that is too old to report its directories.',
+        'Give them too: `--root-dir` and `--run-dir`, or `--config`.',
       ),
       entry(
         'CONTAINER_NOT_FOUND',
-        'The annotation `kubectl.kubernetes.io/default-container` of a pod names a container that it does not have.',
+        'The annotation `kubectl.kubernetes.io/default-container` of a pod names a container that the pod does not have.',
         'Name the container with `-c`.',
       ),
-      entry('ROOT_NEEDED', '`podd down` was called by another user than root.', 'Use sudo.'),
-      entry('SOCKET_DENIED', "The socket may not be opened: it is its owner's alone.", 'Use sudo.'),
+      entry('ROOT_NEEDED', '`podd down` was called by a user other than root.', 'Use sudo.'),
+      entry('SOCKET_DENIED', 'Permission to open the socket was denied: only its owner may.', 'Use sudo.'),
       entry(
         'WRITE_FAILED',
-        'The output could not be written, or not all of it.',
-        'Make room on the disk it goes to.',
+        'The output could not be written completely.',
+        'Free space on the disk that it is written to.',
       ),
       entry('UNREADABLE', '`podd validate` cannot read a file.', 'Check the path.'),
       entry(
         'NOTHING_TO_READ',
-        'The file is a pipe, and nothing comes from it.',
-        'Check the path, and what writes to it.',
+        'The file is a pipe, and no data arrived from it.',
+        'Check the path, and the program that writes to it.',
       ),
       entry(
         'BAD_CONFIG',
         'The config file has errors; each is listed with its line.',
-        'Mend them; [OPTIONS.md](OPTIONS.md) lists the fields.',
+        'Fix them; [OPTIONS.md](OPTIONS.md) lists the fields.',
       ),
       entry('CONFIG_UNREADABLE', 'The config file that was named cannot be read.', 'Check the path.'),
       entry('BAD_FLAG', "A flag's value is wrong.", 'See `podd run --help`.'),
@@ -87,7 +83,7 @@ const sections: readonly {
       entry(
         'ALREADY_RUNNING',
         'Another podd works in the same directories or answers at the same socket.',
-        'Stop it, or give this one a `--run-dir` and a `--root-dir` of its own.',
+        'Stop it, or start this one with a `--run-dir` and a `--root-dir` of its own.',
       ),
       entry(
         'DIRECTORY',
@@ -103,15 +99,15 @@ const sections: readonly {
       ),
       entry(
         'EMBEDDED_CONTAINERD',
-        'The embedded containerd could not be set up, started or cleaned away.',
-        '`podd doctor` says what the host lacks.',
+        'The embedded containerd could not be set up, started or removed.',
+        '`podd doctor` shows what the host lacks.',
       ),
       entry(
         'SANDBOX_IMAGE',
         'The sandbox image could not be made.',
         'Install `catatonit`, or see `podd doctor`.',
       ),
-      entry('HOST_COMMAND', 'A program of the host failed.', 'The message has its own words.'),
+      entry('HOST_COMMAND', 'A program of the host failed.', "The message contains the program's output."),
     ],
   },
   {
@@ -120,34 +116,42 @@ const sections: readonly {
     entries: [
       entry(
         'RUNTIME_UNAVAILABLE',
-        'There is no connection to the runtime, it broke during the call, or the runtime has forgotten containers that may run (the message names them).',
-        'podd goes on trying; check that the runtime runs and that its disk has room.',
+        'There is no connection to the runtime, it broke during the call, or the runtime no longer lists containers that may still run (the message names them).',
+        'podd retries; check that the runtime runs and that its disk has space.',
       ),
       entry(
         'RUNTIME_TIMEOUT',
-        'The runtime gave no answer in time.',
-        "podd looks at what came of it and goes on; look at the runtime's log and at the disk.",
+        'The runtime did not answer in time.',
+        "podd reads back the result of the call and continues; check the runtime's log and the disk.",
       ),
       entry('RUNTIME_NOT_FOUND', 'The sandbox, container or image does not exist.', ''),
-      entry('RUNTIME_EXISTS', 'It exists already.', ''),
-      entry('RUNTIME_INVALID', 'The runtime refuses what was asked.', 'The message has its own words.'),
-      entry('RUNTIME_UNSUPPORTED', 'This runtime lacks the call.', 'Update it, or do without.'),
-      entry('RUNTIME_BAD_REPLY', 'An answer of the runtime lacks what it must have.', 'Update the runtime.'),
+      entry('RUNTIME_EXISTS', 'The sandbox, container or image already exists.', ''),
+      entry(
+        'RUNTIME_INVALID',
+        'The runtime rejected the request.',
+        "The message contains the runtime's own.",
+      ),
+      entry(
+        'RUNTIME_UNSUPPORTED',
+        'The runtime does not implement the call.',
+        'Update it, or do without the feature.',
+      ),
+      entry('RUNTIME_BAD_REPLY', 'A reply of the runtime lacks a required field.', 'Update the runtime.'),
       entry(
         'RUNTIME_STALE',
-        'The runtime has stopped a pod, and takes its containers for running.',
-        'Make room if its disk is full: it cannot write down that they have ended.',
+        'The runtime has stopped a sandbox, and still reports its containers as running.',
+        'Free space if its disk is full: it cannot record that they have exited.',
       ),
       entry(
         'RUNTIME_API_VERSION',
-        'The runtime speaks no CRI v1.',
-        'Use containerd 1.6 or newer with its CRI plugin on; `podd doctor` tells.',
+        'The runtime does not implement CRI v1.',
+        'Use containerd 1.6 or newer with its CRI plugin enabled; `podd doctor` checks it.',
       ),
-      entry('RUNTIME_ENDPOINT', "The endpoint is not a unix socket's.", 'Write `unix:///PATH`.'),
+      entry('RUNTIME_ENDPOINT', 'The endpoint is not a unix socket.', 'Write `unix:///PATH`.'),
       entry(
         'RUNTIME_FAILED',
-        'Anything else that the runtime could not do.',
-        'The message has its own words.',
+        'The call failed for any other reason.',
+        "The message contains the runtime's own.",
       ),
     ],
   },
@@ -157,8 +161,8 @@ const sections: readonly {
     entries: [
       entry(
         'IMAGE_UNAVAILABLE',
-        'An image is not on this machine and cannot be pulled for now.',
-        "The container's waiting reason and the events say why; podd tries again.",
+        'An image is not present on this machine and cannot be pulled now.',
+        "The container's waiting reason and the events say why; podd retries.",
       ),
       entry('IMAGE_VANISHED', 'An image was removed between the pull and the start.', 'It is pulled again.'),
       entry(
@@ -168,24 +172,20 @@ const sections: readonly {
       ),
       entry(
         'IMAGES_NOT_KNOWN',
-        'It is not known yet which images pods need: the runtime was not listed, or a source was not read.',
+        'The images in use are not known yet: the runtime was not listed, or a source was not read.',
         'Wait; `podd status` shows both.',
       ),
       entry(
         'IMAGES_DISK_UNKNOWN',
-        'The runtime does not say where its images are, so nobody knows how full that disk is.',
+        'The runtime does not report where its images are, so the usage of that disk is unknown.',
         'Update the runtime.',
       ),
       entry(
         'IMAGES_NOT_COLLECTED',
-        'The disk that holds the images stays too full, or images could not be removed.',
-        'Look at what else fills the disk; `podd gc --dry-run -o json` says why each image stays.',
+        'Image garbage collection did not free enough of the disk, or could not remove some images.',
+        'Check what else fills the disk; `podd gc --dry-run -o json` says why each image is kept.',
       ),
-      entry(
-        'IMAGE_NOT_FOUND',
-        'There is no image of that name.',
-        '`podd images` lists those that there are.',
-      ),
+      entry('IMAGE_NOT_FOUND', 'There is no image of that name.', '`podd images` lists the images.'),
       entry(
         'PIN_UNSUPPORTED',
         'Images can be pinned in the embedded containerd only.',
@@ -203,12 +203,12 @@ const sections: readonly {
       ),
       entry(
         'REFERENCE_MISSING',
-        'A pod refers to a ConfigMap, Secret, claim, key or file that is not there.',
-        'Add its document to a source; the pod starts by itself then.',
+        'A pod refers to a ConfigMap, Secret, claim, key or file that does not exist.',
+        'Add its document to a source; podd then starts the pod.',
       ),
       entry(
         'ARGUMENTS_TOO_LARGE',
-        "A container's environment, or its command and arguments, are larger than the kernel gives any process: 128 KiB for one of them (32 pages), 6 MiB for all.",
+        "A container's environment, or its command and arguments, exceed the kernel's limits: 128 KiB for one of them (32 pages), 6 MiB for all.",
         'Shorten them, or mount large values as files.',
       ),
       entry(
@@ -218,55 +218,55 @@ const sections: readonly {
       ),
       entry(
         'USER_RANGE',
-        'A pod with `hostUsers: false` could get no users of its own.',
-        'Remove `user-range` in its folder below the root directory, or some pods.',
+        'No range of user ids could be allocated for a pod with `hostUsers: false`.',
+        'Remove `user-range` in its directory below the root directory, or remove some pods.',
       ),
       entry('POD_HOSTNAME_TOO_LONG', 'A host name has more than 64 characters.', 'Shorten it.'),
       entry('HOOK_FAILED', 'A lifecycle hook failed.', 'See the event.'),
       entry(
         'RESIZE_BELOW_USAGE',
-        'A container, or a pod as a whole, was to get a memory limit below what it uses.',
-        'Choose a higher limit, or restart the container; podd tries again every 10 seconds.',
+        'The new memory limit of a container, or of a pod as a whole, is below its current usage.',
+        'Choose a higher limit, or restart the container; podd retries every 10 seconds.',
       ),
       entry('VOLUME_SETUP', 'A volume could not be set up.', 'The event says which, and why.'),
       entry(
         'VOLUME_TEARDOWN',
-        'A volume could not be taken down, or the data of a claim not be deleted.',
-        'Of a pod, podd tries again, and the event says why; what is said of a claim names what is in the way.',
+        'A volume could not be torn down, or the data of a claim could not be deleted.',
+        'podd retries for the volumes of a pod, and the event says why; the message about a claim names the obstacle.',
       ),
       entry(
         'CGROUP',
-        'A cgroup could not be made, changed or removed.',
+        'A cgroup could not be created, changed or removed.',
         "`podd doctor` checks the host's cgroups.",
       ),
       entry(
         'RECORD_WRITE',
         "A pod's record could not be written.",
-        'Make room on the disk of the root directory; what runs goes on.',
+        'Free space on the disk of the root directory; running containers keep running.',
       ),
       entry(
         'DECODE_UNAVAILABLE',
-        'A manifest could not be decoded because the system failed: no thread, no memory, no open file to be had. It says nothing about the manifest.',
-        'podd tries again by itself; the pods run on. Look for what the system runs short of.',
+        'A manifest could not be decoded because the system lacked a thread, memory or a file descriptor. The manifest may be valid.',
+        'podd retries; the pods keep running. Check which resource the system lacks.',
       ),
       entry(
         'SOURCE_TIMEOUT',
-        'The manifest URL gave no answer in time.',
-        'podd asks again at the next period; the pods run on.',
+        'The manifest URL did not answer in time.',
+        'podd fetches it again after the next period; the pods keep running.',
       ),
       entry(
         'BAD_PROXY',
-        'A proxy variable in podd’s environment names no proxy.',
+        'A proxy variable in podd’s environment is not the URL of a proxy.',
         'Write it as `http://HOST:PORT` where podd gets its environment from (`/etc/default/podd` where systemd starts it), and restart podd.',
       ),
       entry(
         'MANIFEST_UNREADABLE',
-        'A recorded manifest is none that this version can read.',
-        'Drop the manifest in again.',
+        'This version cannot read the manifest in a pod record.',
+        'Write the manifest to its source again.',
       ),
       entry(
         'LOG_WATCH',
-        "The kernel refuses another file watch, so that a log can't be followed.",
+        "The kernel refuses another inotify watch, so a log can't be followed.",
         'Raise `fs.inotify.max_user_instances` and `fs.inotify.max_user_watches`.',
       ),
     ],
@@ -277,30 +277,30 @@ const sections: readonly {
       "Answers are Kubernetes Status objects; `reason` is Kubernetes' own and `details.causes[0].reason` one of these.",
     entries: [
       entry('API_BadRequest', 'A parameter is wrong.', ''),
-      entry('API_NotFound', 'There is no such object, or no such path.', ''),
+      entry('API_NotFound', 'The object or path does not exist.', ''),
       entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
-      entry('CLAIM_NOT_FOUND', 'A claim has no data, or there is none of that name.', ''),
-      entry('API_Conflict', 'The object is in a state that the call does not fit.', 'See the message.'),
-      entry('API_MethodNotAllowed', 'The path takes another method.', ''),
-      entry('API_Timeout', 'The rest of a request did not come in time.', 'Try again.'),
+      entry('CLAIM_NOT_FOUND', 'The claim does not exist or has no data.', ''),
+      entry('API_Conflict', 'The state of the object does not allow the call.', 'See the message.'),
+      entry('API_MethodNotAllowed', 'The path does not accept this method.', ''),
+      entry('API_Timeout', 'The request was not received completely in time.', 'Try again.'),
       entry(
         'API_RequestEntityTooLarge',
-        'The request has a body that is larger than podd takes, or one where it takes none.',
+        'The body of the request exceeds the limit, or the path accepts no body.',
         'The message has the sizes.',
       ),
-      entry('API_RequestHeaderFieldsTooLarge', 'The head of the request is larger than podd takes.', ''),
-      entry('API_Invalid', 'A parameter has a value that the API does not take.', 'The message says which.'),
+      entry('API_RequestHeaderFieldsTooLarge', 'The headers of the request exceed the limit.', ''),
+      entry('API_Invalid', 'A parameter has an invalid value.', 'The message names it.'),
       entry(
         'API_ServiceUnavailable',
         'The container runtime is unavailable, or nothing listens on the port.',
         'Try again.',
       ),
-      entry('API_InternalError', 'The call failed; the cause is told.', ''),
+      entry('API_InternalError', 'The call failed.', 'The message has the cause.'),
     ],
   },
   {
     title: 'Reaching into pods',
-    intro: 'What `podd exec`, `podd port-forward`, `podd restart` and `podd top` end with.',
+    intro: 'Errors of `podd exec`, `podd port-forward`, `podd restart` and `podd top`.',
     entries: [
       entry(
         'EXEC_FAILED',
@@ -309,18 +309,18 @@ const sections: readonly {
       ),
       entry(
         'EXEC_UNSUPPORTED',
-        'The runtime is no containerd; podd runs commands by its API alone.',
+        "The runtime is not containerd; podd runs commands through containerd's API only.",
         "Use the runtime's own client (`crictl exec`).",
       ),
       entry(
         'BAD_FRAME',
-        'What came over the connection of `podd exec` is not what podd says there.',
-        'Use the podd that belongs to the daemon (`podd version` tells both).',
+        'The data on the connection of `podd exec` violates its protocol.',
+        'Use the podd of the same version as the daemon (`podd version` prints both).',
       ),
       entry(
         'PORT_REFUSED',
-        'Nothing in the pod listens on the port that is forwarded.',
-        'Check the port; the pod may need a moment.',
+        'Nothing in the pod listens on the forwarded port.',
+        'Check the port; the pod may not be ready yet.',
       ),
       entry(
         'PORT_FORWARD_FAILED',
@@ -329,36 +329,32 @@ const sections: readonly {
       ),
       entry(
         'PULL_UNWANTED',
-        'An image pull was called off because no pod waits for the image any more.',
-        'Nothing: it stands in the log only.',
+        'An image pull was cancelled because no pod waits for the image any more.',
+        'Nothing: it appears in the log only.',
       ),
       entry(
         'RESTART_REFUSED',
-        'The pod or container cannot be restarted as it is: it has finished, is ending, or there is none such.',
+        'The pod or container cannot be restarted: it has finished, is terminating, or does not exist.',
         'See `podd get pods`.',
       ),
       entry(
         'NODE_JOB_DEADLINE',
-        'Periodic work about the host was not done in time.',
-        'It is done again at its time; `podd status` shows how long it takes.',
+        'A periodic job of the node exceeded its deadline.',
+        'It runs again after its period; `podd status` shows its duration.',
       ),
-      entry('POD_GONE', 'The pod went away while something was done with it.', 'Try again.'),
+      entry('POD_GONE', 'The pod was removed during the call.', 'Try again.'),
     ],
   },
   {
     title: 'Never shown',
-    intro: "Codes by which podd's parts tell each other why something ended.",
+    intro: "Codes that podd's parts use among themselves.",
     entries: [
-      entry('STOPPED', 'podd was told to stop.', ''),
-      entry(
-        'CRASHED',
-        'An error that nothing handled; podd starts anew. `podd status` names the report.',
-        '',
-      ),
-      entry('CLOSING', 'The API server ends.', ''),
-      entry('CLIENT_GONE', 'A client of the API went away.', ''),
+      entry('STOPPED', 'podd is stopping.', ''),
+      entry('CRASHED', 'An unhandled error; podd restarts. `podd status` names the crash report.', ''),
+      entry('CLOSING', 'The API server is closing.', ''),
+      entry('CLIENT_GONE', 'A client of the API closed its connection.', ''),
       entry('INTERRUPTED', 'Ctrl-C, or newer work on the same pod.', ''),
-      entry('INTERNAL', "A fault of podd's own. Should you see it all the same, please report it.", ''),
+      entry('INTERNAL', 'A defect in podd. If you see it, please report it.', ''),
     ],
   },
 ]
@@ -367,7 +363,7 @@ function entry(code: ErrorCode, when: string, remedy: string): ErrorEntry {
   return { code, when, remedy }
 }
 
-/** Every code that docs/ERRORS.md tells of. */
+/** Every code in docs/ERRORS.md. */
 export function documentedErrorCodes(): readonly ErrorCode[] {
   return sections.flatMap(({ entries }) => entries.map(({ code }) => code))
 }
@@ -382,10 +378,10 @@ export function errorsDoc(): string {
 
 <!-- Made from docs/errors-doc.ts by \`npm run generate\`; a test holds it against the code. -->
 
-Every error that podd raises on purpose has a code that stays the same over versions; podd's log has it as \`err.code\`. The
-reasons that pods and events show (\`CrashLoopBackOff\`, \`ErrImagePull\`, \`Unhealthy\` and so on) are Kubernetes' own and are
-not listed here; of podd's is \`RuntimeNotReady\`: nothing can be done for the pod, or said of it, while the container
-runtime can't be used.
+Every error of podd has a code that is stable across versions; podd's log has it as \`err.code\`. The
+reasons of pods and events (\`CrashLoopBackOff\`, \`ErrImagePull\`, \`Unhealthy\` and so on) are Kubernetes' own and are
+not listed here. podd adds one reason: \`RuntimeNotReady\` means that the container runtime is unavailable, so that podd
+can neither act on the pod nor report its current state.
 
 ${parts.join('\n')}`
 }
