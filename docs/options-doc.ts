@@ -26,13 +26,13 @@ ${example}\`\`\`
 
 Fields that podd shares with the kubelet bear the kubelet's names, and a KubeletConfiguration
 (\`kubelet.config.k8s.io/v1beta1\`) is accepted as it is: as the whole file, or as one YAML document beside a
-PoddConfiguration with podd's own settings. In it, a zero value (\`0s\`, \`""\`, \`0\`) means that nothing was said, as the
-kubelet reads it. An unknown field or a wrong value is an error that names its line; a field of the kubelet without effect
+PoddConfiguration with podd's own settings. In it, a zero value (\`0s\`, \`""\`, \`0\`) means unset, as for the
+kubelet. An unknown field or a wrong value is an error that names its line; a field of the kubelet without effect
 here is a warning.
 
 Durations are written as Go writes them: \`500ms\`, \`20s\`, \`1m30s\`, \`2h\`. \`podd run --help\` lists the same settings.
 
-| Field | Flag | Value | Default | Whose | What it does |
+| Field | Flag | Value | Default | Origin | What it does |
 |---|---|---|---|---|---|
 ${rows.join('\n')}
 

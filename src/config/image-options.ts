@@ -9,7 +9,7 @@ export const imageOptions = {
     type: integer(0, 100),
     default: 85,
     owner: 'kubelet',
-    doc: 'How full, in percent, the disk that holds the images has to be for unused images to be removed, least recently used first; 100 for never.',
+    doc: 'The usage, in percent, of the disk that holds the images above which unused images are removed, the least recently used first; 100 for never.',
   }),
   imageGcLowThresholdPercent: option({
     field: 'imageGCLowThresholdPercent',
@@ -17,7 +17,7 @@ export const imageOptions = {
     type: integer(0, 100),
     default: 80,
     owner: 'kubelet',
-    doc: 'Down to how full they are removed; less than the high threshold.',
+    doc: 'The usage, in percent, at which the removal of images stops; less than the high threshold.',
   }),
   imageMinimumGcAgeMs: option({
     field: 'imageMinimumGCAge',
@@ -26,14 +26,14 @@ export const imageOptions = {
     default: 120_000,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How long after podd has first seen an image it is not removed.',
+    doc: 'How long an image is kept after podd has first seen it.',
   }),
   imageMaximumGcAgeMs: option({
     field: 'imageMaximumGCAge',
     type: duration(0),
     default: 0,
     owner: 'kubelet',
-    doc: 'For how long an image may be unused, while podd runs, before it is removed however much room there is; 0 for any time. Longer than the minimum age.',
+    doc: 'How long an image may be unused, while podd runs, before it is removed whatever the disk usage; 0 for no limit. Longer than the minimum age.',
   }),
 } as const
 

@@ -1,6 +1,6 @@
 /** Why fields of KubeletConfiguration have no effect. */
 const noServer = 'podd serves no kubelet API on the network'
-const noCluster = 'there is no control plane to talk to'
+const noCluster = 'podd has no control plane'
 const noMetrics = 'podd has no such diagnostics'
 const notYet = 'this version of podd does not support it'
 const noNuma = 'podd does not place containers on CPUs or NUMA nodes'
@@ -54,7 +54,7 @@ export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
     showHiddenMetricsForVersion: noMetrics,
     volumeStatsAggPeriod: noMetrics,
     tracing: noMetrics,
-    logging: 'podd writes JSON lines; logLevel says how many',
+    logging: 'podd logs JSON lines; logLevel sets the level',
     featureGates: 'podd has no feature gates',
     cpuManagerPolicy: noNuma,
     cpuManagerPolicyOptions: noNuma,

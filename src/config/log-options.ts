@@ -35,7 +35,7 @@ export const logOptions = {
     default: 10 * 1024 * 1024,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: "At which size a container's log is rotated; a number below zero for never.",
+    doc: "The size at which a container's log is rotated; a negative number for never.",
   }),
   containerLogMaxFiles: option({
     field: 'containerLogMaxFiles',
@@ -44,7 +44,7 @@ export const logOptions = {
     default: 5,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: "How many files a container's log may have, the one that is written to among them. The oldest go.",
+    doc: "How many files a container's log may have, including the current one. The oldest are removed.",
   }),
   containerLogMaxWorkers: option({
     field: 'containerLogMaxWorkers',
@@ -60,6 +60,6 @@ export const logOptions = {
     default: 10_000,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How often the sizes of logs are looked at.',
+    doc: 'How often the sizes of logs are checked.',
   }),
 } as const

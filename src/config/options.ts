@@ -34,7 +34,7 @@ export const options = {
     type: optionalPath,
     default: '/etc/pods',
     owner: 'kubelet',
-    doc: 'The directory of manifests to run, or a single manifest file. An empty value switches it off.',
+    doc: 'The directory of manifests to run, or a single manifest file. An empty value disables it.',
   }),
   staticPodUrl: option({
     field: 'staticPodURL',
@@ -50,7 +50,7 @@ export const options = {
     type: headers,
     default: {},
     owner: 'kubelet',
-    doc: 'Headers to send with each request to the URL. The flag may be repeated; values with a comma have to stand in the file.',
+    doc: 'Headers to send with each request to the URL. The flag may be repeated; set values that contain a comma in the config file.',
   }),
   containerRuntimeEndpoint: option({
     field: 'containerRuntimeEndpoint',
@@ -59,7 +59,7 @@ export const options = {
     default: 'embedded',
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: "Which container runtime to use: `embedded` for a containerd of podd's own, or the socket of one that speaks CRI v1.",
+    doc: "Which container runtime to use: `embedded` for a containerd of podd's own, or the socket of a runtime that implements CRI v1.",
   }),
   imageServiceEndpoint: option({
     field: 'imageServiceEndpoint',
@@ -70,7 +70,7 @@ export const options = {
     default: undefined,
     defaultText: "the runtime's",
     owner: 'kubelet',
-    doc: "The socket of the image service, where it is not the runtime's.",
+    doc: "The socket of the image service, if it differs from the runtime's.",
   }),
   rootDir: option({
     field: 'rootDir',
@@ -86,7 +86,7 @@ export const options = {
     type: path,
     default: defaultRunDir,
     owner: 'podd',
-    doc: 'Where sockets and other files live that need not outlast a reboot. The API socket is `podd.sock` in it.',
+    doc: 'Where podd keeps sockets and other files that need not survive a reboot. The API socket is `podd.sock` in it.',
   }),
   podLogsDir: option({
     field: 'podLogsDir',
@@ -95,7 +95,7 @@ export const options = {
     default: '/var/log/pods',
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: "Where the containers' logs are written.",
+    doc: 'The directory of container logs.',
   }),
   containerLogsDir: option({
     field: 'containerLogsDir',
@@ -103,7 +103,7 @@ export const options = {
     type: path,
     default: '/var/log/containers',
     owner: 'podd',
-    doc: "Where a symbolic link to each container's log is put, for log shippers.",
+    doc: "The directory of symbolic links to each container's log, for log shippers.",
   }),
   hostnameOverride: option({
     field: 'hostnameOverride',
@@ -134,7 +134,7 @@ export const options = {
     default: undefined,
     defaultText: "the host's root cgroup",
     owner: 'kubelet',
-    doc: 'The cgroup under which `kubepods` is made. Another one is taken when no pod is left in the old one.',
+    doc: 'The cgroup under which `kubepods` is created. A change takes effect when no pod is left in the old one.',
   }),
   cgroupDriver: option({
     field: 'cgroupDriver',
@@ -143,7 +143,7 @@ export const options = {
     default: 'auto',
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'Who makes the cgroups. `auto` takes what the runtime says, or else `systemd` where systemd runs and `cgroupfs` elsewhere. Never switched while pods live.',
+    doc: 'The driver that manages cgroups. `auto` uses what the runtime reports, or else `systemd` where systemd runs and `cgroupfs` elsewhere. It never changes while pods run.',
   }),
   podCidrs: option({
     field: 'podCIDR',
@@ -161,7 +161,7 @@ export const options = {
     default: 20_000,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How often the manifest directory is read through again, in case a change went unnoticed.',
+    doc: 'How often the manifest directory is read again completely, in case a change was missed.',
   }),
   httpCheckFrequencyMs: option({
     field: 'httpCheckFrequency',
@@ -170,7 +170,7 @@ export const options = {
     default: 20_000,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How often the URL is asked.',
+    doc: 'How often the URL is fetched.',
   }),
   syncFrequencyMs: option({
     field: 'syncFrequency',
@@ -179,14 +179,14 @@ export const options = {
     default: 60_000,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How often each pod is compared with the runtime again, although nothing happened.',
+    doc: 'How often each pod is synced with the runtime without an event.',
   }),
   maxContainerRestartPeriodMs: option({
     field: 'crashLoopBackOff.maxContainerRestartPeriod',
     type: duration(1000, 300_000),
     default: 300_000,
     owner: 'kubelet',
-    doc: 'The longest a crashing container waits before its next start.',
+    doc: 'The maximum back-off of a crashing container before its next start.',
   }),
   maxPods: option({
     field: 'maxPods',
@@ -195,7 +195,7 @@ export const options = {
     default: 110,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How many pods may run at once; more are refused with `OutOfpods`.',
+    doc: 'How many pods may run at once; more are rejected with `OutOfpods`.',
   }),
   serializeImagePulls: option({
     field: 'serializeImagePulls',
@@ -211,7 +211,7 @@ export const options = {
     type: integer(0, 10_000),
     default: 5,
     owner: 'kubelet',
-    doc: 'How many image pulls a second may start; 0 for any number.',
+    doc: 'How many image pulls may start per second; 0 for no limit.',
   }),
   registryBurst: option({
     field: 'registryBurst',
@@ -220,7 +220,7 @@ export const options = {
     default: 10,
     owner: 'kubelet',
     zeroIsDefault: true,
-    doc: 'How many image pulls may start at once before `registryPullQPS` holds them back.',
+    doc: 'How many image pulls may start at once before `registryPullQPS` limits them.',
   }),
   fieldValidation: option({
     field: 'fieldValidation',
@@ -228,7 +228,7 @@ export const options = {
     type: word('Strict', 'Warn'),
     default: 'Strict',
     owner: 'podd',
-    doc: "Whether a field that podd doesn't know fails its manifest, or only warns, so that an older podd takes newer manifests. In a securityContext it always fails.",
+    doc: 'Whether an unknown field is an error, or only a warning, so that an older podd accepts newer manifests. In a securityContext it is always an error.',
   }),
   persistSecrets: option({
     field: 'persistSecrets',
@@ -236,7 +236,7 @@ export const options = {
     type: flag,
     default: true,
     owner: 'podd',
-    doc: "Whether Secrets are in the last good copy of a source (a file of root's, mode 0600). Without them, pods that need a Secret wait after a boot until the source that gives it can be read.",
+    doc: 'Whether the last good copy of a source contains its Secrets (a file owned by root, mode 0600). Without them, pods that need a Secret wait after a boot until its source can be read.',
   }),
   podNameSuffix: option({
     field: 'podNameSuffix',

@@ -38,35 +38,35 @@ const otherSources = textList('SOURCE', (item) =>
 )
 
 /** The Pod Security Standards for the pods of one source. */
-function security(where: string, whose: string, level: SecurityLevel) {
+function security(where: string, source: string, level: SecurityLevel) {
   return {
     level: option({
       field: `podSecurity.${where}.level`,
       type: word('privileged', 'baseline', 'restricted'),
       default: level,
       owner: 'podd',
-      doc: `The Pod Security Standard that the pods of ${whose} have to keep. Pods that run already stay.`,
+      doc: `The Pod Security Standard that applies to the pods of ${source}. It does not terminate running pods.`,
     }),
     hostPaths: option({
       field: `podSecurity.${where}.allowedHostPaths`,
       type: paths,
       default: [],
       owner: 'podd',
-      doc: `Folders of the host that the pods of ${whose} may mount all the same, with all that is in them; podd follows symbolic links there.`,
+      doc: `Directories of the host that the pods of ${source} may mount whatever the level, with their contents; podd follows symbolic links there.`,
     }),
     capabilities: option({
       field: `podSecurity.${where}.allowedCapabilities`,
       type: capabilities,
       default: [],
       owner: 'podd',
-      doc: `Capabilities that the containers of ${whose} may add all the same; \`*\` for any.`,
+      doc: `Capabilities that the containers of ${source} may add whatever the level; \`*\` for any.`,
     }),
     ports: option({
       field: `podSecurity.${where}.allowedHostPorts`,
       type: ports,
       default: [],
       owner: 'podd',
-      doc: `Ports of the host that the pods of ${whose} may open all the same, ranges too; \`*\` for any.`,
+      doc: `Ports of the host, or ranges of them, that the pods of ${source} may open whatever the level; \`*\` for any.`,
     }),
     registries: option({
       field: `podSecurity.${where}.allowedRegistries`,
@@ -74,14 +74,14 @@ function security(where: string, whose: string, level: SecurityLevel) {
       default: [],
       defaultText: 'any',
       owner: 'podd',
-      doc: `Where the images of ${whose} may come from, whatever the level: registries, or folders in them.`,
+      doc: `Where the images of ${source} may come from, whatever the level: registries, or paths in them.`,
     }),
     readsObjectsOf: option({
       field: `podSecurity.${where}.readsObjectsOf`,
       type: otherSources,
       default: [],
       owner: 'podd',
-      doc: `The other sources (\`file\`, \`url\`) whose Secrets, ConfigMaps and claims the pods of ${whose} may use in their namespace, beside its own.`,
+      doc: `The other sources (\`file\`, \`url\`) whose Secrets, ConfigMaps and claims the pods of ${source} may use in their namespace, beside its own.`,
     }),
   }
 }
@@ -97,7 +97,7 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
-    doc: 'Confine containers that name no seccomp profile with `RuntimeDefault` instead of not at all.',
+    doc: 'Run containers that name no seccomp profile with `RuntimeDefault` instead of `Unconfined`.',
   }),
   allowedUnsafeSysctls: option({
     field: 'allowedUnsafeSysctls',
@@ -105,7 +105,7 @@ export const podOptions = {
     type: sysctls,
     default: [],
     owner: 'kubelet',
-    doc: 'Sysctls beyond the safe ones that pods may set, by name or by a start and `*`.',
+    doc: 'Sysctls beyond the safe ones that pods may set, by name or by a prefix and `*`.',
   }),
   podPidsLimit: option({
     field: 'podPidsLimit',
@@ -114,7 +114,7 @@ export const podOptions = {
     default: -1,
     defaultText: 'no limit',
     owner: 'kubelet',
-    doc: 'How many processes and threads one pod may have; -1 for any number.',
+    doc: 'How many processes and threads one pod may have; -1 for no limit.',
   }),
   cpuCfsQuota: option({
     field: 'cpuCFSQuota',
@@ -145,7 +145,7 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'kubelet',
-    doc: 'On cgroup version 2, let the kernel kill a single process of a container that is out of memory, and not all of them.',
+    doc: 'On cgroup version 2, let the kernel kill a single process of a container that is out of memory instead of all its processes.',
   }),
   systemReserved: option({
     field: 'systemReserved',
@@ -153,7 +153,7 @@ export const podOptions = {
     type: reservedResources,
     default: {},
     owner: 'kubelet',
-    doc: 'CPU and memory that pods may not request, kept for the system.',
+    doc: 'CPU and memory reserved for the system: pods cannot request them.',
   }),
   kubeReserved: option({
     field: 'kubeReserved',
@@ -161,7 +161,7 @@ export const podOptions = {
     type: reservedResources,
     default: {},
     owner: 'kubelet',
-    doc: 'CPU and memory that pods may not request, kept for podd and the container runtime.',
+    doc: 'CPU and memory reserved for podd and the container runtime: pods cannot request them.',
   }),
   resolvConf: option({
     field: 'resolvConf',
@@ -169,7 +169,7 @@ export const podOptions = {
     type: optionalPath,
     default: '/etc/resolv.conf',
     owner: 'kubelet',
-    doc: "The resolver configuration that pods get, followed when it changes. Where it names only servers on the loopback, systemd-resolved's own servers stand in. An empty value gives them none.",
+    doc: 'The resolver configuration of pods; they follow its changes. If it names only servers on the loopback, pods get the servers that systemd-resolved uses. An empty value gives them none.',
   }),
   runtimeClasses: option({
     field: 'runtimeClasses',
@@ -195,6 +195,6 @@ export const podOptions = {
     type: flag,
     default: false,
     owner: 'podd',
-    doc: 'Whether what the URL says of all pods counts: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory come first in any case.',
+    doc: 'Whether the cluster-scoped objects of the URL apply to all pods: its RuntimeClasses, its default PriorityClass, and its other PriorityClasses for the pods of the manifest directory. Those of the config and of the directory always take precedence.',
   }),
 } as const
