@@ -7,7 +7,7 @@ export const globalFlags: readonly FlagSpec[] = [
   {
     name: 'socket',
     label: 'PATH',
-    doc: "The daemon's socket; PODD_SOCKET, or /run/podd/podd.sock, where nothing is said.",
+    doc: "The daemon's socket; by default PODD_SOCKET, or /run/podd/podd.sock.",
   },
   { name: 'help', short: 'h', doc: 'Show this help.' },
 ]

@@ -18,18 +18,18 @@ export const verbs: readonly VerbEntry[] = [
   },
   {
     name: 'get',
-    summary: 'List pods, events and what pods refer to',
+    summary: 'List pods, events and the objects that pods refer to',
     load: async () => (await import('./verbs/get.ts')).getVerb,
   },
   {
     name: 'describe',
-    summary: 'Show all about one pod',
+    summary: 'Show one pod in detail',
     load: async () => (await import('./verbs/describe.ts')).describeVerb,
   },
   {
     name: 'logs',
     aliases: ['log'],
-    summary: 'Print what a container wrote',
+    summary: "Print a container's log",
     load: async () => (await import('./verbs/logs.ts')).logsVerb,
   },
   {
@@ -39,7 +39,7 @@ export const verbs: readonly VerbEntry[] = [
   },
   {
     name: 'port-forward',
-    summary: 'Open local ports that lead into a pod',
+    summary: 'Forward local ports to a pod',
     load: async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
   },
   {
@@ -49,7 +49,7 @@ export const verbs: readonly VerbEntry[] = [
   },
   {
     name: 'top',
-    summary: 'Show what pods use',
+    summary: 'Show the resource usage of pods',
     load: async () => (await import('./verbs/top.ts')).topVerb,
   },
   {
@@ -59,18 +59,18 @@ export const verbs: readonly VerbEntry[] = [
   },
   {
     name: 'events',
-    summary: 'List what happened',
+    summary: 'List events',
     load: async () => (await import('./verbs/events.ts')).eventsVerb,
   },
   {
     name: 'images',
     aliases: ['image'],
-    summary: "List the runtime's images, or import some from a file",
+    summary: 'List, import and pin images',
     load: async () => (await import('./verbs/images.ts')).imagesVerb,
   },
   {
     name: 'gc',
-    summary: 'Remove images that nobody needs',
+    summary: 'Remove unused images',
     load: async () => (await import('./verbs/gc.ts')).gcVerb,
   },
   {
@@ -85,12 +85,12 @@ export const verbs: readonly VerbEntry[] = [
   },
   {
     name: 'down',
-    summary: 'End all pods and the embedded containerd',
+    summary: 'Stop all pods and the embedded containerd',
     load: async () => (await import('./verbs/down.ts')).downVerb,
   },
   {
     name: 'status',
-    summary: "Show the daemon's state and what is wrong",
+    summary: "Show the daemon's state and problems",
     load: async () => (await import('./verbs/status.ts')).statusVerb,
   },
   {

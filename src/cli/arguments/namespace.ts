@@ -6,13 +6,13 @@ export const namespaceFlag: FlagSpec = {
   name: 'namespace',
   short: 'n',
   label: 'NAMESPACE',
-  doc: 'Of this namespace; `default` where nothing is said.',
+  doc: 'In this namespace; by default `default`.',
 }
 
 export const allNamespacesFlag: FlagSpec = {
   name: 'all-namespaces',
   short: 'A',
-  doc: 'Of all namespaces.',
+  doc: 'In all namespaces.',
 }
 
 /** Throws UsageError for what can be no namespace's name. */

@@ -10,7 +10,7 @@ export const outputFlag: FlagSpec = {
   name: 'output',
   short: 'o',
   label: 'wide|json|yaml|name',
-  doc: 'How to show it; a table where nothing is said.',
+  doc: 'The output format; by default a table.',
 }
 
 /** Throws UsageError. */

@@ -6,10 +6,10 @@ const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
 
 export const deleteVerb: Verb = {
   usage: 'delete pvc NAME --purge [-n NAMESPACE]',
-  help: `Deletes the data of a claim, for good. Nothing else does: claims outlive the pods that use them, the documents
-that ask for them, and podd itself. Everything else goes when its manifest is taken out of its source.`,
+  help: `Deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods that use it, the
+claim's document, and podd itself. Every other object is deleted by removing its manifest from its source.`,
   flags: [{ name: 'purge', doc: 'Yes, delete the data.' }, namespaceFlag],
-  examples: [['delete pvc data --purge', 'what the claim data holds is gone']],
+  examples: [['delete pvc data --purge', 'delete the contents of the claim named data']],
   async run({ args, client, signal }) {
     const [resource = '', ...rest] = args.positionals
     const slash = resource.indexOf('/')

@@ -11,7 +11,7 @@ const podWords: readonly string[] = ['pod', 'pods', 'po']
 
 export const describeVerb: Verb = {
   usage: 'describe pod NAME [-n NAMESPACE]',
-  help: 'Shows all about one pod: its containers, their states, conditions, volumes and events.',
+  help: 'Shows one pod in detail: its containers, their states, conditions, volumes and events.',
   flags: [namespaceFlag],
   examples: [
     ['describe pod web', ''],

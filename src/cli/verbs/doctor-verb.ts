@@ -10,9 +10,9 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 
 export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',
-  help: `Checks what this host has and lacks for podd, and says how to mend it; works whether the daemon runs or not.
-The exit code is 1 where something is missing that pods need. Takes the flags of \`podd run\`; with --socket or
-PODD_SOCKET it looks at the places of the podd that answers there.`,
+  help: `Checks whether this host meets podd's requirements, and says how to fix what doesn't; works with and without a
+running daemon. The exit code is 1 if a requirement of pods is not met. Takes the flags of \`podd run\`; with --socket or
+PODD_SOCKET it checks the directories of the podd that listens there.`,
   flags: [reportFlag('a table'), ...configFlags],
   examples: [
     ['doctor', 'with the settings of the config file'],

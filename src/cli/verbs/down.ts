@@ -5,18 +5,18 @@ import type { Verb } from '../arguments/verb.ts'
 
 export const downVerb: Verb = {
   usage: 'down [--grace-period SECONDS] [FLAGS]',
-  help: `Ends all pods with their grace, then the embedded containerd, and cleans up what they used; works whether the
-daemon runs or not. Manifests, images and volumes stay: the next \`podd run\` starts the pods again.
-With --socket or PODD_SOCKET it is the podd that answers there, which says itself where its things are. Without, the
-flags of \`podd run\` and the config file say that; a file with errors will do as long as it does.`,
+  help: `Terminates all pods within their grace periods, then stops the embedded containerd, and cleans up what they used;
+works with and without a running daemon. Manifests, images and volumes are kept: the next \`podd run\` starts the pods
+again. With --socket or PODD_SOCKET it stops the podd that listens there, which reports its own directories. Otherwise
+the flags of \`podd run\` and the config file name them; a file with errors suffices if it names them.`,
   flags: [
-    { name: 'grace-period', label: 'SECONDS', doc: "Instead of each pod's own grace." },
+    { name: 'grace-period', label: 'SECONDS', doc: "Overrides each pod's own grace period." },
     ...configFlags,
   ],
   examples: [
-    ['down', 'end everything'],
-    ['down --grace-period 2', 'and quickly'],
-    ['down --socket /run/other/podd.sock', 'of the podd that answers there'],
+    ['down', 'stop everything'],
+    ['down --grace-period 2', 'within a short grace period'],
+    ['down --socket /run/other/podd.sock', 'stop the podd that listens there'],
   ],
   async run(context) {
     const { args, deps, signal, notify } = context

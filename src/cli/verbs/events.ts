@@ -9,19 +9,23 @@ import type { Listing, Verb, VerbContext, VerbResult } from '../arguments/verb.t
 
 export const eventsVerb: Verb = {
   usage: 'events [--for POD] [--types Normal,Warning] [-w] [-n NAMESPACE | -A] [-o json|yaml]',
-  help: 'Lists what happened to pods, oldest first. podd keeps the last events only.',
+  help: 'Lists the events of pods and of the node, the oldest first. podd keeps only the latest events.',
   flags: [
-    { name: 'for', label: 'POD|node/NAME', doc: 'Of this pod, or of the node, only.' },
-    { name: 'types', label: 'TYPES', doc: 'Of these types only, separated by commas: Normal, Warning.' },
-    { name: 'watch', short: 'w', doc: 'Go on with each event that comes, until Ctrl-C.' },
+    { name: 'for', label: 'POD|node/NAME', doc: 'Only events of this pod, or of the node.' },
+    {
+      name: 'types',
+      label: 'TYPES',
+      doc: 'Only events of these types, separated by commas: Normal, Warning.',
+    },
+    { name: 'watch', short: 'w', doc: 'After listing, watch for new events until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
     outputFlag,
   ],
   examples: [
-    ['events', 'of namespace default'],
-    ['events --for web -w', 'of one pod, and what comes'],
-    ['events -A --types Warning', 'all that went wrong'],
+    ['events', 'events in namespace default'],
+    ['events --for web -w', 'events of one pod, then new ones'],
+    ['events -A --types Warning', 'all warnings'],
   ],
   run(context) {
     const [extra] = context.args.positionals

@@ -18,19 +18,19 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 
 export const execVerb: Verb = {
   usage: 'exec POD [-c CONTAINER] [-i] [-t] -- COMMAND [ARGUMENT...]',
-  help: `Runs a command in a container that runs, as its own process has it: the same user, environment and directory.
-Ends with the command's exit code; podd's own failures are 1. Ctrl-C without a terminal, or a connection that
-breaks, ends the command too.`,
+  help: `Runs a command in a running container, with the user, environment and directory of the container's own process.
+Exits with the command's exit code, or with 1 if podd fails. Ctrl-C without a terminal, or a broken connection,
+ends the command too.`,
   flags: [
     {
       name: 'container',
       short: 'c',
       label: 'NAME',
-      doc: "In this container; in the pod's first one where nothing is said.",
+      doc: "In this container; by default in the pod's first one.",
     },
-    { name: 'stdin', short: 'i', doc: "Pass this command's standard input on." },
-    { name: 'tty', short: 't', doc: 'Give the command a terminal, with -i: this one, in raw mode.' },
-    { name: 'quiet', short: 'q', doc: 'Print only what the command prints.' },
+    { name: 'stdin', short: 'i', doc: 'Pass standard input to the command.' },
+    { name: 'tty', short: 't', doc: 'Allocate a terminal for the command; with -i this one, in raw mode.' },
+    { name: 'quiet', short: 'q', doc: 'Print only the output of the command.' },
     namespaceFlag,
   ],
   examples: [

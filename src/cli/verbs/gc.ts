@@ -7,25 +7,30 @@ import { Table } from '../output/table.ts'
 
 export const gcVerb: Verb = {
   usage: 'gc [--dry-run] [--all] [-o json|yaml]',
-  help: `Removes all images that nobody needs, however much room there is on the disk. podd does so by itself when the disk
-that holds the images is too full (imageGCHighThresholdPercent), and then only down to imageGCLowThresholdPercent.
+  help: `Removes all unused images, whatever the disk usage. podd does so by itself when the usage of the disk that holds
+the images exceeds imageGCHighThresholdPercent, and then only down to imageGCLowThresholdPercent.
 
-An image stays that a container has, be it one that has ended, that a pod of any source names, be it waiting or refused,
-or that a container goes back to while its new image can't be had; one that is pinned (podd images pin), as all are that
-were imported; and, but with --all, one that podd has known for less than imageMinimumGCAge. No running pod is touched.
-What is removed is pulled again when a pod wants it.
+An image is kept if a running or exited container uses it, if a pod of any source names it, even a waiting or rejected
+one, or if a container falls back to it while its new image is unavailable; if it is pinned (podd images pin), as all
+imported images are; and, without --all, if podd has known it for less than imageMinimumGCAge. No running pod is
+affected. A removed image is pulled again when a pod needs it.
 
--o json tells of each image why it goes or stays. Sizes are what was downloaded; what the disk gained is told at the end.
+-o json says of each image why it is removed or kept. Sizes are those of the download; the space that was freed on the
+disk is printed at the end.
 The exit code is 1 where an image could not be removed.`,
   flags: [
-    { name: 'dry-run', doc: 'Remove nothing, and say what would be removed.' },
-    { name: 'all', short: 'a', doc: 'Remove also what podd has known for less than imageMinimumGCAge.' },
+    { name: 'dry-run', doc: 'Remove nothing; list the images that would be removed.' },
+    {
+      name: 'all',
+      short: 'a',
+      doc: 'Also remove images that podd has known for less than imageMinimumGCAge.',
+    },
     reportFlag('a table'),
   ],
   examples: [
-    ['gc --dry-run', 'what would go, how large it is, and why'],
-    ['gc', 'make room'],
-    ['gc --dry-run -o json', 'and why each of the others stays'],
+    ['gc --dry-run', 'which images would be removed, their sizes, and why'],
+    ['gc', 'remove unused images'],
+    ['gc --dry-run -o json', 'also why each of the others is kept'],
   ],
   async run({ args, client, signal }) {
     const [extra] = args.positionals

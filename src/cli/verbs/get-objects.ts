@@ -9,7 +9,7 @@ import type { Column, Listing, VerbContext, VerbResult } from '../arguments/verb
 /** What `--show-values` is for; without it, only keys and lengths leave the daemon. */
 export const showValuesFlag = {
   name: 'show-values',
-  doc: 'With -o yaml or json: show what ConfigMaps and Secrets hold, and not only how long it is.',
+  doc: 'With -o yaml or json: show the values of ConfigMaps and Secrets instead of their lengths.',
 } as const
 
 interface Item {

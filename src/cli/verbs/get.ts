@@ -28,12 +28,12 @@ const resources = new Map<string, Getter>([
 
 export const getVerb: Verb = {
   usage: 'get pods|events|configmaps|secrets|pvc [NAME...] [-o wide|json|yaml|name] [-w] [-n NAMESPACE | -A]',
-  help: `Lists pods, events or what pods refer to as kubectl does. Of ConfigMaps and Secrets only keys and lengths are
-shown. Manifests that podd could not take, and what is wrong with its runtime, follow on standard error.`,
+  help: `Lists pods, events or the objects that pods refer to, as kubectl does. For ConfigMaps and Secrets it shows only
+keys and lengths. Manifests with errors, and problems of the container runtime, follow on standard error.`,
   flags: [
     outputFlag,
     showValuesFlag,
-    { name: 'watch', short: 'w', doc: 'Of pods and events: go on with each change, until Ctrl-C.' },
+    { name: 'watch', short: 'w', doc: 'For pods and events: after listing, watch for changes until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
   ],

@@ -8,13 +8,16 @@ import { formatImageSize } from '../output/image-size.ts'
 export const imagesVerb: Verb = {
   usage: 'images [list] [-o json|yaml|name] | images import FILE.tar [--no-pin] | images pin|unpin IMAGE',
   help: `Lists the images that the runtime has, imports an archive (docker save or OCI layout, as a tar), or pins an image.
-Image garbage collection, and \`podd gc\`, keep away from images that are pinned. What is imported is pinned, for there may
-be no registry to get it from again; \`images unpin\`, or \`--no-pin\` when it is imported, lets it go when nobody needs it.`,
-  flags: [outputFlag, { name: 'no-pin', doc: 'With import: let what is imported go when nobody needs it.' }],
+Image garbage collection, and \`podd gc\`, never remove pinned images. Imported images are pinned, since no registry may
+have them; \`images unpin\`, or \`--no-pin\` on import, lets podd remove them when they are unused.`,
+  flags: [
+    outputFlag,
+    { name: 'no-pin', doc: 'With import: let podd remove the images when they are unused.' },
+  ],
   examples: [
-    ['images', 'what is there'],
-    ['images import web.tar', 'bring images to a host without a registry'],
-    ['images unpin localhost/web:1', 'let it go when nobody needs it and the disk is full'],
+    ['images', 'list images'],
+    ['images import web.tar', 'import images on a host without a registry'],
+    ['images unpin localhost/web:1', 'let podd remove it when it is unused and the disk is full'],
   ],
   run(context) {
     const [action = 'list', file, extra] = context.args.positionals

@@ -9,29 +9,29 @@ import type { Verb } from '../arguments/verb.ts'
 
 export const logsVerb: Verb = {
   usage: 'logs POD [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
-  help: `Prints what a pod's container wrote, from the oldest line that is kept. With -f it goes on, over restarts of the
-container, until the container has ended for good or Ctrl-C.`,
+  help: `Prints the log of a pod's container, from the oldest line that is kept. With -f it follows the log, across
+restarts of the container, until the container has terminated for good or Ctrl-C.`,
   flags: [
     {
       name: 'container',
       short: 'c',
       label: 'NAME',
-      doc: "This container; the pod's first one where nothing is said.",
+      doc: "Of this container; by default the pod's first one.",
     },
     { name: 'all-containers', doc: 'All containers of the pod, init containers first.' },
-    { name: 'follow', short: 'f', doc: 'Go on with what is written from now on.' },
+    { name: 'follow', short: 'f', doc: 'Follow the log.' },
     { name: 'previous', short: 'p', doc: 'Of the instance before the last restart.' },
-    { name: 'tail', label: 'LINES', doc: 'Only the last so many lines; -1 for all.' },
-    { name: 'since', label: 'DURATION', doc: 'Only what is not older (5s, 2m, 3h).' },
-    { name: 'since-time', label: 'TIME', doc: 'Only what was written then or later (RFC 3339).' },
-    { name: 'limit-bytes', label: 'BYTES', doc: 'No more than so many bytes.' },
-    { name: 'timestamps', doc: "Put each line's time before it." },
-    { name: 'prefix', doc: 'Put pod and container before each line.' },
+    { name: 'tail', label: 'LINES', doc: 'Only so many of the last lines; -1 for all.' },
+    { name: 'since', label: 'DURATION', doc: 'Only lines newer than this (5s, 2m, 3h).' },
+    { name: 'since-time', label: 'TIME', doc: 'Only lines written at this time or later (RFC 3339).' },
+    { name: 'limit-bytes', label: 'BYTES', doc: 'At most so many bytes.' },
+    { name: 'timestamps', doc: 'Prefix each line with its time.' },
+    { name: 'prefix', doc: 'Prefix each line with its pod and container.' },
     namespaceFlag,
   ],
   examples: [
     ['logs web', 'all that is kept'],
-    ['logs web -f --tail 20', 'the last lines, then what comes'],
+    ['logs web -f --tail 20', 'the last lines, then new ones'],
     ['logs web -p', 'why it restarted'],
     ['logs web --all-containers --prefix', 'everything in one stream'],
   ],

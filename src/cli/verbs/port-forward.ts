@@ -10,14 +10,14 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 
 export const portForwardVerb: Verb = {
   usage: 'port-forward POD [LOCAL:]REMOTE... [--address ADDRESS]',
-  help: `Opens ports of this host that lead into a pod, until Ctrl-C. Connections arrive on the pod's loopback
-device, so that servers which listen there alone are reached too. Each connection goes to the pod that bears the name
-then: a restart or a new version of the pod doesn't end the forwarding.`,
+  help: `Forwards ports of this host to a pod, until Ctrl-C. Connections arrive on the pod's loopback device, so servers
+that listen only there are reachable too. Each connection goes to the pod that has the name at that time: a restart or a
+new version of the pod doesn't end the forwarding.`,
   flags: [
     {
       name: 'address',
       label: 'ADDRESS',
-      doc: 'Listen at these addresses, separated by commas; localhost (127.0.0.1 and ::1) where nothing is said.',
+      doc: 'Listen at these addresses, separated by commas; by default localhost (127.0.0.1 and ::1).',
     },
     namespaceFlag,
   ],

@@ -7,10 +7,10 @@ import type { Verb } from '../arguments/verb.ts'
 
 export const restartVerb: Verb = {
   usage: 'restart POD... [-c CONTAINER...]',
-  help: `Restarts the containers of a pod in place: each is stopped with its grace (preStop hook, stop signal) and
-started anew at once, from the same manifest; the pod keeps its UID, its address and its volumes. A container that
-waits in its crash or pull backoff is tried at once. Nothing is charged to the backoff, and the restart policy is not
-asked; but a pod that has finished stays so. Init containers that are through don't run again.`,
+  help: `Restarts the containers of a pod in place: each is stopped within its grace period (preStop hook, stop signal) and
+recreated at once, from the same manifest; the pod keeps its UID, its address and its volumes. A container in
+CrashLoopBackOff or ImagePullBackOff is started at once. The restart does not increase the back-off, and ignores the
+restart policy; but a finished pod stays finished. Completed init containers don't run again.`,
   flags: [
     {
       name: 'container',

@@ -4,10 +4,10 @@ import type { Verb } from '../arguments/verb.ts'
 
 export const runVerb: Verb = {
   usage: 'run [FLAGS]',
-  help: `Runs the daemon in this terminal until SIGTERM or Ctrl-C; the pods go on without it.
-Settings come from flags, then the config file, then the defaults; docs/OPTIONS.md tells them all.`,
+  help: `Runs the daemon in this terminal until SIGTERM or Ctrl-C; the pods keep running without it.
+Settings come from flags, then the config file, then the defaults; docs/OPTIONS.md describes them all.`,
   flags: configFlags,
-  more: { title: 'Only in the config file (docs/OPTIONS.md tells what they do)', rows: fileOnlyFields },
+  more: { title: 'Only in the config file (described in docs/OPTIONS.md)', rows: fileOnlyFields },
   examples: [
     ['run', "with the defaults: manifests in /etc/pods, a containerd of podd's own"],
     ['run --pod-manifest-path $PWD/manifests', 'another directory'],

@@ -8,12 +8,12 @@ import { daemonNotes } from './get-pods.ts'
 
 export const statusVerb: Verb = {
   usage: 'status [-o json|yaml]',
-  help: `Shows the daemon's state: its container runtime, its sources, the periodic work about the host, and what is wrong.
-The exit code is 1 where the container runtime doesn't work.`,
+  help: `Shows the daemon's state: its container runtime, its sources, its periodic jobs, and its problems.
+The exit code is 1 if the container runtime doesn't work.`,
   flags: [reportFlag('lines of text')],
   examples: [
     ['status', ''],
-    ['status -o json', 'for a program that watches over hosts'],
+    ['status -o json', 'for monitoring'],
   ],
   async run({ args, client, clock, signal }) {
     const [extra] = args.positionals

@@ -8,12 +8,12 @@ import type { Listing, Verb } from '../arguments/verb.ts'
 
 export const topVerb: Verb = {
   usage: 'top pods [POD] [--containers] [--sort-by cpu|memory] [-n NAMESPACE | -A] [-o json|yaml]',
-  help: `Shows what running pods use: CPU in thousandths of a core, over the second in which this command measures
-(or the time since it was called last, up to a minute), and memory as the working set: what can't be taken from the
-pod without killing something in it.`,
+  help: `Shows the resource usage of running pods: CPU in thousandths of a core, over the second in which this command
+measures (or the time since its last call, up to a minute), and memory as the working set, which the kernel can't
+reclaim without killing processes of the pod.`,
   flags: [
     { name: 'containers', doc: 'A line for each container.' },
-    { name: 'sort-by', label: 'cpu|memory', doc: 'The largest first; by name where nothing is said.' },
+    { name: 'sort-by', label: 'cpu|memory', doc: 'The largest first; by default by name.' },
     outputFlag,
     namespaceFlag,
     allNamespacesFlag,

@@ -16,9 +16,9 @@ const fieldValidation = word('Strict', 'Warn')
 
 export const validateVerb: Verb = {
   usage: 'validate FILE... [--field-validation Strict|Warn]',
-  help: `Checks manifests as the daemon would, without it and without running anything. Prints every problem as
-PATH:LINE:COLUMN: MESSAGE; the exit code is 1 where there are errors. A directory stands for its .yaml, .yml
-and .json files, - for standard input.`,
+  help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
+PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. A directory means its .yaml, .yml and .json
+files, - means standard input.`,
   flags: [
     {
       name: 'field-validation',
@@ -29,7 +29,7 @@ and .json files, - for standard input.`,
   examples: [
     ['validate /etc/pods', 'all that podd would run'],
     ['validate web.yaml db.yaml', 'some files'],
-    ['validate - <web.yaml', 'what comes in'],
+    ['validate - <web.yaml', 'standard input'],
   ],
   async run(context) {
     const { positionals } = context.args

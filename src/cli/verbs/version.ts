@@ -8,7 +8,7 @@ import type { Verb, VerbContext } from '../arguments/verb.ts'
 
 export const versionVerb: Verb = {
   usage: 'version [--client] [-o json|yaml]',
-  help: 'Prints the version of this command and, where a daemon runs, that of the daemon and of its runtime.',
+  help: 'Prints the version of this command and, if a daemon runs, those of the daemon and of its runtime.',
   flags: [{ name: 'client', doc: "Don't ask the daemon." }, reportFlag('lines of text')],
   examples: [
     ['version', ''],
