@@ -137,7 +137,7 @@ export class EmbeddedContainerd {
     }
     this.#options.logger.info(
       { id: String(running.pid), reason: running.version.text },
-      running.adopted ? 'adopted the containerd that runs' : 'started containerd',
+      running.adopted ? 'adopted the running containerd' : 'started containerd',
     )
     this.#setState({ kind: 'running', running })
     return running
@@ -180,9 +180,9 @@ export class EmbeddedContainerd {
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
         this.#isRestarting = false
-        if (!wasAsked) logger.warn({}, 'containerd has died, starting it again')
+        if (!wasAsked) logger.warn({}, 'containerd exited, restarting it')
         if (wasAsked || clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
-        else await pause('containerd has died')
+        else await pause('containerd exited')
         if (signal.aborted) return
       }
       try {
@@ -191,7 +191,7 @@ export class EmbeddedContainerd {
       } catch (error) {
         if (signal.aborted) return
         const message = errorMessage(error)
-        if (message !== reported) logger.error({ err: error }, 'containerd does not start, trying again')
+        if (message !== reported) logger.error({ err: error }, 'containerd does not start, retrying')
         reported = message
         await pause(message)
       }
@@ -282,15 +282,15 @@ export class EmbeddedContainerd {
       try {
         await ensureForwardRules(this.places, firewall)
       } catch (error) {
-        this.#options.logger.warn({ err: error }, 'cannot let the traffic of pods through the firewall')
+        this.#options.logger.warn({ err: error }, 'cannot add firewall rules for the traffic of pods')
       }
     }
   }
 
   #tellAwaited(subnets: readonly string[], awaited: readonly string[]): void {
     this.#options.logger.warn(
-      { reason: `${awaited.join(',')} waits, ${subnets.join(',')} stays` },
-      'pods are on the old pod network: another podCIDR takes effect when podd starts with none on it, after a reboot at the latest',
+      { reason: `${awaited.join(',')} is pending, ${subnets.join(',')} is kept` },
+      'pods use the old pod network: the new podCIDR takes effect when podd starts without pods on it, after a reboot at the latest',
     )
   }
 

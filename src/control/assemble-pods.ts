@@ -68,7 +68,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const { clock, logger } = options
   const hostInfo = readHostInfo()
   const { config, warning } = keepCgroups(options.config, hostInfo.cgroups ?? noCgroups)
-  if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups stay where they are')
+  if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups keep their place')
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, clock, logger })
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
@@ -96,13 +96,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     if (before !== undefined && (before.root !== root || before.driver !== driver)) {
       // No pod is left there, or it would have been kept to.
       const left = await treeOf(before).removeQosTree()
-      if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the cgroups of before are still in use')
+      if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the old cgroups are still in use')
     }
     try {
       saveCgroupChoice(config.rootDir, { root, driver })
     } catch (error) {
       // A full disk must not keep pods from being ended: that is what makes room.
-      logger.warn({ err: error, path: config.rootDir }, 'which cgroups are used cannot be written down')
+      logger.warn({ err: error, path: config.rootDir }, 'cannot record which cgroups are used')
     }
     return treeOf({ root, driver })
   }

@@ -348,7 +348,7 @@ export class PodSystem {
     const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
     for (const { path, uid, message } of unreadable)
-      logger.error({ path, uid, err: message }, 'a pod record cannot be read')
+      logger.error({ path, uid, err: message }, 'cannot read a pod record')
     this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records, unreadable)
     const following = followHost({ host, workers, logger }, signal)
@@ -378,7 +378,10 @@ export class PodSystem {
     const listedByMs = clock.monotonicMs() + firstListMs
     while (!this.#listed) {
       if (clock.monotonicMs() > listedByMs)
-        throw new PoddError('RUNTIME_UNAVAILABLE', this.#runtimeProblem ?? 'the runtime cannot be listed')
+        throw new PoddError(
+          'RUNTIME_UNAVAILABLE',
+          this.#runtimeProblem ?? 'cannot list the containers of the runtime',
+        )
       await clock.sleep(20, options.signal)
     }
     this.#desired.workers.endUnrecorded()
@@ -414,7 +417,7 @@ export class PodSystem {
     try {
       return await this.#options.host.volumes.listClaimOwners()
     } catch (error) {
-      this.#options.logger.error({ err: error }, 'whose the data of claims is cannot be read')
+      this.#options.logger.error({ err: error }, 'cannot read which source owns the data of claims')
       return new Map()
     }
   }

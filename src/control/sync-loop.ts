@@ -62,7 +62,7 @@ export class SyncLoop {
     try {
       this.#dispatch(event)
     } catch (error) {
-      this.#logger.error({ reason: event.kind, err: error }, `an event could not be handled`)
+      this.#logger.error({ reason: event.kind, err: error }, 'event failed')
     }
   }
 

@@ -49,7 +49,7 @@ export class CrashGuard {
   watch(letGo: (error: unknown) => void): void {
     const onError = (error: unknown, origin: string): void => {
       const { clock, logger } = this.#options
-      logger.error({ err: error, reason: origin }, 'unhandled error, starting anew')
+      logger.error({ err: error, reason: origin }, 'unhandled error, restarting podd')
       if (this.#crashed) return
       this.#crashed = true
       this.#writeReport(error, origin)
@@ -96,7 +96,10 @@ export class CrashGuard {
     const sinceMs = clock.wallMs() - windowMs
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
     if (recent.length > freeCrashes) {
-      logger.error({ count: recent.length, durationMs: waitMs }, 'podd crashes again and again, waiting')
+      logger.error(
+        { count: recent.length, durationMs: waitMs },
+        'podd crashes repeatedly, delaying the restart',
+      )
       process.once('SIGTERM', () => process.exit(0))
       process.once('SIGINT', () => process.exit(0))
       await clock.sleep(waitMs)
@@ -104,7 +107,7 @@ export class CrashGuard {
     try {
       replaceProcess()
     } catch (error) {
-      logger.error({ err: error }, 'podd cannot start itself anew')
+      logger.error({ err: error }, 'podd cannot restart itself')
     }
     return crashedExitCode
   }
@@ -129,7 +132,7 @@ export class CrashGuard {
       })
       for (const { path } of this.reports().slice(0, -mostReports)) rmSync(path, { force: true })
     } catch (failure) {
-      logger.error({ err: failure, path: directory }, 'the crash report cannot be written')
+      logger.error({ err: failure, path: directory }, 'cannot write the crash report')
     }
   }
 }

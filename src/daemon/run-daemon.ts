@@ -79,9 +79,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     guard.watch((error) => stop.abort(new PoddError('CRASHED', 'podd crashed', { cause: error })))
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
-    logger.info({ path: socketPath }, 'podd runs')
+    logger.info({ path: socketPath }, 'podd started')
     void finishPurges(config.rootDir).catch((error: unknown) =>
-      logger.warn({ err: error }, 'what is left of purged claims cannot be deleted'),
+      logger.warn({ err: error }, 'cannot delete the remaining data of purged claims'),
     )
     const running = sources.map(({ source }) =>
       source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
@@ -101,7 +101,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     if (!guard.mustRestart) release()
   }
   if (guard.mustRestart) return guard.restart()
-  logger.info({}, 'podd stopped; the pods run on')
+  logger.info({}, 'podd stopped; the pods keep running')
   return 0
 }
 

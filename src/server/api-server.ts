@@ -86,7 +86,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       }
       // Once the answer has begun the log is the only place where the cause can be told.
       if (!(error instanceof PoddError) || response.headersSent) {
-        options.logger.error({ path: request.url ?? '', err: error }, 'an API request failed')
+        options.logger.error({ path: request.url ?? '', err: error }, 'API request failed')
       }
       respondError(response, error)
     } finally {

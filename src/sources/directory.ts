@@ -201,19 +201,15 @@ class DirectoryLoop {
     const before = this.#folderProblem?.message
     this.#folderProblem = problem
     if (before === problem?.message) return
-    if (problem === undefined) logger.info({ path: this.#folder }, 'the manifest directory can be read again')
-    else
-      logger.error({ path: this.#folder, reason: problem.message }, 'the manifest directory cannot be read')
+    if (problem === undefined) logger.info({ path: this.#folder }, 'the manifest directory is readable again')
+    else logger.error({ path: this.#folder, reason: problem.message }, 'cannot read the manifest directory')
   }
 
   #startWatch(): FolderWatch | undefined {
     const watch = this.#options.watch ?? watchFolder
     const onFailure = (error: unknown): void => {
       this.#watchProblem = watchProblem(this.#folder, error, this.#unhealthyRescanMs())
-      this.#options.logger.error(
-        { path: this.#folder, err: error },
-        'the manifest directory cannot be watched',
-      )
+      this.#options.logger.error({ path: this.#folder, err: error }, 'cannot watch the manifest directory')
       this.#wake.wake()
     }
     try {

@@ -212,8 +212,8 @@ class HttpLoop {
     const before = this.#failure?.message
     this.#failure = problem
     if (before === problem?.message) return
-    if (problem === undefined) logger.info({ path: this.#location }, 'the manifest URL can be read again')
-    else logger.error({ path: this.#location, reason: problem.message }, 'the manifest URL cannot be read')
+    if (problem === undefined) logger.info({ path: this.#location }, 'the manifest URL is readable again')
+    else logger.error({ path: this.#location, reason: problem.message }, 'cannot read the manifest URL')
   }
 }
 

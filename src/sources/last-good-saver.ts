@@ -87,7 +87,8 @@ export class LastGoodSaver {
     if (message === this.#problem?.message) return
     this.#problem =
       message === undefined ? undefined : { severity: 'warning', place: { path: this.#location }, message }
-    if (message !== undefined) this.#logger.error({ source: this.#source, err: error }, 'no last good copy')
+    if (message !== undefined)
+      this.#logger.error({ source: this.#source, err: error }, 'cannot write the last good copy')
     this.#onProblem()
   }
 }

@@ -68,7 +68,9 @@ describePodd('an error that nothing handles', {}, (rig) => {
         await podd.until('the new daemon', async () => (await podd.status()).startedAt !== startedAt)
     }
     await podd.until('the reason', () =>
-      readFileSync(join(podd.folder, 'podd.log'), 'utf8').includes('crashes again and again, waiting'),
+      readFileSync(join(podd.folder, 'podd.log'), 'utf8').includes(
+        'crashes repeatedly, delaying the restart',
+      ),
     )
     expect(await podd.untilWords('steady', 1)).toEqual(['start'])
     // Nobody answers at its socket, and it holds its places all the same: it must not bring back what is ended.

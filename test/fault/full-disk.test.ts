@@ -40,7 +40,7 @@ describePodd('containerd restarts on a full disk', { rootDisk: { sizeMiB: 300, e
     await podd.until('another containerd', () => podd.containerdPid !== 0 && podd.containerdPid !== killed)
   }
 
-  const forgets = /does not work: containerd has forgotten .*ENOSPC/u
+  const forgets = /does not work: CRI no longer lists .*ENOSPC/u
 
   it('neither doubles nor ends a container, and applies a changed manifest when there is room', async () => {
     const podd = rig()
@@ -103,7 +103,7 @@ describePodd('containerd restarts on a full disk', { rootDisk: { sizeMiB: 300, e
     // Where CRI would write the status of the container.
     rmSync(`${podd.rootDir}/containerd/io.containerd.grpc.v1.cri/containers/${id}`, { recursive: true })
     await killContainerd(podd)
-    const event = await podd.untilEvent('steady-b', 'Killing', /containerd has forgotten it/u)
+    const event = await podd.untilEvent('steady-b', 'Killing', /CRI no longer listed it/u)
     expect(event.type).toBe('Warning')
     await podd.untilLine('steady-b', / end$/u)
     const after = await podd.untilPod('steady-b', 'another container', (pod) => {

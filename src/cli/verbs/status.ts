@@ -60,7 +60,7 @@ function formatStatus(status: DaemonStatus, nowMs: number): string {
     ]),
   ]
   const crash = status.crashes.at(-1)
-  const crashNote = `warning: podd crashed ${formatAgeOf(crash?.time, nowMs)} ago and started anew: ${crash?.report}`
+  const crashNote = `warning: podd crashed ${formatAgeOf(crash?.time, nowMs)} ago and restarted: ${crash?.report}`
   const notes = [...daemonNotes(status), ...(crash === undefined ? [] : [crashNote])].map(
     (note) => `${note}\n`,
   )

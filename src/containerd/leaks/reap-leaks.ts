@@ -78,7 +78,8 @@ export async function reapLeaks(options: ReapOptions): Promise<void> {
       } catch (error) {
         signal.throwIfAborted()
         const message = String(error)
-        if (message !== problem) logger.warn({ err: error }, 'cannot look for what containerd has forgotten')
+        if (message !== problem)
+          logger.warn({ err: error }, 'cannot list orphaned sandboxes, shims and networks')
         problem = message
       }
     }
@@ -117,14 +118,14 @@ async function removeLeaks(options: ReapOptions, leaks: Leaks): Promise<boolean>
     try {
       if (await removeContainer(options, id)) removed += 1
     } catch (error) {
-      logger.warn({ id, err: error }, 'cannot remove a container that CRI does not know')
+      logger.warn({ id, err: error }, 'cannot remove an orphaned container, which CRI does not list')
     }
   }
   signal.throwIfAborted()
   for (const path of leaks.namespaces) await removeNetworkNamespace(path)
   for (const path of leaks.addresses) await rm(path, { force: true })
   for (const path of [...leaks.namespaces, ...leaks.addresses])
-    logger.warn({ path }, 'removed a network that containerd had forgotten')
+    logger.warn({ path }, 'removed an orphaned pod network')
   return removed > 0
 }
 
@@ -134,7 +135,7 @@ async function removeContainer(options: ReapOptions, id: string): Promise<boolea
   const tasks = await listTasks(options)
   if (tasks.some((task) => task.id === id)) await ctr(options, ['tasks', 'delete', '--force', id])
   await ctr(options, ['containers', 'delete', id])
-  options.logger.warn({ id }, 'removed a container that CRI does not know')
+  options.logger.warn({ id }, 'removed an orphaned container, which CRI does not list')
   return true
 }
 
@@ -148,7 +149,7 @@ async function reapUnstartedTasks(options: ReapOptions): Promise<void> {
   const stillUnstarted = await unstartedTasks(options)
   for (const id of unstarted.filter((task) => stillUnstarted.includes(task))) {
     await ctr(options, ['tasks', 'delete', '--force', id])
-    logger.warn({ id }, 'removed a task that nobody would have started any more')
+    logger.warn({ id }, 'removed an orphaned task that was never started')
   }
 }
 

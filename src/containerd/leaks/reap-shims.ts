@@ -38,7 +38,7 @@ export async function reapShims(options: ReapShimsOptions): Promise<void> {
     await runCommand('umount', ['-l', join(bundle, 'rootfs')])
     await rm(bundle, { recursive: true, force: true })
     await rm(join(places.rootDir, bundles, id), { recursive: true, force: true })
-    logger.warn({ id }, 'ended a shim that containerd had forgotten')
+    logger.warn({ id }, 'killed an orphaned shim')
   }
 }
 

@@ -57,7 +57,7 @@ async function whyRestart(
   if (isOff) {
     home.logger.warn(
       { id: String(found.pid), reason: formatUmask(umask) },
-      "containerd's unit has another UMask than 0022: users other than root may not be able to enter what it makes",
+      "containerd's unit has another UMask than 0022: users other than root may have no access to directories that it creates",
     )
   }
   return undefined

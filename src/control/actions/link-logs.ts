@@ -27,7 +27,7 @@ export async function unlinkGone({ host, logger }: LinkLogsDeps, pod: ObservedPo
   try {
     await host.logs.retainLinks({ namespace, name, uid }, containers)
   } catch (error) {
-    logger.warn({ pod: name, uid, err: error }, 'links to logs of removed containers cannot be removed')
+    logger.warn({ pod: name, uid, err: error }, 'cannot remove the log links of removed containers')
   }
 }
 
@@ -44,7 +44,7 @@ export async function linkLog(
     linked.set(id, 'linked')
   } catch (error) {
     if (!linked.has(id))
-      logger.warn({ pod: ref.name, uid: ref.uid, container: name, err: error }, 'log link failed')
+      logger.warn({ pod: ref.name, uid: ref.uid, container: name, err: error }, 'cannot link a log')
     linked.set(id, 'failed')
   }
 }

@@ -134,7 +134,7 @@ export class AwaitedPods {
     try {
       this.#deps.statuses.publish(uid, this.#present(awaited, sinceMs))
     } catch (error) {
-      this.#deps.logger.error({ pod: name, uid, err: error }, 'the pod cannot be shown')
+      this.#deps.logger.error({ pod: name, uid, err: error }, 'cannot publish the status of the pod')
     }
   }
 

@@ -116,10 +116,7 @@ export class DesiredPods {
         if (record.ending !== undefined) worker.start()
         this.#adoptInto(this.#entry(podKey(record)), worker)
       } catch (error) {
-        this.#deps.logger.error(
-          { uid: record.uid, pod: record.name, err: error },
-          'a pod record cannot be used',
-        )
+        this.#deps.logger.error({ uid: record.uid, pod: record.name, err: error }, 'cannot use a pod record')
         this.workers.noteUnreadable([{ uid: record.uid, path: record.path, message: errorMessage(error) }])
       }
     }
@@ -213,7 +210,7 @@ export class DesiredPods {
     try {
       this.#want(key, wanted)
     } catch (error) {
-      this.#deps.logger.error({ pod: key, err: error }, 'a pod cannot be brought in line')
+      this.#deps.logger.error({ pod: key, err: error }, 'cannot sync a pod')
     }
   }
 

@@ -32,21 +32,24 @@ function readAddresses({ host, logger }: HostFollowers): readonly string[] | und
   try {
     return host.hostIps()
   } catch (error) {
-    logger.warn({ err: error }, "the host's addresses cannot be read")
+    logger.warn({ err: error }, "cannot read the host's addresses")
     return undefined
   }
 }
 
 async function refreshResolvers({ host, workers, logger }: HostFollowers): Promise<void> {
   const conf = await host.readResolver().catch((error: unknown) => {
-    logger.warn({ err: error }, "the host's resolver cannot be read")
+    logger.warn({ err: error }, "cannot read the host's resolver configuration")
   })
   if (conf === undefined) return
   for (const { ref, state } of workers.all()) {
     try {
       await host.volumes.refreshResolvConf(ref.uid, podResolvConf(state.classedPod, conf))
     } catch (error) {
-      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, "a pod cannot follow the host's resolver")
+      logger.warn(
+        { pod: ref.name, uid: ref.uid, err: error },
+        'cannot update the resolver configuration of a pod',
+      )
     }
   }
 }

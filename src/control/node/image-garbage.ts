@@ -128,7 +128,7 @@ export class ImageGarbage {
           logger.info({ image: nameOf(image), id: image.id, reason: next.message }, 'removed an image')
         } catch (error) {
           failed.push({ image, error })
-          logger.warn({ image: nameOf(image), id: image.id, err: error }, 'an image cannot be removed')
+          logger.warn({ image: nameOf(image), id: image.id, err: error }, 'cannot remove an image')
         }
         disk = await host.readDisk(gathered.path)
         // Some file systems take their time to make room.

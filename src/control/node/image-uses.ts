@@ -71,7 +71,7 @@ export class ImageUses {
         this.#times.set(id, { firstSeenMs: nowMs - seenForMs, lastUsedMs })
       }
     } catch (error) {
-      logger.warn({ err: error, path: file.path }, 'when images were used is not known any more')
+      logger.warn({ err: error, path: file.path }, 'cannot read when images were last used')
     }
   }
 
@@ -90,7 +90,7 @@ export class ImageUses {
     await file
       .write(JSON.stringify({ version: 1, images }))
       .catch((error: unknown) =>
-        logger.warn({ err: error, path: file.path }, 'when images were used cannot be written down'),
+        logger.warn({ err: error, path: file.path }, 'cannot write when images were last used'),
       )
   }
 }

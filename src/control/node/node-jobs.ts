@@ -131,7 +131,7 @@ export class NodeJobs {
     const { name, periodMs, runs, error: before } = state.report
     const message = error === undefined ? undefined : errorMessage(error)
     if (message !== undefined && message !== before)
-      this.#logger.warn({ job: name, err: error }, 'a node job failed')
+      this.#logger.warn({ job: name, err: error }, 'node job failed')
     state.report = {
       name,
       periodMs,

@@ -17,10 +17,14 @@ export async function sweepPodFolders({ volumes, isKnown, logger }: PodFolderSwe
   try {
     for (const uid of await volumes.listPods()) {
       if (isKnown(uid)) continue
-      logger.warn({ uid }, 'removing the folder of a pod that nobody knows')
-      await volumes.teardown(uid).catch((error: unknown) => logger.warn({ uid, err: error }, 'it stays'))
+      logger.warn({ uid }, 'removing an orphaned pod directory')
+      await volumes
+        .teardown(uid)
+        .catch((error: unknown) =>
+          logger.warn({ uid, err: error }, 'cannot remove an orphaned pod directory'),
+        )
     }
   } catch (error) {
-    logger.warn({ err: error }, 'the folders of pods cannot be listed')
+    logger.warn({ err: error }, 'cannot list the directories of pods')
   }
 }

@@ -48,7 +48,7 @@ export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
         try {
           await check(worker, deps)
         } catch (error) {
-          deps.logger.warn({ pod, uid, err: error }, 'volumes not measured')
+          deps.logger.warn({ pod, uid, err: error }, 'cannot measure the volumes of a pod')
         }
         const nowMs = clock.monotonicMs()
         measuredMs += nowMs - startMs

@@ -39,12 +39,12 @@ export async function keepNetworkRules(deps: KeepNetworkRulesDeps, signal: Abort
       if (state.kind === 'running') {
         const { podCidrs } = state.running
         if (await rules.check(podCidrs, listReady))
-          logger.warn({}, "somebody removed rules of the pods' network; they were put back")
+          logger.warn({}, 'restored firewall rules of the pod network that were removed from outside podd')
         for (const id of await leaked.check(podCidrs, known))
-          logger.warn({ id }, 'removed the firewall rules of a sandbox that is gone')
+          logger.warn({ id }, 'removed the firewall rules of a removed sandbox')
       }
     } catch (error) {
-      if (!signal.aborted) logger.debug({ err: error }, "the rules of the pods' network cannot be read")
+      if (!signal.aborted) logger.debug({ err: error }, 'cannot read the firewall rules of the pod network')
     }
     await clock.sleep(deps.periodMs, AbortSignal.any([signal, sandboxMade])).catch(() => undefined)
     if (sandboxMade.aborted) await clock.sleep(settleMs, signal).catch(() => undefined)

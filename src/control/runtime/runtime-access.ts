@@ -141,7 +141,7 @@ export class RuntimeAccess {
       return undefined
     } catch (error) {
       signal.throwIfAborted()
-      this.#options.logger.error({ err: error }, 'the container runtime is not there')
+      this.#options.logger.error({ err: error }, 'the container runtime is unavailable')
       return withHint(error)
     }
   }
@@ -166,9 +166,9 @@ export class RuntimeAccess {
       if (signal.aborted) return
       try {
         await this.#meet(signal)
-        logger.info({}, 'the container runtime is there')
+        logger.info({}, 'the container runtime is available')
       } catch (error) {
-        logger.debug({ err: error }, 'the container runtime is not there yet')
+        logger.debug({ err: error }, 'the container runtime is not available yet')
       }
     }
   }

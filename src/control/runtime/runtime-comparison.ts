@@ -86,7 +86,7 @@ export class RuntimeComparison implements CallGate {
       throw new CriError('RUNTIME_UNAVAILABLE', errorMessage(error), { cause: error })
     }
     if (!this.isOpen())
-      throw new CriError('RUNTIME_UNAVAILABLE', this.#step?.message ?? 'the runtime went away again')
+      throw new CriError('RUNTIME_UNAVAILABLE', this.#step?.message ?? 'the connection to the runtime broke')
   }
 
   /**
@@ -106,12 +106,13 @@ export class RuntimeComparison implements CallGate {
         // A containerd that isn't the one that forgot them may know them.
         if (this.#isRefused) await this.#carryOut(this.#step, signal)
       } catch (error) {
-        if (!signal.aborted) logger.error({ err: error }, 'cannot mend what containerd has forgotten')
+        if (!signal.aborted)
+          logger.error({ err: error }, 'cannot handle the containers that CRI no longer lists')
       }
       await clock.sleep(retryMs, signal).catch(() => undefined)
       if (signal.aborted) return
       await this.#compareOnce().catch((error: unknown) =>
-        logger.debug({ err: error }, 'what containerd has forgotten cannot be read'),
+        logger.debug({ err: error }, 'cannot compare the containers of CRI with those of containerd'),
       )
     }
   }
@@ -136,8 +137,7 @@ export class RuntimeComparison implements CallGate {
     // It was another containerd, perhaps, that answered in the middle.
     if (connection.connections !== number || !connection.isReady) return
     if (step.kind === 'use') {
-      if (this.#step !== undefined)
-        this.#deps.logger.info({}, 'containerd has forgotten no container any more')
+      if (this.#step !== undefined) this.#deps.logger.info({}, 'CRI lists all containers of containerd again')
       this.#usable = number
       this.#refused = 0
       this.#step = undefined
@@ -151,7 +151,7 @@ export class RuntimeComparison implements CallGate {
     this.#step = step
     if (step.kind === 'wait') this.#stillForgotten = new Set()
     if (isNews) {
-      this.#deps.logger.error({ reason: step.message }, 'what the runtime tells cannot be relied on')
+      this.#deps.logger.error({ reason: step.message }, 'CRI does not list all containers of containerd')
       this.#onProblem?.(step.message)
     }
     this.#slot.wake()
@@ -208,7 +208,7 @@ export class RuntimeComparison implements CallGate {
       case 'wait':
         return
       case 'restart':
-        await this.#deps.own?.restart('it has forgotten containers that run')
+        await this.#deps.own?.restart('CRI no longer lists containers that run')
         this.#stillForgotten = new Set(step.forgotten.map(({ id }) => id))
         this.#restarts += 1
         return
@@ -227,12 +227,12 @@ export class RuntimeComparison implements CallGate {
     try {
       await held.end(id, signal)
     } catch (error) {
-      logger.error({ id, err: error }, `cannot end a ${kind} that containerd has forgotten`)
+      logger.error({ id, err: error }, `cannot kill a ${kind} that CRI no longer lists`)
       return
     }
-    logger.warn({ id, container: name }, `ended a ${kind} that containerd had forgotten`)
+    logger.warn({ id, container: name }, `killed a ${kind} that CRI no longer listed`)
     if (pod === undefined || kind === 'sandbox') return
-    const message = `Stopped container ${name} (${id}): containerd has forgotten it, and did not find it again when it was restarted`
+    const message = `Stopped container ${name} (${id}): CRI no longer listed it, not even after a restart of containerd`
     events.record({ pod, container: name, type: 'Warning', reason: 'Killing', message })
   }
 }

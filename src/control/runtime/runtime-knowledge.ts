@@ -41,7 +41,7 @@ export class RuntimeKnowledge {
       this.#features = readRuntimeFeatures(version, status)
       onLearnt()
     } catch (error) {
-      logger.warn({ err: error }, 'the container runtime does not say what it can do')
+      logger.warn({ err: error }, 'cannot read the features of the container runtime')
       this.#timer = clock.startTimer(learnAgainMs, () => void this.learn())
     }
   }

@@ -167,7 +167,7 @@ export class RuntimeObserver {
     } catch (error) {
       // Who found it gone before knows better why than a call that could not be sent.
       if (this.#health?.healthy === false) return
-      this.#options.logger.warn({ err: error }, 'the runtime cannot be listed')
+      this.#options.logger.warn({ err: error }, 'cannot list the containers of the runtime')
       this.#setHealth({ healthy: false, message: errorMessage(error) })
     }
   }

@@ -85,9 +85,9 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       }
       const message = reading.kind === 'current' ? 'it has no events' : reading.message
       const path = await putAside(this.#path)
-      this.#options.logger.warn({ err: message, path }, 'earlier events cannot be read')
+      this.#options.logger.warn({ err: message, path }, 'cannot read earlier events')
     } catch (error) {
-      this.#options.logger.warn({ err: error, path: this.#path }, 'earlier events cannot be read')
+      this.#options.logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
     }
   }
 
@@ -171,8 +171,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       await writeFileAtomic(this.#path, JSON.stringify({ version, events: [...this.#events.values()] }))
       this.#failing = false
     } catch (error) {
-      if (!this.#failing)
-        this.#options.logger.warn({ err: error, path: this.#path }, 'events cannot be written')
+      if (!this.#failing) this.#options.logger.warn({ err: error, path: this.#path }, 'cannot write events')
       this.#failing = true
     }
   }

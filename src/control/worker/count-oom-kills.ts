@@ -16,7 +16,7 @@ export async function countOomKills(
   try {
     return await host.cgroups.countOomKills(uid, pod, live)
   } catch (error) {
-    logger.debug({ uid, err: error }, 'kills for memory cannot be counted')
+    logger.debug({ uid, err: error }, 'cannot count OOM kills')
     return undefined
   }
 }

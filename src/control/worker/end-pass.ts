@@ -155,11 +155,11 @@ export class EndPass {
       await host.volumes.teardown(ref.uid)
       warn(
         'FailedKillPod',
-        'nothing of the pod lives any more and the runtime does not say so, which a full disk may be the cause of: its volumes are removed first',
+        'no process of the pod runs any more, but the runtime still reports its containers as running, perhaps because of a full disk: removing its volumes first',
       )
     } catch (error) {
       this.#hasGivenRoom = false
-      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot make room for the end of the pod')
+      logger.warn({ pod: ref.name, uid: ref.uid, err: error }, 'cannot free space to terminate the pod')
     }
   }
 

@@ -137,7 +137,7 @@ export class LivePass {
     this.#state.blockedRestarts = blocked
     for (const [container, missing] of blocked) {
       if (before.get(container) === missing) continue
-      const message = `Error: ${missing}; the container runs on, and is made anew when that is there`
+      const message = `Error: ${missing}; the container keeps running, and is recreated when that is available`
       this.#deps.events.record({
         pod: this.#state.ref,
         container,

@@ -74,7 +74,7 @@ export class PodExecutor {
       if (observed === undefined || signal === undefined) return
       if (signal === this.#signal && !signal.aborted) this.#onNews(observed)
     } catch (error) {
-      this.#deps.logger.debug({ pod, uid, err: error }, 'news of the pod cannot be shown')
+      this.#deps.logger.debug({ pod, uid, err: error }, 'cannot publish the status of the pod')
     }
   }
 }

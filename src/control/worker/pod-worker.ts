@@ -243,12 +243,12 @@ export class PodWorker {
     const { name: pod, uid } = this.ref
     try {
       if (isNews) {
-        this.#deps.logger.warn({ pod, uid, err: error }, 'pod pass failed')
+        this.#deps.logger.warn({ pod, uid, err: error }, 'pod sync failed')
         this.#warn(isEnding ? 'FailedKillPod' : 'FailedSync', message)
       }
       this.#display.publish()
     } catch (cause) {
-      this.#deps.logger.error({ pod, uid, err: cause }, 'the pod cannot be shown')
+      this.#deps.logger.error({ pod, uid, err: cause }, 'cannot publish the status of the pod')
     }
   }
 

@@ -33,7 +33,8 @@ export async function requestRestart(
       (container) => container.name === spec.name && container.state === 'running',
     )
     const missing = runs && choice.names.includes(spec.name) ? missingFor(spec) : undefined
-    if (missing !== undefined) throw refuse(`container ${spec.name} of pod ${ref.name} runs on: ${missing}`)
+    if (missing !== undefined)
+      throw refuse(`container ${spec.name} of pod ${ref.name} keeps running: ${missing}`)
   }
   const { restartRequested: before = [] } = memory.record
   memory.change({ restartRequested: [...new Set([...before, ...choice.ids])] })

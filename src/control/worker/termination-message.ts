@@ -36,7 +36,7 @@ export async function readEndMessage(
     return await readTerminationMessage(host, ref, container)
   } catch (error) {
     const { name: pod, uid } = ref
-    logger.warn({ pod, uid, container: container.name, err: error }, 'termination message unreadable')
+    logger.warn({ pod, uid, container: container.name, err: error }, 'cannot read the termination message')
     return container.message
   }
 }

@@ -88,16 +88,22 @@ export interface RuntimeSituation {
 export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
   const { forgotten, roomProblem, stillForgotten, restarts, isOwn } = situation
   if (forgotten.length === 0) return { kind: 'use' }
-  const what = `containerd has forgotten ${nameAll(forgotten)}, which may run on; until it knows them again, nothing is started or ended`
+  const what = `CRI no longer lists ${nameAll(forgotten)}, which may still run; until it lists them again, podd starts and stops nothing`
   if (!isOwn)
-    return { kind: 'wait', message: `${what}. Make room on its disk if that is full, and restart it` }
+    return {
+      kind: 'wait',
+      message: `${what}. Free space on containerd's disk if it is full, and restart containerd`,
+    }
   if (roomProblem !== undefined)
-    return { kind: 'wait', message: `${what}. It is restarted when it can write to its disk: ${roomProblem}` }
+    return {
+      kind: 'wait',
+      message: `${what}. podd restarts containerd when it can write to its disk: ${roomProblem}`,
+    }
   const lost = restarts >= mostRestarts ? forgotten : forgotten.filter(({ id }) => stillForgotten.has(id))
   // What this start alone has forgotten, the next one may load.
   if (lost.length < forgotten.length)
-    return { kind: 'restart', message: `${what}. It is being restarted`, forgotten }
-  return { kind: 'end', message: `${what}. They are being ended`, lost }
+    return { kind: 'restart', message: `${what}. podd is restarting containerd`, forgotten }
+  return { kind: 'end', message: `${what}. podd is killing them`, lost }
 }
 
 /** On a disk that is full again and again each start forgets others. */

@@ -208,7 +208,7 @@ describe('supervise', () => {
     await containerd.supervise(stop.signal)
     expect(slept.filter((delayMs) => delayMs >= 1000)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000])
     expect(states).toEqual(Array.from({ length: 7 }, () => 'down'))
-    expect(said).toEqual(['containerd does not start, trying again'])
+    expect(said).toEqual(['containerd does not start, retrying'])
     expect(containerd.state).toMatchObject({
       kind: 'down',
       message: expect.stringContaining('no space') as string,
@@ -285,7 +285,7 @@ describe('supervise', () => {
       expect(states).toEqual(['running', 'running'])
       expect(new Set(pids).size).toBe(2)
       expect(said).toContain('restarting containerd')
-      expect(said).not.toContain('containerd has died, starting it again')
+      expect(said).not.toContain('containerd exited, restarting it')
     })
 
     it('pauses longer each time that it has died soon, and not where it had lived long', async () => {

@@ -121,11 +121,11 @@ describe('a change in place', () => {
       expect(rig.fake.calls('StopContainer')).toEqual([])
       expect(rig.system.problems().map(({ message }) => message)).toEqual(problems)
       expect(rig.events.filter(({ reason }) => reason === 'Failed').map(({ message }) => message)).toEqual([
-        'Error: configmap "settings" not found; the container runs on, and is made anew when that is there',
+        'Error: configmap "settings" not found; the container keeps running, and is recreated when that is available',
       ])
       const restart = rig.system.findPod(rig.pod('web').metadata.uid)?.restart(undefined)
       await expect(restart).rejects.toThrow(
-        'container main of pod web runs on: configmap "settings" not found',
+        'container main of pod web keeps running: configmap "settings" not found',
       )
       rig.given = [settings]
       await rig.offer()

@@ -113,13 +113,13 @@ describe('decideRuntimeStep', () => {
     ],
   ])('names what is forgotten (%#)', (forgotten, text) => {
     const step = decideRuntimeStep({ ...situation, forgotten })
-    expect(step).toMatchObject({ message: expect.stringContaining(`has forgotten ${text}`) as string })
+    expect(step).toMatchObject({ message: expect.stringContaining(`CRI no longer lists ${text}`) as string })
   })
 
   it('says what the disk lacks, and what is ended', () => {
     expect(decideRuntimeStep({ ...situation, roomProblem: 'ENOSPC: no space left' })).toMatchObject({
       message: expect.stringMatching(
-        /restarted when it can write to its disk: ENOSPC: no space left$/u,
+        /restarts containerd when it can write to its disk: ENOSPC: no space left$/u,
       ) as string,
     })
     expect(decideRuntimeStep({ ...situation, stillForgotten: new Set([main.id]) })).toMatchObject({
