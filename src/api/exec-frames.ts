@@ -97,7 +97,7 @@ export class FrameDecoder {
       const channel = names.get(rest.readUInt8(0))
       const length = rest.readUInt32BE(1)
       if (channel === undefined || length > mostPayloadBytes)
-        throw new PoddError('BAD_FRAME', "what came over the connection is not of podd's exec protocol")
+        throw new PoddError('BAD_FRAME', "the data on the connection violates podd's exec protocol")
       this.#neededBytes = headBytes + length
       if (rest.length < this.#neededBytes) break
       frames.push({ channel, payload: rest.subarray(headBytes, this.#neededBytes) })
@@ -133,7 +133,7 @@ export function parseOutcome(text: string): ExecOutcome {
     if ('message' in value && typeof value.message === 'string')
       return { kind: 'failed', message: value.message }
   }
-  return { kind: 'failed', message: 'podd did not say how the command ended' }
+  return { kind: 'failed', message: 'podd did not report how the command ended' }
 }
 
 function parseJson(text: string): unknown {

@@ -84,7 +84,7 @@ async function readSlow(
     if (!hasWriter && (chunks.length > 0 || !isPipe)) break
     const quietMs = clock.monotonicMs() - lastMs
     if (!hasWriter && quietMs >= writerWaitMs)
-      throw new PoddError('NOTHING_TO_READ', 'it is a pipe, and nobody writes to it')
+      throw new PoddError('NOTHING_TO_READ', 'it is a pipe, and no process writes to it')
     if (quietMs >= silenceMs)
       throw new PoddError('NOTHING_TO_READ', `nothing came from it for ${silenceMs / 1000} s`)
     await clock.sleep(pipePollMs)

@@ -74,7 +74,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   try {
     const onSignal = (): void => {
       guard.noteStop()
-      stop.abort(new PoddError('STOPPED', 'podd was told to stop'))
+      stop.abort(new PoddError('STOPPED', 'podd is stopping'))
     }
     guard.watch((error) => stop.abort(new PoddError('CRASHED', 'podd crashed', { cause: error })))
     process.once('SIGTERM', onSignal)

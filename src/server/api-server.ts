@@ -111,7 +111,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   let closed: Promise<void> | undefined
   return {
     close(graceMs = 2000) {
-      closing.abort(new PoddError('CLOSING', 'podd is ending'))
+      closing.abort(new PoddError('CLOSING', 'podd is stopping'))
       closed ??= closeServer(server, options.clock, { graceMs, upgrades }).then(removeSocket)
       return closed
     },

@@ -46,7 +46,7 @@ export function findLockHolder(directory: string, procFolder = '/proc'): HostPro
   if (holder !== undefined || !isHeld(directory)) return holder
   throw new PoddError(
     'DAEMON_UNKNOWN',
-    `a podd works in ${directory}, and which process it is cannot be told`,
+    `a podd works in ${directory}, and its process cannot be determined`,
     { hint: `End it where it runs, maybe in a container; \`fuser ${lockPath(directory)}\` names it there.` },
   )
 }

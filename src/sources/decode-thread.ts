@@ -16,7 +16,7 @@ export class DecodeUnavailable extends PoddError {
   constructor(message: string, cause?: unknown) {
     super('DECODE_UNAVAILABLE', `cannot be decoded for now: ${message}`, {
       cause,
-      hint: 'podd tries again by itself; see what the system runs short of (processes, memory, open files).',
+      hint: 'podd retries; check which resource the system lacks (processes, memory, open files).',
     })
   }
 }

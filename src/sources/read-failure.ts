@@ -41,5 +41,5 @@ export function readFailure(error: unknown, before: ReadFailure | undefined, now
 }
 
 export function failureProblem(path: string, { reason }: ReadFailure): Problem {
-  return { severity: 'error', place: { path }, message: reason, hint: 'podd tries again by itself.' }
+  return { severity: 'error', place: { path }, message: reason, hint: 'podd retries.' }
 }

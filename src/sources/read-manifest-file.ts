@@ -42,7 +42,7 @@ function describe(stats: BigIntStats): FileLook {
   const fingerprint = `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`
   if (!stats.isFile()) {
     const reason = stats.isDirectory()
-      ? 'is a directory: folders inside the manifest directory are not read'
+      ? 'is a directory: subdirectories of the manifest directory are not read'
       : 'is not a regular file'
     return { kind: 'unreadable', fingerprint, reason }
   }

@@ -87,7 +87,7 @@ function checkPaths(files: VolumeFiles): void {
     const file = parentsOf(path).find((parent) => files.has(parent))
     if (file !== undefined) {
       const [below, above] = [path, file].map((name) => JSON.stringify(name))
-      throw new VolumeError('VOLUME_SETUP', `a file stands at ${above}, where ${below} needs a folder`)
+      throw new VolumeError('VOLUME_SETUP', `a file stands at ${above}, where ${below} needs a directory`)
     }
   }
 }

@@ -55,7 +55,8 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
 /** The folder itself last: should podd be killed on the way, it is done again. */
 async function giveFolder(folder: FileHandle, giving: Giving): Promise<void> {
   const { depth, refusals } = giving
-  if (depth > maxDepth) return refuse(refusals, `its folders are nested more than ${maxDepth} levels deep`)
+  if (depth > maxDepth)
+    return refuse(refusals, `its directories are nested more than ${maxDepth} levels deep`)
   const at = handlePath(folder)
   for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, giving)
   return give(at, await folder.stat(), giving)

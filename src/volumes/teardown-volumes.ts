@@ -26,7 +26,7 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
     if (errorCode(error) === 'ENOENT') return
     throw new VolumeError(
       'VOLUME_TEARDOWN',
-      `cannot remove the folder of pod ${uid}: ${errorMessage(error)}`,
+      `cannot remove the directory of pod ${uid}: ${errorMessage(error)}`,
       error,
     )
   }

@@ -21,7 +21,7 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   const taken = new Set(podsIn(rootDir).map((other) => readRange(rootDir, other)))
   let index = 1
   while (taken.has(index)) index += 1
-  if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of users is taken by a pod')
+  if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of user ids is in use by a pod')
   const folder = podFolder(rootDir, uid)
   mkdirSync(folder, { recursive: true, mode: 0o750 })
   writeFileAtomicSync(`${folder}/user-range`, `${index}\n`, { mode: 0o600 })
@@ -42,7 +42,7 @@ function readRange(rootDir: string, uid: PodUid): number | undefined {
   try {
     const text = readFileSync(`${podFolder(rootDir, uid)}/user-range`, 'utf8')
     if (/^[1-9]\d{0,4}\n$/.test(text)) return Number(text)
-    throw new PoddError('USER_RANGE', `the range of users of pod ${uid} can't be read`)
+    throw new PoddError('USER_RANGE', `cannot read the range of user ids of pod ${uid}`)
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

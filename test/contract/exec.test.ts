@@ -316,7 +316,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('exec on containerd $vers
     })
     ending.close()
     client.close()
-    await expect(process.ended).rejects.toMatchObject({ message: 'podd is ending' })
+    await expect(process.ended).rejects.toMatchObject({ message: 'podd is stopping' })
     await process.removed
     expect(rig.left()).toHaveLength(1)
     await rig.another().sweep()

@@ -346,7 +346,7 @@ spec:
     for (const args of [['get', 'pods'], ['events'], ['logs', 'web']]) {
       const { code, stderr, stdout } = await podd.cli(...args)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-      expect(stderr).toMatch(/^podd: podd isn't running: nobody answers at .*podd\.sock\nStart it with /u)
+      expect(stderr).toMatch(/^podd: podd isn't running: no daemon listens at .*podd\.sock\nStart it with /u)
     }
     expect(await podd.cliOk('version')).toContain('no daemon is running')
     expect((await podd.cli('get', '--help')).code).toBe(0)

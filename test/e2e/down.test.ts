@@ -110,7 +110,7 @@ describePodd('podd down', {}, (rig) => {
     // Nobody is there any more, and the usual places aren't meant.
     const again = await podd.cli('down', '--socket', podd.socketPath)
     expect(again).toMatchObject({ code: 1, stdout: '' })
-    expect(again.stderr).toContain(`nobody answers at ${podd.socketPath}`)
+    expect(again.stderr).toContain(`no daemon listens at ${podd.socketPath}`)
     podd.removeManifest('named')
     await podd.startDaemon()
     await podd.untilGone('named')

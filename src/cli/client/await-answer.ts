@@ -45,7 +45,7 @@ export async function awaitAnswer<T>(
 export function daemonSilent(socketPath: string, cause: unknown): PoddError {
   return new PoddError('DAEMON_SILENT', `podd at ${socketPath} does not answer`, {
     cause,
-    hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods run on.`,
+    hint: `It is stopped, hangs, or the host is overloaded. \`fuser ${socketPath}\` names the process; \`systemctl restart podd\` restarts it, and the pods keep running.`,
   })
 }
 

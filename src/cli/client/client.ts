@@ -154,10 +154,14 @@ export class ApiClient {
     const code = errorCode(error)
     if (code === 'ABORT_ERR') return new PoddError('INTERRUPTED', 'interrupted', { cause: error })
     if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-      return new PoddError('DAEMON_NOT_RUNNING', `podd isn't running: nobody answers at ${this.socketPath}`, {
-        cause: error,
-        hint: 'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.',
-      })
+      return new PoddError(
+        'DAEMON_NOT_RUNNING',
+        `podd isn't running: no daemon listens at ${this.socketPath}`,
+        {
+          cause: error,
+          hint: 'Start it with `systemctl start podd`, or in this terminal with `sudo podd run`. --socket picks another one.',
+        },
+      )
     }
     if (code === 'EACCES' || code === 'EPERM') {
       return new PoddError('SOCKET_DENIED', `you may not talk to podd at ${this.socketPath}`, {

@@ -46,7 +46,7 @@ export async function runExec(
     const outcome = await takeOutput(socket, streams, signal)
     if (outcome !== undefined) return outcome
     if (signal.aborted) throw new PoddError('INTERRUPTED', 'interrupted')
-    throw new PoddError('DAEMON_GONE', 'the connection to podd broke, and the command was ended', {
+    throw new PoddError('DAEMON_GONE', 'the connection to podd broke, and the command was killed', {
       hint: 'podd may have been stopped or restarted; try again.',
     })
   } finally {

@@ -18,7 +18,7 @@ export async function downHost(request: DownRequest, isRoot = process.getuid?.()
   if (!isRoot) {
     throw new PoddError(
       'ROOT_NEEDED',
-      '`podd down` ends processes and takes down mounts, which only root may',
+      '`podd down` kills processes and unmounts file systems, which only root may',
       {
         hint: 'Try again with sudo.',
       },

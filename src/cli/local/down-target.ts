@@ -91,7 +91,7 @@ function refuseDifferent(
     'PLACES_DIFFER',
     `podd at ${socketPath} has ${field} ${JSON.stringify(places[other] ?? '')}, not ${JSON.stringify(said[other] ?? '')}`,
     {
-      hint: 'Name either the socket or the places; `env -u PODD_SOCKET podd down …` goes without the socket.',
+      hint: 'Name either the socket or the directories; `env -u PODD_SOCKET podd down …` ignores the socket.',
     },
   )
 }
@@ -99,18 +99,14 @@ function refuseDifferent(
 function nobodyThere(socketPath: string, cause: unknown): PoddError {
   return new PoddError('DAEMON_NOT_RUNNING', errorMessage(cause), {
     cause,
-    hint: `Which places were that podd's is not known without it. Name them: podd down --root-dir DIR --run-dir DIR, or --config FILE. Without --socket and PODD_SOCKET (${socketPath}) the usual ones are taken.`,
+    hint: `Without an answer its directories are not known. Name them: podd down --root-dir DIR --run-dir DIR, or --config FILE. Without --socket and PODD_SOCKET (${socketPath}) the default ones apply.`,
   })
 }
 
 function unknownPlaces(socketPath: string, version: string): PoddError {
-  return new PoddError(
-    'PLACES_UNKNOWN',
-    `podd ${version} at ${socketPath} does not say which places are its own`,
-    {
-      hint: 'Name them, too: podd down --root-dir DIR --run-dir DIR, or --config FILE.',
-    },
-  )
+  return new PoddError('PLACES_UNKNOWN', `podd ${version} at ${socketPath} does not report its directories`, {
+    hint: 'Name them, too: podd down --root-dir DIR --run-dir DIR, or --config FILE.',
+  })
 }
 
 /** Where one of these is wrong, pods would be looked for in the wrong place. */

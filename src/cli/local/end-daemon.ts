@@ -53,7 +53,7 @@ async function findDaemon(
     const socketPath = apiSocketPath(runDir)
     throw new PoddError(
       'DAEMON_UNKNOWN',
-      `${socketPath} is in use, and nobody says there which process podd is`,
+      `${socketPath} is in use, and the process that uses it cannot be determined`,
       { cause: error, hint: `\`fuser ${socketPath}\` names it. End it and run \`podd down\` again.` },
     )
   }

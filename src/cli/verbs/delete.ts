@@ -18,17 +18,14 @@ claim's document, and podd itself. Every other object is deleted by removing its
     const [name, extra] = names
     if (!claimNames.includes(kind.toLowerCase())) {
       throw new UsageError(
-        'podd deletes the data of claims alone',
-        'To delete a pod, take its manifest out of its source.',
+        'podd deletes only the data of claims',
+        'To delete a pod, remove its manifest from its source.',
       )
     }
     if (name === undefined || extra !== undefined)
       throw new UsageError('delete which claim?', 'podd delete pvc NAME --purge')
     if (!args.has('purge')) {
-      throw new UsageError(
-        `this deletes what claim ${name} holds, for good`,
-        'Say --purge if that is what you want.',
-      )
+      throw new UsageError(`this deletes the data of claim ${name} permanently`, 'Confirm with --purge.')
     }
     const namespace = readNamespace(args)
     const path = `/podd/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/purge`

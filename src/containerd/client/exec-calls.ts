@@ -69,7 +69,7 @@ export class TaskCalls {
     const spec = isJsonObject(container) ? container['spec'] : undefined
     const value: unknown = isJsonObject(spec) ? spec['value'] : undefined
     if (value instanceof Uint8Array && value.length > 0) return Buffer.from(value).toString('utf8')
-    throw new PoddError('EXEC_FAILED', 'the runtime does not say what the container was made of')
+    throw new PoddError('EXEC_FAILED', 'the runtime does not report the spec of the container')
   }
 
   /** Makes the process known; it does not run yet. */

@@ -86,7 +86,7 @@ export class ContainerdExec {
 
   /** Waits for no command any more. */
   close(): void {
-    this.#closing.abort(new PoddError('EXEC_FAILED', 'podd is ending'))
+    this.#closing.abort(new PoddError('EXEC_FAILED', 'podd is stopping'))
   }
 
   /**
@@ -153,10 +153,10 @@ function execError(error: unknown): PoddError {
   if (errorCode(error) === 'RUNTIME_UNSUPPORTED') {
     return new PoddError(
       'EXEC_UNSUPPORTED',
-      'this runtime has none of the calls that podd runs commands by',
+      'this runtime does not implement the calls with which podd runs commands',
       {
         cause: error,
-        hint: "podd runs commands by containerd's own API; use the runtime's own client (`crictl exec`) here.",
+        hint: "podd runs commands through containerd's own API; use the runtime's own client (`crictl exec`) here.",
       },
     )
   }

@@ -36,9 +36,12 @@ export async function importImageFile(target: ImageImportTarget, path: string): 
   if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
   const names = parseImportedNames(result.stdout)
   await writeOutLayers(target).catch((error: unknown) => {
-    throw new ImageImportError(`${path} is imported, but not safely on the disk: ${errorMessage(error)}`, {
-      cause: error,
-    })
+    throw new ImageImportError(
+      `${path} was imported, but may be lost in a power failure: ${errorMessage(error)}`,
+      {
+        cause: error,
+      },
+    )
   })
   if (names.length > 0) return names
   throw new ImageImportError(`${path} holds no image for this host's platform`)

@@ -25,7 +25,7 @@ export async function findPrograms(options: ProgramOptions): Promise<ContainerdP
   const ctrPath = options.ctrPath ?? findExecutable('ctr')
   if (containerdPath === undefined || ctrPath === undefined) {
     throw new EmbeddedContainerdError('containerd is not installed', {
-      hint: 'Install the package containerd (or containerd.io); `podd doctor` tells what else is missing.',
+      hint: 'Install the package containerd (or containerd.io); `podd doctor` shows what else is missing.',
     })
   }
   if (findExecutable('runc') === undefined) {

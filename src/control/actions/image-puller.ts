@@ -175,7 +175,7 @@ export class ImagePuller {
       await this.#pullShared(request)
       const present = await this.find(request)
       if (present === undefined)
-        throw new PoddError('IMAGE_VANISHED', 'the image was pulled and is not there')
+        throw new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
       this.#backoffs.delete(key)
       const seconds = ((clock.monotonicMs() - beganMs) / 1000).toFixed(3)
       const size = `Image size: ${present.image.size} bytes.`
@@ -244,7 +244,7 @@ export class ImagePuller {
   #endUnwanted(image: string, pull: Pull): void {
     if (pull.waiting > 0 || this.#underWay.get(image) !== pull) return
     this.#underWay.delete(image)
-    pull.cancel.abort(new PoddError('PULL_UNWANTED', 'nobody waits for this image any more'))
+    pull.cancel.abort(new PoddError('PULL_UNWANTED', 'no pod waits for this image any more'))
   }
 
   async #takeToken(): Promise<void> {

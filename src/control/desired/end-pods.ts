@@ -61,7 +61,7 @@ export async function endPods(
     worker.end({
       cause: 'removed',
       reason: 'Killing',
-      message: 'podd is taken down',
+      message: 'podd is being shut down by podd down',
       graceSeconds: options.graceSeconds ?? worker.state.pod.spec.terminationGracePeriodSeconds,
     })
   }

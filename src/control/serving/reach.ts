@@ -82,6 +82,6 @@ export class Reach {
     const problem = this.#options.runtimeProblem()
     if (problem !== undefined)
       throw new PoddError('RUNTIME_UNAVAILABLE', `the container runtime does not work: ${problem}`)
-    throw new PoddError('POD_GONE', 'the pod has gone in the meantime')
+    throw new PoddError('POD_GONE', 'the pod was removed in the meantime')
   }
 }

@@ -124,7 +124,7 @@ export class EndPass {
     await this.#giveRoom()
     throw new PoddError(
       'RUNTIME_STALE',
-      'the runtime says that it has stopped the pod, and that containers of it run still: make room if its disk is full',
+      'the runtime has stopped the sandbox, and still reports containers of the pod as running: free space if its disk is full',
     )
   }
 

@@ -151,7 +151,7 @@ export class LivePass {
   async #failLost(): Promise<void> {
     const { memory, pod } = this.#state
     const reason = 'SandboxLost'
-    const message = `The pod's sandbox is gone before its containers ran, and its restart policy ${pod.spec.restartPolicy} makes no new one`
+    const message = `The pod's sandbox was lost before its containers ran, and its restart policy ${pod.spec.restartPolicy} does not allow a new one`
     memory.change({ failed: { reason, message } })
     this.#deps.warn(reason, message)
     await memory.save('required')

@@ -17,7 +17,7 @@ export async function requestRestart(
 ): Promise<readonly string[]> {
   const { memory, ref, holds } = state
   const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
-  if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is ending`)
+  if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is terminating`)
   if (state.hasEnded) throw refuse(`pod ${ref.name} has finished`)
   if (state.stage !== 'active') throw refuse(`pod ${ref.name} does not run yet`)
   const choice = selectRestarts(state.restartFacts, wanted)

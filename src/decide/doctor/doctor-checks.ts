@@ -161,7 +161,7 @@ function checkClock({ clock, hasSystemd }: HostFacts): DoctorFinding {
       name: 'clock',
       status: 'error',
       message: `the clock shows ${shown}, before podd was made; certificates of registries won't verify`,
-      hint: 'Set it with `date -s`, and let it be kept right: systemd-timesyncd or chrony, and a battery for the RTC.',
+      hint: 'Set it with `date -s`, and keep it synchronized: systemd-timesyncd or chrony, and a battery for the RTC.',
     }
   }
   if (clock.synchronized === false) {

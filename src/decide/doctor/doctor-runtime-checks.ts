@@ -63,7 +63,7 @@ function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): 
       name,
       status: 'error',
       message: `podd runs and its containerd does not${message === '' ? '' : `: ${message}`}`,
-      hint: `podd goes on trying; ${logPath} tells more. Where its data is damaged: stop podd, move ${dataPath} aside and start podd again; images that were imported have to be imported anew.`,
+      hint: `podd retries; see ${logPath}. If its data is damaged: stop podd, move ${dataPath} aside and start podd again; import images again that were imported.`,
     }
   }
   if (answers === undefined) return { name, status: 'skipped', message: 'only root can look' }
@@ -75,7 +75,7 @@ function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): 
     name,
     status: 'error',
     message: `podd's containerd runs (pid ${pid}) and does not answer`,
-    hint: `End it, and podd starts a new one; the pods live on: kill ${pid}`,
+    hint: `Kill it, and podd starts a new one; the pods keep running: kill ${pid}`,
   }
 }
 
@@ -113,7 +113,7 @@ function checkPauseProgram({ pauseProgram }: EmbeddedRuntimeFacts): DoctorFindin
   return {
     name: 'sandbox-image',
     status: 'error',
-    message: 'no static program that it can be made from',
+    message: 'no static program to make it from',
     hint: 'Install the package catatonit, or busybox-static.',
   }
 }
@@ -158,13 +158,13 @@ function checkRuntimeDriver(
   const name = 'cgroup-driver'
   const { cgroupDriver } = runtime
   if (cgroupDriver === undefined) {
-    return { name, status: 'skipped', message: 'the runtime does not tell which it uses' }
+    return { name, status: 'skipped', message: 'the runtime does not report which one it uses' }
   }
   if (cgroups !== undefined && cgroups.driver !== cgroupDriver) {
     return {
       name,
       status: 'error',
-      message: `the runtime uses ${cgroupDriver}, podd is told to use ${cgroups.driver}`,
+      message: `the runtime uses ${cgroupDriver}, podd is configured to use ${cgroups.driver}`,
       hint: `Set cgroupDriver: ${cgroupDriver} (or auto) in podd's config.`,
     }
   }
@@ -172,7 +172,7 @@ function checkRuntimeDriver(
     return {
       name,
       status: 'warning',
-      message: 'the runtime makes cgroups by itself (cgroupfs) where systemd rules them',
+      message: 'the runtime manages cgroups by itself (cgroupfs) on a host where systemd manages them',
       hint: "Set SystemdCgroup = true in containerd's config, while no pods run.",
     }
   }
@@ -182,13 +182,13 @@ function checkRuntimeDriver(
 function checkSandboxImage({ sandboxImage }: ExternalRuntimeFacts): DoctorFinding {
   const name = 'sandbox-image'
   if (sandboxImage === undefined) {
-    return { name, status: 'skipped', message: 'the runtime does not tell which it uses' }
+    return { name, status: 'skipped', message: 'the runtime does not report which one it uses' }
   }
   if (sandboxImage.present) return { name, status: 'ok', message: sandboxImage.name }
   return {
     name,
     status: 'warning',
-    message: `${sandboxImage.name} is not there; the first pod pulls it, which fails offline`,
+    message: `${sandboxImage.name} is not present; the first pod pulls it, which fails offline`,
     hint: `Pull it while there is a network: ctr -n k8s.io images pull ${sandboxImage.name}`,
   }
 }

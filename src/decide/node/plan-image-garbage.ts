@@ -122,7 +122,7 @@ export function planImageGarbage(
     const message = unusedFor(image, nowMs)
     if (mode.kind === 'unused') take(image, 'unused', message)
     else if (goalBytes === undefined || availableBytes >= goalBytes)
-      keep.push({ image, reason: 'room', message: `${message}; the disk has room for it` })
+      keep.push({ image, reason: 'room', message: `${message}; the disk has space for it` })
     else take(image, 'space', `${message}, and the disk is too full`)
   }
   return { remove, keep, goalBytes }

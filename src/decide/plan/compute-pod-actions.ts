@@ -110,7 +110,7 @@ function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
   if (nowMs < newest.createdAtMs || nowMs >= untilMs) return undefined
   return {
     untilMs,
-    waiting: { reason: 'ContainerCreating', message: 'the last sandbox has failed just now' },
+    waiting: { reason: 'ContainerCreating', message: 'the last sandbox failed less than a second ago' },
   }
 }
 

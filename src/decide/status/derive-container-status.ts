@@ -70,7 +70,7 @@ function lastEndOf(
 const unseenPass: ContainerStateTerminated = {
   exitCode: 0,
   reason: 'Completed',
-  message: 'nothing is left of it; that it succeeded shows in what ran after it',
+  message: 'the container was removed; it succeeded, since later containers of the pod have run',
 }
 
 /** For a container that was never made in a pod that has failed (`pkg/kubelet/status/status_manager.go` TerminatePod, 1.36). */

@@ -18,7 +18,7 @@ export function delegateControllers(folder: string): void {
   } catch (error) {
     if (isBusy(error)) {
       throw new CgroupError(
-        `cannot let the cgroups below ${folder} have controllers: there are processes in it`,
+        `cannot enable controllers for the cgroups below ${folder}: there are processes in it`,
         error,
         'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
       )

@@ -54,7 +54,7 @@ export interface KindRefusal {
 export function refuseKind(kind: string): KindRefusal {
   if (kind === 'List' || kind === 'PodList') {
     const hint = 'put its items into the outer one'
-    return { message: `a ${kind} inside another list is not taken`, hint, isOtherKind: false }
+    return { message: `a ${kind} inside another list is not supported`, hint, isOtherKind: false }
   }
   const item = kind.replace(/List$/, '')
   if (item !== kind && Object.hasOwn(objectSchemas, item)) {

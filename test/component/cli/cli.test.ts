@@ -951,7 +951,7 @@ describe('podd validate', () => {
     await writeFile(join(odd, 'ok.yaml'), 'apiVersion: v1\nkind: PodList\nitems: []\n')
     expect(await callCli(['validate', odd])).toEqual({
       exitCode: 1,
-      stdout: `${odd}/folder.yaml: is a directory: folders inside the manifest directory are not read
+      stdout: `${odd}/folder.yaml: is a directory: subdirectories of the manifest directory are not read
 ${odd}/link.json: is a symlink to a file that is missing
 ${odd}/pipe.yaml: is not a regular file
 `,
@@ -970,7 +970,9 @@ ${odd}/pipe.yaml: is not a regular file
     execFileSync('mkfifo', [pipe])
     expect(await callCli(['validate', pipe])).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining(`cannot read ${pipe}: it is a pipe, and nobody writes to it`) as string,
+      stderr: expect.stringContaining(
+        `cannot read ${pipe}: it is a pipe, and no process writes to it`,
+      ) as string,
     })
     const text = await readFile(join(directory, 'good.yaml'), 'utf8')
     const [read] = await Promise.all([callCli(['validate', pipe]), writeFile(pipe, text)])
@@ -1133,7 +1135,7 @@ docs/OPTIONS.md lists the fields.
       async (flags) => {
         const outcome = await down(flags, noSocket())
         expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
-        expect(outcome.stderr).toContain(`nobody answers at ${noSocket()}`)
+        expect(outcome.stderr).toContain(`no daemon listens at ${noSocket()}`)
         expect(outcome.stderr).toContain('podd down --root-dir DIR --run-dir DIR')
         expect(requests).toEqual([])
       },
@@ -1156,7 +1158,7 @@ docs/OPTIONS.md lists the fields.
       }
       expect((await podd('doctor', { deps: { doctor } })).exitCode).toBe(0)
       const away = await callCli(['doctor', '--socket', noSocket()], { deps: { doctor } })
-      expect(away.stderr).toContain(`nobody answers at ${noSocket()}`)
+      expect(away.stderr).toContain(`no daemon listens at ${noSocket()}`)
       expect(looked).toEqual([{ ...defaultConfig(), ...places }, defaultConfig()])
     })
 
@@ -1170,7 +1172,7 @@ docs/OPTIONS.md lists the fields.
       rig.status = older
       expect(await down('')).toMatchObject({
         exitCode: 1,
-        stderr: expect.stringContaining('does not say which places are its own'),
+        stderr: expect.stringContaining('does not report its directories'),
       })
       expect(requests).toEqual([])
     })

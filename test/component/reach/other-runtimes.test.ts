@@ -54,7 +54,7 @@ describe('a runtime that is no containerd', () => {
   })
 
   it('has no pod that is gone', async () => {
-    await expect(reach.restart('uid-gone', undefined)).rejects.toThrow('the pod has gone in the meantime')
+    await expect(reach.restart('uid-gone', undefined)).rejects.toThrow('the pod was removed in the meantime')
   })
 })
 

@@ -93,7 +93,7 @@ describe('the files of a volume', () => {
 
   it('never stand where others need a folder', async () => {
     await expect(write({ a: '1', 'a/b/c': '2' })).rejects.toThrow(
-      'a file stands at "a", where "a/b/c" needs a folder',
+      'a file stands at "a", where "a/b/c" needs a directory',
     )
     expect(await readdir(folder)).toEqual([])
   })

@@ -95,7 +95,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
     async () => {
       await mkdir(`${volume}/${Array.from({ length: 600 }, () => 'd').join('/')}`, { recursive: true })
       expect(await give()).toBe(
-        'cannot give all of it to group 4321: its folders are nested more than 512 levels deep',
+        'cannot give all of it to group 4321: its directories are nested more than 512 levels deep',
       )
       expect(await ownership(volume)).toBe('4321:2775')
     },

@@ -39,8 +39,8 @@ describe('the users of a pod', () => {
     async (text) => {
       await mkdir(`${rootDir}/pods/odd`, { recursive: true })
       await writeFile(`${rootDir}/pods/odd/user-range`, text)
-      expect(() => claimUserRange(rootDir, 'odd')).toThrow("the range of users of pod odd can't be read")
-      expect(() => claimUserRange(rootDir, 'other')).toThrow("the range of users of pod odd can't be read")
+      expect(() => claimUserRange(rootDir, 'odd')).toThrow('cannot read the range of user ids of pod odd')
+      expect(() => claimUserRange(rootDir, 'other')).toThrow('cannot read the range of user ids of pod odd')
     },
   )
 })

@@ -131,7 +131,7 @@ describe('planImageGarbage', () => {
       nowMs,
     )
     expect(removed(plan)).toEqual(['seen age', 'used age'])
-    expect(kept(plan)).toEqual(['never room: unused for 24h; the disk has room for it'])
+    expect(kept(plan)).toEqual(['never room: unused for 24h; the disk has space for it'])
     expect(plan.remove[0]?.message).toBe('unused for 8d, longer than 7d')
   })
 

@@ -220,7 +220,7 @@ describe('checkHost', () => {
       },
       'cgroup-driver',
       'warning',
-      'systemd rules',
+      'systemd manages',
       'SystemdCgroup = true',
     ],
     [

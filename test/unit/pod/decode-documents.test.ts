@@ -333,8 +333,8 @@ describe('what is refused', () => {
   })
 
   it.each([
-    ['List', 'a List inside another list is not taken (put its items into the outer one)'],
-    ['PodList', 'a PodList inside another list is not taken (put its items into the outer one)'],
+    ['List', 'a List inside another list is not supported (put its items into the outer one)'],
+    ['PodList', 'a PodList inside another list is not supported (put its items into the outer one)'],
   ])('a %s in a List', async (kind, message) => {
     const nested = `{"apiVersion":"v1","kind":"${kind}","items":[]}`
     const { problems } = await decode(`{"apiVersion":"v1","kind":"List","items":[${nested}]}`)

@@ -54,8 +54,8 @@ describe('what frames say', () => {
   it.each([
     ['{"kind":"exited","exitCode":7}', { kind: 'exited', exitCode: 7 }],
     ['{"kind":"failed","message":"lost"}', { kind: 'failed', message: 'lost' }],
-    ['[]', { kind: 'failed', message: 'podd did not say how the command ended' }],
-    ['', { kind: 'failed', message: 'podd did not say how the command ended' }],
+    ['[]', { kind: 'failed', message: 'podd did not report how the command ended' }],
+    ['', { kind: 'failed', message: 'podd did not report how the command ended' }],
   ])('an outcome: %s', (text, outcome) => {
     expect(parseOutcome(text)).toEqual(outcome)
   })
