@@ -13,7 +13,7 @@ export interface RuntimeListing {
   /** By container id: times, exit code and reason stand only in the status. */
   readonly containerStatuses: ReadonlyMap<string, cri.ContainerStatus>
   /** Whether a container's end is as an event had it, and the runtime's own word still to come. */
-  readonly isForetold?: (status: cri.ContainerStatus) => boolean
+  readonly isProvisional?: (status: cri.ContainerStatus) => boolean
 }
 
 const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
@@ -44,8 +44,8 @@ export function observePods(listing: RuntimeListing): ReadonlyMap<PodUid, Observ
   for (const container of listing.containers) {
     const status = listing.containerStatuses.get(container.id)
     const observed = observeContainer(container, status)
-    const isForetold = status !== undefined && listing.isForetold?.(status) === true
-    podOf(container.labels)?.containers.push(isForetold ? { ...observed, foretold: true } : observed)
+    const isProvisional = status !== undefined && listing.isProvisional?.(status) === true
+    podOf(container.labels)?.containers.push(isProvisional ? { ...observed, provisional: true } : observed)
   }
   return new Map(
     [...pods].map(([uid, { ref, sandboxes, containers }]) => [

@@ -244,7 +244,7 @@ export class RuntimeObserver {
       containers: heldContainers.map(({ listed }) => listed),
       sandboxStatuses: new Map(heldSandboxes.map(({ status }) => [status.id, status])),
       containerStatuses: new Map(heldContainers.map(({ status }) => [status.id, status])),
-      isForetold: (status) => this.#statuses.isForetold(status),
+      isProvisional: (status) => this.#statuses.isProvisional(status),
     })
   }
 

@@ -29,7 +29,7 @@ export class RuntimeStatuses {
   /** What events said ended; without `exit`, the runtime has to be asked until it says so too. */
   readonly #exited = new Map<string, ProcessExit | undefined>()
   readonly #oomKilled = new Set<ContainerId>()
-  readonly #foretold = new WeakSet<cri.ContainerStatus>()
+  readonly #provisional = new WeakSet<cri.ContainerStatus>()
 
   constructor(options: RuntimeStatusesOptions) {
     this.#options = options
@@ -83,14 +83,14 @@ export class RuntimeStatuses {
     if (oomKilled && status?.state === 'CONTAINER_EXITED') return { ...status, reason: 'OOMKilled' }
     const exit = this.#exited.get(id)
     if (exit === undefined || status?.state !== 'CONTAINER_RUNNING') return status
-    const foretold = withExit(status, exit, oomKilled)
-    this.#foretold.add(foretold)
-    return foretold
+    const provisional = withExit(status, exit, oomKilled)
+    this.#provisional.add(provisional)
+    return provisional
   }
 
-  /** Whether a status that was given is the event's, and the runtime's own is still to come. */
-  isForetold(status: cri.ContainerStatus): boolean {
-    return this.#foretold.has(status)
+  /** Whether the exit in this status is taken from an event, and not reported by the runtime itself yet. */
+  isProvisional(status: cri.ContainerStatus): boolean {
+    return this.#provisional.has(status)
   }
 
   /**

@@ -94,9 +94,11 @@ export class PodMemory {
     const { containers } = observed
     const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
       state === 'exited' && restartCount > (this.#record.containers[name]?.ended?.restartCount ?? -1)
-    const isKnownBetter = ({ id, name, state, foretold }: ObservedContainer): boolean => {
+    const isKnownBetter = ({ id, name, state, provisional }: ObservedContainer): boolean => {
       const known = this.#record.containers[name]?.ended
-      return state === 'exited' && foretold !== true && known?.foretold === true && known.containerId === id
+      return (
+        state === 'exited' && provisional !== true && known?.foretold === true && known.containerId === id
+      )
     }
     const news = containers.filter((container) => isNews(container))
     const oomKilledId = news.length > 0 ? await this.#findOomKilled(observed, news) : undefined

@@ -14,8 +14,8 @@ export interface ObservedContainer {
   readonly startedAtMs: number | undefined
   readonly finishedAtMs: number | undefined
   readonly exitCode: number | undefined
-  /** That it has exited, and how, an event has told; the runtime's own books don't say so yet. */
-  readonly foretold?: boolean
+  /** The exit is taken from an event; the runtime itself does not report it yet. */
+  readonly provisional?: boolean
   /**
    * Its start was cancelled with the podd that had asked for it, and it counts as created. `unrun`: no process of it was
    * started; else one may have been.

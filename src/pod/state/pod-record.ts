@@ -10,7 +10,7 @@ export interface EndedContainer {
   readonly containerId: ContainerId
   readonly restartCount: number
   readonly exitCode: number
-  /** As an event had it: the runtime will know more, and its last output may be on its way. */
+  /** Provisional, taken from an event: the runtime does not report the exit yet, and may report more of it. */
   readonly foretold?: boolean | undefined
   readonly reason: string
   readonly message: string

@@ -45,12 +45,12 @@ function memoryOf(initial: PodRecord): PodMemory {
   )
 }
 
-const foretold = exitedContainer('a', 137, { reason: 'Error', foretold: true })
+const provisional = exitedContainer('a', 137, { reason: 'Error', provisional: true })
 const known = exitedContainer('a', 137, { reason: 'OOMKilled' })
 
 describe('how a container ended', () => {
   it('is what the runtime itself says, once it does', async () => {
-    const { ended, endedBefore } = (await remember([foretold], [foretold], [known], [known])) ?? {}
+    const { ended, endedBefore } = (await remember([provisional], [provisional], [known], [known])) ?? {}
     expect(ended).toMatchObject({ reason: 'OOMKilled', message: 'first line, last line' })
     expect(ended?.foretold).toBeUndefined()
     expect(endedBefore).toBeUndefined()
@@ -76,7 +76,7 @@ describe('how a container ended', () => {
 
   it('is not mixed up with the end of its successor', async () => {
     const successor = exitedContainer('a', 0, { restartCount: 1 })
-    const { ended, endedBefore } = (await remember([foretold], [successor, known])) ?? {}
+    const { ended, endedBefore } = (await remember([provisional], [successor, known])) ?? {}
     expect([ended?.exitCode, endedBefore?.exitCode]).toEqual([0, 137])
   })
 
@@ -91,7 +91,7 @@ describe('how a container ended', () => {
 
     it('stays so when the runtime tells more', async () => {
       kills = [1]
-      const { ended } = (await remember([foretold], [killed(0)])) ?? {}
+      const { ended } = (await remember([provisional], [killed(0)])) ?? {}
       expect(ended).toMatchObject({ reason: 'OOMKilled', message: 'first line, last line' })
     })
 
