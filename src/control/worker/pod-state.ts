@@ -1,5 +1,5 @@
 import type { Admission } from '../../decide/admission/admit-pod.ts'
-import { selectCalledOff, withoutCalledOff } from '../../decide/plan/called-off.ts'
+import { selectCancelledStarts, withoutCancelledStarts } from '../../decide/plan/cancelled-starts.ts'
 import { hasFinished } from '../../decide/plan/has-finished.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import { goesAwayAfter } from '../../decide/plan/pod-ending.ts'
@@ -71,8 +71,8 @@ export class PodState {
   #observed: ObservedPod
   /** Names of containers that were seen to run. The runtime may forget them. */
   readonly #seenRunning = new Set<string>()
-  /** Undefined before it was seen: see selectCalledOff. */
-  #calledOff: ReadonlySet<ContainerId> | undefined
+  /** Undefined before it was seen: see selectCancelledStarts. */
+  #cancelledStarts: ReadonlySet<ContainerId> | undefined
 
   constructor(memory: PodMemory, aheadFetches: AheadFetches, { record, pod, observed, pulled }: NewWorker) {
     this.memory = memory
@@ -90,8 +90,8 @@ export class PodState {
   }
 
   set observed(observed: ObservedPod) {
-    this.#calledOff ??= selectCalledOff(observed, this.record.containers)
-    this.#observed = withoutCalledOff(observed, this.#calledOff)
+    this.#cancelledStarts ??= selectCancelledStarts(observed, this.record.containers)
+    this.#observed = withoutCancelledStarts(observed, this.#cancelledStarts)
     for (const { name, state } of this.#observed.containers)
       if (state === 'running') this.#seenRunning.add(name)
   }
