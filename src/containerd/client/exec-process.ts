@@ -83,9 +83,9 @@ export class ExecProcess {
   async resize(size: TerminalSize): Promise<void> {
     const { calls, target, terminal } = this.#options
     if (!terminal) return
-    const isUnderWay = this.#nextSize !== undefined
+    const isInFlight = this.#nextSize !== undefined
     this.#nextSize = size
-    if (isUnderWay) return
+    if (isInFlight) return
     // One after the other: the runtime takes calls that meet in any order.
     for (let told: TerminalSize | undefined; told !== this.#nextSize;) {
       told = this.#nextSize

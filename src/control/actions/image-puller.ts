@@ -95,7 +95,7 @@ export class ImagePuller {
   readonly #options: ImagePullerOptions
   readonly #turn: Semaphore
   readonly #backoffs = new Map<string, Backoff>()
-  readonly #underWay = new Map<string, Pull>()
+  readonly #inFlight = new Map<string, Pull>()
   #tokens: number
   #refilledAtMs: number
 
@@ -207,7 +207,7 @@ export class ImagePuller {
   async #pullShared(request: ImageRequest): Promise<void> {
     const { clock } = this.#options
     const { image } = request.container
-    const pull = this.#underWay.get(image) ?? this.#beginPull(request)
+    const pull = this.#inFlight.get(image) ?? this.#beginPull(request)
     pull.waiting += 1
     try {
       await untilAborted(pull.work, request.signal)
@@ -232,9 +232,9 @@ export class ImagePuller {
       )
     })
     const pull = { work, cancel, waiting: 0 }
-    this.#underWay.set(image, pull)
+    this.#inFlight.set(image, pull)
     const forget = (): void => {
-      if (this.#underWay.get(image) === pull) this.#underWay.delete(image)
+      if (this.#inFlight.get(image) === pull) this.#inFlight.delete(image)
     }
     work.then(forget, forget)
     return pull
@@ -242,8 +242,8 @@ export class ImagePuller {
 
   /** A registry that hangs must not keep the others' turn for a pod that is gone. */
   #endUnwanted(image: string, pull: Pull): void {
-    if (pull.waiting > 0 || this.#underWay.get(image) !== pull) return
-    this.#underWay.delete(image)
+    if (pull.waiting > 0 || this.#inFlight.get(image) !== pull) return
+    this.#inFlight.delete(image)
     pull.cancel.abort(new PoddError('PULL_UNWANTED', 'no pod waits for this image any more'))
   }
 

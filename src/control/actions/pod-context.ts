@@ -21,7 +21,7 @@ export interface SandboxInUse {
 }
 
 /** A hook that was begun. */
-export interface HookUnderWay {
+export interface HookInFlight {
   /** Rejects where it could not be begun after all. */
   readonly ended: Promise<void>
 }
@@ -61,7 +61,7 @@ export interface PodContext {
   /** It could not be begun after all. */
   releasePreStop(id: ContainerId): Promise<void>
   /** PreStop hooks under way, by container: they outlive the pass that began them. */
-  readonly preStops: Map<ContainerId, HookUnderWay>
+  readonly preStops: Map<ContainerId, HookInFlight>
   /** Aborted when podd lets go of the pod, or it is gone: ends hooks. */
   readonly lifeSignal: AbortSignal
   /** Has on record that this container, which is about to be stopped, is to have a successor whatever its policy says. */

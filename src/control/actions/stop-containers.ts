@@ -6,7 +6,7 @@ import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
 import { readContainerFacts } from '../../translate/labels.ts'
 import { HookError } from './lifecycle-hooks.ts'
-import type { HookUnderWay, PodContext } from './pod-context.ts'
+import type { HookInFlight, PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 
 interface StopRequest {
@@ -66,7 +66,7 @@ async function beginPreStop(
   ctx: PodContext,
   request: StopRequest,
   handler: LifecycleHandler,
-): Promise<HookUnderWay | undefined> {
+): Promise<HookInFlight | undefined> {
   const { id } = request
   if (!(await ctx.claimPreStop(id))) return undefined
   const ended = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))

@@ -12,7 +12,7 @@ const noticeableMs = 10
  */
 export class ProberLag {
   readonly #clock: Clock
-  #underWay = 0
+  #inFlight = 0
   #stalledMs = 0
   #beat: { readonly dueMs: number; readonly timer: Timer } | undefined
 
@@ -22,16 +22,16 @@ export class ProberLag {
 
   /** Work begins; give the mark to `leave`. */
   enter(): number {
-    this.#underWay += 1
+    this.#inFlight += 1
     if (this.#beat === undefined) this.#arm()
     return this.#soFarMs()
   }
 
   /** Work ends; the milliseconds for which podd stalled since `enter`. */
   leave(mark: number): number {
-    this.#underWay -= 1
+    this.#inFlight -= 1
     const stalledMs = this.#soFarMs() - mark
-    if (this.#underWay === 0) {
+    if (this.#inFlight === 0) {
       this.#stalledMs = 0
       this.#beat?.timer.cancel()
       this.#beat = undefined

@@ -8,7 +8,7 @@ import type { RuntimeService } from '../../cri/cri-runtime.ts'
 export class MakingCalls {
   /** To be used in place of the service it was made for. */
   readonly runtime: RuntimeService
-  readonly #underWay = new Set<{ readonly sinceMs: number }>()
+  readonly #inFlight = new Set<{ readonly sinceMs: number }>()
   readonly #clock: Clock
 
   constructor(runtime: RuntimeService, clock: Clock) {
@@ -22,17 +22,17 @@ export class MakingCalls {
   }
 
   /** Whether one is under way that was sent by then (monotonic time). */
-  isAnyUnderWay(sinceMs: number): boolean {
-    return [...this.#underWay].some((call) => call.sinceMs <= sinceMs)
+  isAnyInFlight(sinceMs: number): boolean {
+    return [...this.#inFlight].some((call) => call.sinceMs <= sinceMs)
   }
 
   async #track<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const call = { sinceMs: this.#clock.monotonicMs() }
-    this.#underWay.add(call)
+    this.#inFlight.add(call)
     try {
       return await send()
     } finally {
-      this.#underWay.delete(call)
+      this.#inFlight.delete(call)
     }
   }
 }

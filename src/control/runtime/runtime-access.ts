@@ -80,7 +80,7 @@ export class RuntimeAccess {
           podCidrs: config.podCidrs,
           known: {
             list: () => this.#listAll(),
-            isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+            isAnyInTheMaking: (sinceMs) => this.#making.isAnyInFlight(sinceMs),
           },
           clock,
           logger,
@@ -215,7 +215,7 @@ export class RuntimeAccess {
       {
         embedded: this.#embedded,
         listSandboxes: (filter) => this.#listSandboxes(filter, signal),
-        isAnyInTheMaking: (sinceMs) => this.#making.isAnyUnderWay(sinceMs),
+        isAnyInTheMaking: (sinceMs) => this.#making.isAnyInFlight(sinceMs),
         untilSandboxMade: () => {
           this.#sandboxMade = new AbortController()
           return this.#sandboxMade.signal

@@ -4,7 +4,7 @@
  */
 export class AheadFetches {
   readonly #onEnd: () => void
-  readonly #underWay = new Map<string, AbortController>()
+  readonly #inFlight = new Map<string, AbortController>()
 
   /** @param onEnd one of them has ended by itself, well or not */
   constructor(onEnd: () => void) {
@@ -12,27 +12,27 @@ export class AheadFetches {
   }
 
   has(container: string): boolean {
-    return this.#underWay.has(container)
+    return this.#inFlight.has(container)
   }
 
   /** @param fetch never rejects; what comes of it counts only until the signal is aborted */
   begin(container: string, fetch: (signal: AbortSignal) => Promise<void>): void {
-    this.#underWay.get(container)?.abort()
+    this.#inFlight.get(container)?.abort()
     const abort = new AbortController()
-    this.#underWay.set(container, abort)
+    this.#inFlight.set(container, abort)
     void fetch(abort.signal).finally(() => {
       if (abort.signal.aborted) return
-      this.#underWay.delete(container)
+      this.#inFlight.delete(container)
       this.#onEnd()
     })
   }
 
   /** Nobody wants this one any more; without a name, any of them. */
   cancel(container?: string): void {
-    for (const [name, abort] of this.#underWay) {
+    for (const [name, abort] of this.#inFlight) {
       if (container !== undefined && container !== name) continue
       abort.abort()
-      this.#underWay.delete(name)
+      this.#inFlight.delete(name)
     }
   }
 }

@@ -14,7 +14,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { AheadFetches } from './ahead-fetches.ts'
-import type { HookUnderWay } from '../actions/pod-context.ts'
+import type { HookInFlight } from '../actions/pod-context.ts'
 import type { PodMemory } from './pod-memory.ts'
 
 /**
@@ -49,7 +49,7 @@ export class PodState {
   /** Containers whose postStart hook is under way. */
   readonly postStarts = new Set<ContainerId>()
   /** Hooks under way, by container. */
-  readonly preStops = new Map<ContainerId, HookUnderWay>()
+  readonly preStops = new Map<ContainerId, HookInFlight>()
   /** Containers whose log was linked since podd began, or could not be. */
   readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
   /** What is fetched for containers that go on meanwhile. */
