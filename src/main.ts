@@ -10,7 +10,7 @@ const exitCode = await runCli(
     async startDaemon(request) {
       const { startDaemon } = await import('./daemon/run-daemon.ts')
       try {
-        // Calls to the runtime may be under way still, such as one that stops a container within its grace: nobody
+        // Calls to the runtime may be in flight still, such as one that stops a container within its grace: nobody
         // waits for them, the next podd looks what became of them.
         process.exit(await startDaemon(request))
       } catch (error) {
@@ -33,6 +33,6 @@ const exitCode = await runCli(
     },
   },
 )
-// What a failed daemon left under way must not keep a process alive that holds its locks and runs nothing.
+// What a failed daemon left in flight must not keep a process alive that holds its locks and runs nothing.
 if (hasDaemonFailed) process.exit(exitCode)
 process.exitCode = exitCode

@@ -90,7 +90,7 @@ export interface DaemonStatus {
   }
   readonly sources: readonly SourceStatus[]
   readonly problems: readonly Problem[]
-  /** Errors that nothing handled, after which podd started anew: of the newest ten, when, and the file that tells more. */
+  /** Errors that nothing handled, after which podd restarted: of the newest ten, when, and the file that tells more. */
   readonly crashes: readonly { readonly time: string; readonly report: string }[]
   /** The periodic work about the host. */
   readonly jobs: readonly NodeJobStatus[]

@@ -21,8 +21,8 @@ export interface AtomicFileOptions {
 
 /**
  * Replaces `path` by `data` so that a reader, and a machine that loses power, sees the old file or
- * the new one and never a part: temp file in the same folder, fsync, rename, fsync of the folder.
- * The folder must exist. On failure the old file stands, the temp file is gone, and the system's
+ * the new one and never a part: temp file in the same directory, fsync, rename, fsync of the directory.
+ * The directory must exist. On failure the old file stands, the temp file is gone, and the system's
  * error is thrown as it is (`code` ENOSPC, EROFS, …).
  *
  * Temp files bear names that start with a dot and end in `.tmp`; see `isAtomicFileTemp`.
@@ -118,7 +118,7 @@ export async function putAside(path: string): Promise<string> {
 }
 
 /**
- * Removes what writers that were killed left beside `path`. Only for who alone writes this file. A folder
+ * Removes what writers that were killed left beside `path`. Only for who alone writes this file. A directory
  * that isn't there, or can't be written, is left as it is: temp files cost a little room and nothing else.
  */
 export async function removeAtomicFileTemps(path: string): Promise<void> {
@@ -136,14 +136,14 @@ export function isAtomicFileTemp(name: string): boolean {
   return name.startsWith('.') && name.endsWith('.tmp')
 }
 
-/** Makes renames and removals in a folder last over a power cut. */
+/** Makes renames and removals in a directory last over a power cut. */
 async function syncFolder(path: string): Promise<void> {
   let folder: FileHandle | undefined
   try {
     folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
     await folder.sync()
   } catch (error) {
-    // Some filesystems have no fsync for folders; there the rename itself is all there is.
+    // Some filesystems have no fsync for directories; there the rename itself is all there is.
     if (errorCode(error) !== 'EINVAL') throw error
   } finally {
     await folder?.close()

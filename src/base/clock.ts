@@ -1,4 +1,4 @@
-/** A timer that can be called off; calling it off twice, or after it fired, is harmless. */
+/** A timer that can be cancelled; cancelling it twice, or after it fired, has no effect. */
 export interface Timer {
   cancel(): void
 }

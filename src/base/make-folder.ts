@@ -3,9 +3,9 @@ import { dirname } from 'node:path'
 import { errorCode } from './errors.ts'
 
 /**
- * Makes a folder and those above it; one that is there is fine. For paths that people give: below `/proc` and the like,
+ * Makes a directory and those above it; one that is there is fine. For paths that people give: below `/proc` and the like,
  * where mkdir says ENOENT for ever, Node's own recursion doesn't end.
- * @throws the system's error of the folder that can't be made; ENOTDIR where something else is in its place
+ * @throws the system's error of the directory that can't be made; ENOTDIR where something else is in its place
  */
 export async function makeFolder(path: string, mode: number): Promise<void> {
   const parent = dirname(path)

@@ -1,4 +1,4 @@
-/** Waits until all have come to an end, then gives what came of them, or throws what the first in the list threw. */
+/** Waits for all; returns their results, or throws the error of the first in the list that failed. */
 export async function settleAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
   // The list may grow meanwhile: what is waited for is what stands there now.
   return Promise.allSettled(work).then((results) =>

@@ -101,7 +101,7 @@ export class EmbeddedContainerd {
 
   /**
    * Adopts the containerd that runs with this instance's config, or starts one, and resolves when CRI
-   * answers and the sandbox image is there. A running one whose config is out of date is started anew;
+   * answers and the sandbox image is there. A running one whose config is out of date is restarted;
    * its containers live on meanwhile.
    *
    * @throws PoddError (EmbeddedContainerdError where it is about containerd) with what to do about it

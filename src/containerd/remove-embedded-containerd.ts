@@ -49,7 +49,7 @@ export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerd
   await rm(places.runDir, { recursive: true, force: true })
 }
 
-/** Nothing may be left mounted below the folder, or removing it would reach into what is mounted there. */
+/** Nothing may be left mounted below the directory, or removing it would reach into what is mounted there. */
 async function removeMounts(folder: string): Promise<void> {
   const below = (): readonly string[] => mountsBelow(folder, readMounts())
   for (const path of below()) await unlessGone(unmount(path), () => below().includes(path))

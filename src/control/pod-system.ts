@@ -72,7 +72,7 @@ export interface PodSystemOptions {
   /** `containerd`; asked when a status is made. */
   readonly runtimeName: () => string
   readonly maxPods: number
-  /** Beside `maxPods`; left out, whatever fits is let in. */
+  /** Beside `maxPods`; left out, whatever fits is admitted. */
   readonly admission?: AdmissionRules
   readonly syncFrequencyMs: number
   /** Appended to the names of all pods (`-<node>`), or empty. */
@@ -91,9 +91,9 @@ export interface PodSystemOptions {
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
-/** After how long the pods of an earlier podd are shown although the runtime hasn't told of them. */
+/** After how long the pods of an earlier podd are shown although the runtime was not listed yet. */
 const slowListMs = 5000
-/** How long the pods' workers may take to let go when podd ends. */
+/** How long the pods' workers may take to stop when podd stops. */
 const letGoMs = 3000
 
 /** The loops and what they share, wired together. Knows nothing of sockets, files watched or flags. */
@@ -116,7 +116,7 @@ export class PodSystem {
   #listed = false
   /** The disk may have been full when podd started. */
   #hasCollected = false
-  /** Every source has told of its objects. */
+  /** Every source has given its objects. */
   #objectsKnown = false
   #problems: readonly Problem[] = []
   /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
@@ -242,7 +242,7 @@ export class PodSystem {
     this.#jobs = this.#createJobs()
   }
 
-  /** What runs and what is wanted: without a source nobody has said what is. */
+  /** What runs and what is desired: without a source nothing says what is desired. */
   get #knowsAllPods(): boolean {
     return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
   }
@@ -282,7 +282,7 @@ export class PodSystem {
     return jobs
   }
 
-  /** The periodic work about the host, and what came of it. */
+  /** The periodic jobs of the node, with their results. */
   jobs(): readonly NodeJobReport[] {
     return this.#jobs.reports()
   }
@@ -302,7 +302,7 @@ export class PodSystem {
     return this.#snapshots.all()
   }
 
-  /** The pod's worker; undefined also while nobody knows what runs of it. */
+  /** The pod's worker; also undefined while it is not known what runs of the pod. */
   findPod(uid: PodUid): PodWorker | undefined {
     return this.#listed ? this.#desired.workers.get(uid) : undefined
   }
@@ -312,12 +312,12 @@ export class PodSystem {
     return this.#prober.reports(uid)
   }
 
-  /** The pods that aren't gone, as their manifests have them. */
+  /** The pods that are not removed yet, with their manifests. */
   allPods(): readonly Pod[] {
     return [...this.#awaited.pods(), ...[...this.#desired.workers.all()].map(({ state }) => state.pod)]
   }
 
-  /** The pods that hold resources, as they were let in. */
+  /** The pods that hold resources, as they were admitted. */
   livePods(): readonly Pod[] {
     return [...this.#desired.workers.all()].flatMap(({ state }) =>
       state.holdsResources ? [state.allocatedPod] : [],
@@ -333,7 +333,7 @@ export class PodSystem {
     this.#loop.post({ kind: 'snapshot', snapshot })
   }
 
-  /** The runtime went or came back, as somebody else found out; undefined: look. */
+  /** The runtime became unavailable or available, as another part found; undefined: check. */
   reportRuntime(problem: string | undefined): void {
     if (problem === undefined) this.#observer.requestRelist()
     else this.#observer.reportGone(problem)
@@ -369,7 +369,7 @@ export class PodSystem {
     done.abort()
   }
 
-  /** Ends every pod; resolves when all are gone. For `podd down`: `run` goes on meanwhile. */
+  /** Terminates every pod; resolves when all are removed. For `podd down`: `run` continues meanwhile. */
   async endAll(options: {
     readonly graceSeconds: number | undefined
     readonly signal: AbortSignal
@@ -463,7 +463,7 @@ export class PodSystem {
     }
   }
 
-  /** The runtime told of a pod that nobody works on. */
+  /** The runtime reported a change of a pod without a worker. */
   #onUnrecorded(): void {
     if (this.#listed) this.#desired.reviewHeld()
     this.#endOrphans()

@@ -46,7 +46,7 @@ export type BindRpc = <Request, Reply>(
   spec: RpcSpec<Request, Reply>,
 ) => (request: Request, options?: CallOptions) => Promise<Reply>
 
-/** Told of every call that ended, for counting. */
+/** Called for every call that ended, for counting. */
 export type CallObserver = (method: string, durationMs: number, ok: boolean) => void
 
 /** What calls go over; see RuntimeConnection. */

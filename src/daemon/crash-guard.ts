@@ -33,7 +33,7 @@ const crashedExitCode = 70
 
 /**
  * What becomes of an error that nothing handled: the state that it left is unknown, so the daemon writes a report, lets
- * go of the pods, which run on, and starts anew in the same process. The first crashes are followed by a start at once,
+ * go of the pods, which run on, and starts again in the same process. The first crashes are followed by a start at once,
  * further ones within ten minutes by one after a minute.
  */
 export class CrashGuard {

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin folders. */
+/** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin directories. */
 const systemFolders: readonly string[] = [
   '/usr/local/sbin',
   '/usr/local/bin',
@@ -11,7 +11,7 @@ const systemFolders: readonly string[] = [
   '/bin',
 ]
 
-/** The folders to search, in order and once each: PATH, then the system's. */
+/** The directories to search, in order and once each: PATH, then the system's. */
 export function searchFolders(path: string | undefined): readonly string[] {
   const own = (path ?? '').split(':').filter((folder) => folder.startsWith('/'))
   return [...new Set([...own, ...systemFolders])]

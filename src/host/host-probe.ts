@@ -25,7 +25,7 @@ export interface HostProbe {
   readonly find: (program: string) => string | undefined
   /** Undefined for a program that can't be started. */
   readonly run: (path: string, args: readonly string[]) => Promise<CommandResult | undefined>
-  /** Of the path, or of the folder above it that exists. */
+  /** Of the path, or of the directory above it that exists. */
   readonly diskSpace: (path: string) => Promise<DiskSpace | undefined>
 }
 
@@ -61,7 +61,7 @@ function readBytes(path: string): Buffer | undefined {
   }
 }
 
-/** The deepest folder on the way to a path that is there. */
+/** The deepest directory on the way to a path that is there. */
 export function nearestExisting(path: string): string {
   return existsSync(path) || path === '/' ? path : nearestExisting(dirname(path))
 }

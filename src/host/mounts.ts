@@ -42,7 +42,7 @@ export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly Mou
   return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
 }
 
-/** The mount points at or below a folder, the deepest and newest first: the order in which to unmount them. */
+/** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
 export function mountsBelow(folder: string, mounts: readonly MountEntry[]): readonly string[] {
   return mounts
     .map(({ mountPoint }) => mountPoint)
@@ -78,7 +78,7 @@ export function hasNoSwap(kernel: string): boolean {
   return Number(major) * 1000 + Number(minor) >= 6003
 }
 
-/** Whether something is mounted on exactly this folder or file; not where nothing is. */
+/** Whether something is mounted on exactly this directory or file; not where nothing is. */
 export async function isMounted(path: string): Promise<boolean> {
   try {
     // Mount tables know real paths only.
@@ -91,7 +91,7 @@ export async function isMounted(path: string): Promise<boolean> {
 }
 
 /**
- * Shows at `target`, a folder or file that is there, what lies at `source`. Neither path is resolved by the
+ * Shows at `target`, a directory or file that is there, what lies at `source`. Neither path is resolved by the
  * program, so that a source below /proc/PID/fd is the very thing that process has open.
  * @throws HostCommandError
  */

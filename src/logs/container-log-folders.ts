@@ -24,7 +24,7 @@ export interface LoggedContainer {
   readonly restartCount: number
 }
 
-/** The folders that containers log to, and the links that log shippers read. Errors are the system's. */
+/** The directories that containers log to, and the links that log shippers read. Errors are the system's. */
 export class ContainerLogFolders {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
@@ -38,7 +38,7 @@ export class ContainerLogFolders {
     return podLogDirectory(this.#podLogsDir, ref)
   }
 
-  /** Makes the folder for a container's logs; tells whether there was none. */
+  /** Makes the directory for a container's logs; tells whether there was none. */
   async prepare(ref: PodRef, container: string): Promise<boolean> {
     const made = await mkdir(join(this.directory(ref), container), { recursive: true, mode: 0o755 })
     return made !== undefined

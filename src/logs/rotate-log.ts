@@ -14,7 +14,7 @@ export interface RotateLogOptions {
   readonly limits: LogLimits
   /** Wall milliseconds. */
   readonly nowMs: number
-  /** Has the runtime open the live file anew; rejects where it can't. */
+  /** Has the runtime open the live file again; rejects where it can't. */
   readonly reopen: () => Promise<void>
   readonly signal: AbortSignal
 }

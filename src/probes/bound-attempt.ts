@@ -12,11 +12,11 @@ export interface Attempt<T> {
   readonly begin: (settle: (value: T) => void) => () => void
   /** What it comes to when time is up. */
   readonly onTimeout: () => T
-  /** What it comes to when it is called off. */
+  /** What it comes to when it is cancelled. */
   readonly onAbort: () => T
 }
 
-/** Runs one attempt until it settles, its time is up or it is called off, whichever comes first. */
+/** Runs one attempt until it settles, its time is up or it is cancelled, whichever comes first. */
 export function boundAttempt<T>(bounds: AttemptBounds, attempt: Attempt<T>): Promise<T> {
   const { clock, timeoutMs, signal } = bounds
   if (signal?.aborted === true) return Promise.resolve(attempt.onAbort())

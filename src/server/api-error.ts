@@ -21,7 +21,7 @@ export function notFound(resource: string, name: string, hint?: string): ApiErro
   return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`, hint)
 }
 
-/** What the client is told of anything that was thrown while its request was handled. */
+/** The response for an error that was thrown while a request was handled. */
 export function toStatusObject(error: unknown): StatusObject {
   const httpCode = httpCodeOf(error)
   const base = {

@@ -17,7 +17,7 @@ import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
 import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
 
 const concurrentReads = 8
-/** The name of the file that stands where a folder could. */
+/** The name of the file that stands where a directory could. */
 const singleFile = ''
 
 /** A file as it was last taken. */
@@ -73,7 +73,7 @@ export class DirectoryFiles {
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
   #isSingleFile = false
-  /** Monotonic time of the last change of a name in the folder. */
+  /** Monotonic time of the last change of a name in the directory. */
   #movedAtMs = -Infinity
 
   constructor(options: DirectoryFilesOptions) {
@@ -154,7 +154,7 @@ export class DirectoryFiles {
     )
   }
 
-  /** Looks at all that the folder lists, and at all that it listed before. */
+  /** Looks at all that the directory lists, and at all that it listed before. */
   async lookAtAll(listed: readonly string[]): Promise<void> {
     const known = [...this.#taken.keys(), ...this.#pending.keys()]
     this.#isSingleFile = listed.includes(singleFile)
@@ -164,7 +164,7 @@ export class DirectoryFiles {
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
     const { clock, folder } = this.#options
-    // What a folder gave is gone where a single file stands in its place, and the other way round.
+    // What a directory gave is gone where a single file stands in its place, and the other way round.
     const isOther = (name === singleFile) !== this.#isSingleFile
     const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(folder, name))
     if (look.kind === 'missing') {
@@ -185,7 +185,7 @@ export class DirectoryFiles {
     })
   }
 
-  /** Lets what is missing stay for so long: after the whole folder was away, it may be about to be filled again. */
+  /** Lets what is missing stay for so long: after the whole directory was away, it may be about to be filled again. */
   delayRemovals(delayMs: number): void {
     this.#missing.delay(delayMs)
   }
@@ -195,7 +195,7 @@ export class DirectoryFiles {
     return this.#missing.due(this.#others()).length > 0
   }
 
-  /** Nothing is missing in a folder that can't be read; when it can, its list tells. */
+  /** Nothing is missing in a directory that can't be read; when it can, its list tells. */
   forgetMissing(): void {
     this.#isSingleFile = false
     this.#missing.forgetAll()
@@ -221,7 +221,7 @@ export class DirectoryFiles {
     }
   }
 
-  /** A file in the place of the folder stands for all that was there, but only once it is whole and good. */
+  /** A file in the place of the directory stands for all that was there, but only once it is whole and good. */
   #noteReplaced(): void {
     if (!this.#isSingleFile) return
     const file = this.#pending.has(singleFile) ? undefined : this.#taken.get(singleFile)

@@ -26,7 +26,7 @@ const firstSnapshotMs = 1_000
  */
 const snapshotGapMs = 100
 const longestSnapshotGapMs = 1000
-/** How long a folder that was away, or was replaced, has to be filled again before missing files count. */
+/** How long a directory that was away, or was replaced, has to be filled again before missing files count. */
 const refillMs = 5_000
 
 export interface DirectorySourceOptions {
@@ -38,7 +38,7 @@ export interface DirectorySourceOptions {
   readonly decode: DecodeSource
   readonly fieldValidation?: FieldValidation
   readonly watch?: WatchFolder
-  /** How often the folder is read again although no event said so, in case one was lost: every minute. */
+  /** How often the directory is read again although no event said so, in case one was lost: every minute. */
   readonly rescanMs?: number
   /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
   readonly unhealthyRescanMs?: number
@@ -46,7 +46,7 @@ export interface DirectorySourceOptions {
 
 /**
  * The manifest directory as a source of pods. Events of the file system only say when to look; what
- * is there is read from the folder itself. A folder that is missing or can't be read is a problem
+ * is there is read from the directory itself. A directory that is missing or can't be read is a problem
  * and never an empty set.
  */
 export function createDirectorySource(options: DirectorySourceOptions): Source {
@@ -112,7 +112,7 @@ class DirectoryLoop {
     let gapMs = snapshotGapMs
     try {
       while (!signal.aborted) {
-        // A file that is gone counts only where its folder is not.
+        // A file that is gone counts only where its directory is not.
         if (this.#files.hasDueRemovals()) this.#isListingDue = true
         await this.#look()
         const isFirst = published === undefined
@@ -254,7 +254,7 @@ class DirectoryLoop {
 interface FolderIdentity {
   readonly isFile: boolean
   readonly device: bigint
-  /** Differs when another folder stands in this one's place. */
+  /** Differs when another directory stands in this one's place. */
   readonly id: string
 }
 

@@ -6,7 +6,7 @@ export const settleMs = 5
 export const suspiciousMs = 400
 
 /**
- * How long the folder has to be quiet before a file is taken that no longer gives what it gave: the object may be on its
+ * How long the directory has to be quiet before a file is taken that no longer gives what it gave: the object may be on its
  * way to another file, as when two files are swapped by renames.
  */
 export const movingMs = 250
@@ -18,7 +18,7 @@ export interface FileFacts {
   readonly isWrittenInPlace: boolean
   /** Since its last change. */
   readonly quietMs: number
-  /** Since the last change of any name in the folder. */
+  /** Since the last change of any name in the directory. */
   readonly folderQuietMs: number
   readonly content?: {
     readonly hasErrors: boolean
@@ -35,7 +35,7 @@ export interface FileFacts {
  * not of closes, so a file that is written in place counts as whole after a short quiet time, and after
  * a longer one when it is empty, doesn't parse, ends in the middle of a line or at the end of a page,
  * or gives less than before: what a writer looks like that was stopped halfway. One that drops objects waits until
- * nothing moves in the folder.
+ * nothing moves in the directory.
  */
 export function computeSettleWait(facts: FileFacts): number {
   const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.folderQuietMs : 0

@@ -4,13 +4,13 @@ import { FSWatcher } from 'chokidar'
 import { errorCode } from '../base/errors.ts'
 import { findLinks } from './find-links.ts'
 
-/** What a watch saw. It is a hint: what the folder holds is read from the folder. */
+/** What a watch saw. It is a hint: what the directory holds is read from the directory. */
 export type FolderHint =
   /** A file was written, truncated or its attributes changed, in place. */
   | { readonly kind: 'written'; readonly name: string }
   /** A name came, went, or now means another file. */
   | { readonly kind: 'renamed'; readonly name: string }
-  /** Anything may have changed, the folder itself included. */
+  /** Anything may have changed, the directory itself included. */
   | { readonly kind: 'folder' }
 
 export interface FolderWatch {
@@ -26,14 +26,14 @@ export interface FolderWatchHandlers {
 /** The system has no more watches, files or memory to give. */
 const limitCodes: readonly string[] = ['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']
 
-/** Starts watching a folder, which need not exist. */
+/** Starts watching a directory, which need not exist. */
 export type WatchFolder = (path: string, handlers: FolderWatchHandlers) => FolderWatch
 
 /**
- * Watches by inotify, through chokidar: the folder, the targets of symlinks in it, and, while it is
+ * Watches by inotify, through chokidar: the directory, the targets of symlinks in it, and, while it is
  * missing, what lies above it. Its raw events are used, as they come before its own look at the file.
- * inotify stays with the folder that a path led to: where symlinks lead there, what they stand in is
- * watched too, and the watch begins anew when one of them is swapped.
+ * inotify stays with the directory that a path led to: where symlinks lead there, what they stand in is
+ * watched too, and the watch starts again when one of them is swapped.
  */
 export const watchFolder: WatchFolder = (path, handlers) => {
   const folder = resolve(path)
@@ -49,7 +49,7 @@ export const watchFolder: WatchFolder = (path, handlers) => {
       handlers.onHint(toHint(folder, event, name, details))
     })
     opened.on('addDir', (added) => {
-      // A watch that waited for its folder sees the folder come but not what it holds.
+      // A watch that waited for its directory sees the directory come but not what it holds.
       if (resolve(added) === folder && watcher === opened) openAgain()
     })
     opened.on('unlinkDir', () => handlers.onHint({ kind: 'folder' }))
@@ -83,7 +83,7 @@ export const watchFolder: WatchFolder = (path, handlers) => {
   }
 
   function onError(error: unknown): void {
-    // What is wrong with one path is seen when the folder is read.
+    // What is wrong with one path is seen when the directory is read.
     if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
     else handlers.onHint({ kind: 'folder' })
   }
@@ -110,7 +110,7 @@ function toHint(folder: string, event: string, name: unknown, details: unknown):
   return linkHint(folder, details) ?? { kind: 'folder' }
 }
 
-/** A change to the target of a symlink in the folder is a change of the link's file. */
+/** A change to the target of a symlink in the directory is a change of the link's file. */
 function linkHint(folder: string, details: unknown): FolderHint | undefined {
   if (typeof details !== 'object' || details === null || !('watchedPath' in details)) return undefined
   const { watchedPath } = details

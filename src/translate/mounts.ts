@@ -8,7 +8,7 @@ import type { UserRange } from './user-namespace.ts'
 /** A volume of a pod as it lies on the host, ready to be mounted. */
 export interface HostVolume {
   readonly hostPath: string
-  /** podd's own folders are labelled for the container; what belongs to the host keeps its labels. */
+  /** podd's own directories are labelled for the container; what belongs to the host keeps its labels. */
   readonly selinuxRelabel: boolean
   /** The name of the image that the runtime mounts; there is no path then. */
   readonly image?: string
@@ -18,12 +18,12 @@ export interface HostVolume {
   readonly files?: boolean
 }
 
-/** Something that is mounted inside a folder of podd's files. */
+/** Something that is mounted inside a directory of podd's files. */
 export interface NestedMount {
   readonly folder: string
-  /** Inside the folder. */
+  /** Inside the directory. */
   readonly path: string
-  /** What is mounted there; undefined: an image, which is a folder. */
+  /** What is mounted there; undefined: an image, which is a directory. */
   readonly source: string | undefined
 }
 
@@ -92,7 +92,7 @@ export function containerMounts(input: {
 }
 
 /**
- * What of a container's mounts lies inside a folder of podd's files, which the container gets read-only: the runtime
+ * What of a container's mounts lies inside a directory of podd's files, which the container gets read-only: the runtime
  * could not make the place that it is mounted at.
  */
 export function selectNestedMounts(

@@ -23,7 +23,7 @@ const dataLink = '..data'
 const temporaryLink = '..data_tmp'
 
 /**
- * Makes a folder show exactly these files, all of them changing at one instant: they are written to
+ * Makes a directory show exactly these files, all of them changing at one instant: they are written to
  * `..<time>`, then the link `..data` is swapped by a rename; what readers see are links through it
  * (`pkg/volume/util/atomic_writer.go`, 1.36). The files before stay for a second, and go with the next call after
  * that, so that who has just followed the link still finds them.
@@ -167,7 +167,7 @@ async function makeFolder(path: string, group: number | undefined): Promise<void
   await chmod(path, group === undefined ? 0o755 : 0o2755)
 }
 
-/** The folders on the way to a file, the topmost first. */
+/** The directories on the way to a file, the topmost first. */
 function parentsOf(path: string): readonly string[] {
   const names = dirname(path) === '.' ? [] : dirname(path).split('/')
   return names.map((_, index) => names.slice(0, index + 1).join('/'))

@@ -7,7 +7,7 @@ import { handlePath, openStep } from './open-inside.ts'
 const maxDepth = 512
 
 /**
- * The bytes of disk that a folder takes with all in it, files of several names once, as `du` counts.
+ * The bytes of disk that a directory takes with all in it, files of several names once, as `du` counts.
  * What vanishes meanwhile is left out; links are never followed, whatever a container swaps on the way.
  */
 export async function measureDiskUsage(folder: string): Promise<number> {
@@ -28,7 +28,7 @@ export async function measureDiskUsage(folder: string): Promise<number> {
     const opened = await ifThere(openStep(path))
     if (opened === undefined) return
     try {
-      // A link by now is no folder to read.
+      // A link by now is no directory to read.
       const below = (await opened.stat()).isDirectory() ? await readdir(handlePath(opened)) : []
       for (const name of below) await visit(`${handlePath(opened)}/${name}`, depth + 1)
     } finally {

@@ -8,7 +8,7 @@ import { VolumeError } from './volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
 
 /**
- * An empty folder that lives as long as the pod, for anybody to write to; on a tmpfs with medium Memory, no
+ * An empty directory that lives as long as the pod, for anybody to write to; on a tmpfs with medium Memory, no
  * larger than its limit and the pod's memory (`pkg/volume/emptydir/empty_dir.go`, 1.36). A limit on disk is
  * held by checking what is used (disk-usage.ts).
  */

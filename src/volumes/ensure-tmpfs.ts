@@ -1,7 +1,7 @@
 import { isMounted, mountTmpfs } from '../host/mounts.ts'
 
 /**
- * Has a tmpfs of at most that size mounted on a folder; one that is mounted there stays. `onMissing` is called
+ * Has a tmpfs of at most that size mounted on a directory; one that is mounted there stays. `onMissing` is called
  * before a new one is mounted: none was yet, or a reboot took it away.
  */
 export async function ensureTmpfs(

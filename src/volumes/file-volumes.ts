@@ -16,7 +16,7 @@ const kinds = {
 } as const
 
 /**
- * A folder of files that podd writes and keeps up to date: configMap, secret, downwardAPI, projected. What an
+ * A directory of files that podd writes and keeps up to date: configMap, secret, downwardAPI, projected. What an
  * object that went away gave before stays, so that the pod's containers can restart
  * (`pkg/volume/{configmap,secret,downwardapi,projected}`, 1.36).
  */

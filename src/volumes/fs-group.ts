@@ -26,7 +26,7 @@ interface Refusals {
  * Gives a volume with all in it to a group: readable and writable for it, and new files come to belong to it
  * (`pkg/volume/volume_linux.go` SetVolumeOwnership, 1.36). Symbolic links themselves are given away and never
  * followed, whatever a container that runs on the same volume swaps meanwhile: each thing is opened once by
- * its name in the folder that is open, and changed through what is open. What can't be given away (an immutable file, a
+ * its name in the directory that is open, and changed through what is open. What can't be given away (an immutable file, a
  * filesystem without owners) stays as it is, as with the kubelet; gives what there was of that, in words.
  */
 export async function applyFsGroup(
@@ -52,7 +52,7 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
   return stats.gid === gid && (stats.mode & wanted) === wanted
 }
 
-/** The folder itself last: should podd be killed on the way, it is done again. */
+/** The directory itself last: should podd be killed on the way, it is done again. */
 async function giveFolder(folder: FileHandle, giving: Giving): Promise<void> {
   const { depth, refusals } = giving
   if (depth > maxDepth)

@@ -26,7 +26,7 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
     create: (path) => makeFolder(path, 0o755),
   },
   File: file,
-  // Its folder has to be there: only the file itself is made.
+  // Its directory has to be there: only the file itself is made.
   FileOrCreate: { ...file, create: (path) => writeFile(path, '', { flag: 'a', mode: 0o644 }) },
   Socket: { accepts: (stats) => stats.isSocket(), name: 'a socket file' },
   CharDevice: { accepts: (stats) => stats.isCharacterDevice(), name: 'a character device' },
@@ -36,7 +36,7 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
 /**
  * A path of the host, checked to be what the manifest says it is; symbolic links are followed
  * (`pkg/volume/hostpath/host_path.go`, 1.36). With no type, nothing is checked, and the runtime makes a
- * folder where nothing is.
+ * directory where nothing is.
  */
 export const prepareHostPath: PrepareVolume = async (volume) => {
   if (volume.hostPath === undefined) return undefined

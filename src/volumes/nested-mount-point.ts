@@ -5,8 +5,8 @@ import type { NestedMount } from '../translate/mounts.ts'
 import { VolumeError } from './volume-error.ts'
 
 /**
- * Makes the place in a folder of podd's files where something else is to be mounted: the runtime can't, for containers
- * get such a folder read-only (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows folders
+ * Makes the place in a directory of podd's files where something else is to be mounted: the runtime can't, for containers
+ * get such a directory read-only (`pkg/volume/util/nested_volumes.go` MakeNestedMountpoints, 1.36, which knows directories
  * only).
  * @throws VolumeError VOLUME_SETUP
  */

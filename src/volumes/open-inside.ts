@@ -10,9 +10,9 @@ const openPath = 0o10000000
 const step = openPath | constants.O_NOFOLLOW
 
 /**
- * Opens what lies at a path inside a folder, as an O_PATH handle, and never anything outside, whatever a
- * container does to the folder meanwhile: symbolic links are followed once, to find where the path ends;
- * that has to be in the folder, and is then walked down to, one name after another, without following any
+ * Opens what lies at a path inside a directory, as an O_PATH handle, and never anything outside, whatever a
+ * container does to the directory meanwhile: symbolic links are followed once, to find where the path ends;
+ * that has to be in the directory, and is then walked down to, one name after another, without following any
  * (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The caller closes the handle.
  * @throws VolumeError where it leads out; the system's error (ENOENT) where nothing is there
  */
@@ -23,7 +23,7 @@ export async function openInside(folder: string, path: string): Promise<FileHand
 }
 
 /**
- * The same for a folder that is made, with all above it, where it isn't there
+ * The same for a directory that is made, with all above it, where it isn't there
  * (`doSafeMakeDir`, 1.36).
  * @param mode permission bits of what is made, whatever the umask is
  */
@@ -36,7 +36,7 @@ export async function makeInside(folder: string, path: string, mode: number): Pr
   return walk(root, [...known, ...existing.missing], { fromStep: known.length, mode })
 }
 
-/** The deepest folder on the way that is there, its links followed, and the names that are missing below. */
+/** The deepest directory on the way that is there, its links followed, and the names that are missing below. */
 async function deepestExisting(
   root: string,
   names: readonly string[],
@@ -93,7 +93,7 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** An O_PATH handle can't be changed itself; the folder is opened anew through it. */
+/** An O_PATH handle can't be changed itself; the directory is opened again through it. */
 async function setMode(at: FileHandle, mode: number): Promise<void> {
   const folder = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
   try {

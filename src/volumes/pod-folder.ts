@@ -37,7 +37,7 @@ export function terminationLogPath(
   return `${podFolder(rootDir, uid)}/containers/${container}/${restartCount}`
 }
 
-/** The UIDs that have a pod folder, those of pods long gone included. */
+/** The UIDs that have a pod directory, those of pods long gone included. */
 export async function listPodFolders(rootDir: string): Promise<readonly PodUid[]> {
   try {
     const entries = await readdir(`${rootDir}/pods`, { withFileTypes: true })

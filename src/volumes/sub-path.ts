@@ -23,7 +23,7 @@ export interface SubPathMount {
 /**
  * Binds what lies at a path inside a volume to a place of the pod's, and gives that place: a container that
  * may write to the volume can swap the path for a link meanwhile, and still gets what was found inside.
- * A folder is made where nothing is. One that is bound already stays, unless the path shows something else
+ * A directory is made where nothing is. One that is bound already stays, unless the path shows something else
  * now (`pkg/volume/util/subpath/subpath_linux.go`, 1.36).
  * @throws VolumeError where the path leads out of the volume
  */

@@ -6,9 +6,9 @@ import { podFolder } from './pod-folder.ts'
 import { VolumeError } from './volume-error.ts'
 
 /**
- * Removes a pod's folder with all that podd made for it. What is mounted there is found in the kernel's
+ * Removes a pod's directory with all that podd made for it. What is mounted there is found in the kernel's
  * mount table, so that nothing has to be remembered, and unmounted first: the removal never reaches into a
- * filesystem that is mounted into the folder. No container of the pod may be left. A folder that is gone
+ * filesystem that is mounted into the directory. No container of the pod may be left. A directory that is gone
  * already is fine.
  * @throws VolumeError VOLUME_TEARDOWN
  */

@@ -11,8 +11,8 @@ const length = 65_536
 const lastRange = 65_534
 
 /**
- * The pod's range of users: what stands in its folder, or else the lowest that no other pod has. It goes with the
- * folder. Nothing waits in between, so that no two pods ask at the same time.
+ * The pod's range of users: what stands in its directory, or else the lowest that no other pod has. It goes with the
+ * directory. Nothing waits in between, so that no two pods ask at the same time.
  * @throws PoddError USER_RANGE
  */
 export function claimUserRange(rootDir: string, uid: PodUid): UserRange {

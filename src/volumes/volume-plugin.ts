@@ -32,7 +32,7 @@ export interface VolumeContext {
 
 /**
  * Makes one volume ready, or leaves it as it is where it was ready before; undefined where the volume is of
- * another kind. What it makes lies in the pod's folder and goes with it (teardown-volumes.ts).
+ * another kind. What it makes lies in the pod's directory and goes with it (teardown-volumes.ts).
  * Throws VolumeError.
  */
 export type PrepareVolume = (volume: VolumeSpec, context: VolumeContext) => Promise<HostVolume | undefined>

@@ -52,8 +52,8 @@ export async function downHost(request: DownRequest, isRoot = process.getuid?.()
 }
 
 /**
- * Unmounts what pods that ended by force, or in an earlier call, have left in their folders: whoever removes
- * podd's root directory would empty the host's own folders through it. Gives what stays.
+ * Unmounts what pods that ended by force, or in an earlier call, have left in their directories: whoever removes
+ * podd's root directory would empty the host's own directories through it. Gives what stays.
  */
 async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
   try {

@@ -33,7 +33,7 @@ const openPollMs = 5
 const openPatienceMs = 30_000
 
 /**
- * Makes the named pipes of one command in a folder of its own and opens the reading ends, so that the shim finds a
+ * Makes the named pipes of one command in a directory of its own and opens the reading ends, so that the shim finds a
  * reader. Named pipes and not sockets, because the shim takes no other; non-blocking, so that none of Node's few
  * threads ever waits for one. Throws PoddError EXEC_FAILED, and leaves nothing then.
  */

@@ -38,7 +38,7 @@ export class ContainerdExec {
   readonly #options: ContainerdExecOptions
   readonly #calls: TaskCalls
   readonly #closing = new AbortController()
-  /** The ids of the commands that this podd runs, for as long as they have a folder. */
+  /** The ids of the commands that this podd runs, for as long as they have a directory. */
   readonly #own = new Set<string>()
 
   constructor(options: ContainerdExecOptions) {
@@ -108,7 +108,7 @@ export class ContainerdExec {
   }
 
   /**
-   * Whether nothing is left of the command. The calls of the podd that was killed may be under way still: a command that
+   * Whether nothing is left of the command. The calls of the podd that was killed may be in flight still: a command that
    * isn't there, or can't be killed as it doesn't run yet, may be there or run in a moment.
    */
   async #end(target: ExecTarget): Promise<boolean> {

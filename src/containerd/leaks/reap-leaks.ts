@@ -11,7 +11,7 @@ const firstLookMs = 3000
 /** Somebody else's container isn't between its creation and its start for that long. */
 const taskLookMs = 10_000
 const nextLookMs = 30_000
-/** What a busy containerd calls off late is seen by the second look only, and removed by the third. */
+/** What a busy containerd cancels late is found by the second comparison only, and removed by the third. */
 const looks = 3
 /** Calls come to their end in minutes; a sandbox that can't be removed isn't for ever in the way either. */
 const mostLooks = 20
@@ -45,7 +45,7 @@ interface Leaks {
 /**
  * Ends the shims and removes the sandboxes, network namespaces and addresses that containerd has forgotten. One
  * that is killed while it makes or removes a sandbox leaves such, and no later one finds them (1.6 and 2.1); nor
- * does CRI know of each sandbox whose making was called off (2.1), or of each container whose making failed on a full
+ * does CRI know of each sandbox whose making was cancelled (2.1), or of each container whose making failed on a full
  * disk.
  * Removes tasks, too, that were made and never started: a podd that is killed in the middle of
  * StartContainer leaves one, of which CRI says that it has exited and which it then can't remove (1.6).

@@ -6,12 +6,12 @@ export const neededCniPlugins: readonly string[] = ['bridge', 'host-local', 'loo
 /** Where distributions put CNI plugins: Debian, upstream's own place, Fedora. */
 export const knownCniBinDirs: readonly string[] = ['/usr/lib/cni', '/opt/cni/bin', '/usr/libexec/cni']
 
-/** The folders that hold every needed plugin, in order of preference. */
+/** The directories that hold every needed plugin, in order of preference. */
 export function findCniBinDirs(folders = knownCniBinDirs): readonly string[] {
   return folders.filter((folder) => missingCniPlugins(folder).length === 0)
 }
 
-/** Which of the needed plugins a folder lacks. */
+/** Which of the needed plugins a directory lacks. */
 export function missingCniPlugins(folder: string): readonly string[] {
   return neededCniPlugins.filter((plugin) => findExecutable(plugin, [folder]) === undefined)
 }

@@ -44,7 +44,7 @@ function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] 
   ]
 }
 
-/** How often the removal of rules begins anew where the rules have changed meanwhile. */
+/** How often the removal of rules is retried if the rules have changed meanwhile. */
 const removalTries = 5
 
 /** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once nobody uses them. */

@@ -58,7 +58,7 @@ function isShared(rule: string): boolean {
 
 /**
  * The input of iptables-restore (with --noflush) that puts back what is missing; empty where nothing is.
- * A container's own chain is written anew as a whole, so that its order holds.
+ * A container's own chain is rewritten as a whole, so that its order holds.
  */
 export function planRepair(saved: string, wanted: readonly string[]): string {
   const nat = parseTables(saved).find(({ name }) => name === 'nat')

@@ -19,7 +19,7 @@ export interface ContainerdPlaces {
   readonly socketPath: string
   readonly configPath: string
   readonly logPath: string
-  /** Where CRI keeps what it knows of each container, in a folder of its id. */
+  /** Where CRI keeps what it knows of each container, in a directory of its id. */
   readonly criContainersDir: string
   readonly cniConfDir: string
   readonly conflistPath: string

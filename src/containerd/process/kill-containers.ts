@@ -15,7 +15,7 @@ const maxRounds = 250
 
 /**
  * Kills all that runs below the shims of this instance, then the shims. containerd must have ended before.
- * Gives the cgroups that the killed were in, as folders.
+ * Gives the cgroups that the killed were in, as directories.
  */
 export async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<ReadonlySet<string>> {
   const system = detectCgroups(readMounts())
@@ -42,7 +42,7 @@ export async function killContainers(places: ContainerdPlaces, clock: Clock): Pr
   throw new EmbeddedContainerdError(`the containers of the shims ${left.join(', ')} do not end`)
 }
 
-/** The folders that a /proc/PID/cgroup text names; none for root cgroups. */
+/** The directories that a /proc/PID/cgroup text names; none for root cgroups. */
 export function cgroupFolders(text: string, system: CgroupSystem): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const [, controllers, path] = /^\d+:([^:]*):(.+)$/.exec(line) ?? []

@@ -16,7 +16,7 @@ export interface ContainerdConfigInput {
   /** Whether a process may lower its oom_score_adj (CAP_SYS_RESOURCE). */
   readonly canLowerOomScore: boolean
   readonly snapshotter: string
-  /** Where `hosts.toml` files say how to reach registries. The folder may be absent. */
+  /** Where `hosts.toml` files say how to reach registries. The directory may be absent. */
   readonly registryConfigDir: string
 }
 

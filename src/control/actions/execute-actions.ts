@@ -12,7 +12,7 @@ import { resizeContainers } from './resize-containers.ts'
 import { startContainer } from './start-container.ts'
 import { stopContainer, stopPod } from './stop-containers.ts'
 
-/** `stop`: the rest of the plan rests on this action, which failed; the pod is looked at anew later. */
+/** `stop`: the rest of the plan rests on this action, which failed; the pod is looked at again later. */
 type Outcome = 'done' | 'stop'
 
 type Executors = {

@@ -28,7 +28,7 @@ export async function fetchImages(
   { spec, awaitedImage }: StartAction,
 ): Promise<PresentImage | undefined> {
   const options = { sandbox, signal: ctx.manifestSignal, holdKey: spec.name }
-  // From here on this start sees to it; a pull under way goes on.
+  // From here on this start sees to it; a pull in flight goes on.
   if (awaitedImage === undefined) ctx.endFetch(spec.name)
   const image = await (awaitedImage === undefined
     ? fetchImage(ctx, spec, options)

@@ -80,7 +80,7 @@ interface Backoff {
   readonly message: string
 }
 
-/** A pull under way, and how many wait for it. */
+/** A pull in flight, and how many wait for it. */
 interface Pull {
   readonly work: Promise<cri.PullImageResponse>
   readonly cancel: AbortController

@@ -60,7 +60,7 @@ export interface PodContext {
   claimPreStop(id: ContainerId): Promise<boolean>
   /** It could not be begun after all. */
   releasePreStop(id: ContainerId): Promise<void>
-  /** PreStop hooks under way, by container: they outlive the pass that began them. */
+  /** PreStop hooks in flight, by container: they outlive the pass that began them. */
   readonly preStops: Map<ContainerId, HookInFlight>
   /** Aborted when podd lets go of the pod, or it is gone: ends hooks. */
   readonly lifeSignal: AbortSignal

@@ -49,7 +49,7 @@ export interface PodCgroups {
   hasProcesses(uid: PodUid, pod: Pod, containerIds: readonly ContainerId[]): Promise<boolean | undefined>
 }
 
-/** The pod's folder and what is mounted from it. */
+/** The pod's directory and what is mounted from it. */
 export interface PodVolumes {
   /**
    * Makes the pod's volumes; again for one that has them changes nothing. `warn` hears of what one goes without.
@@ -71,7 +71,7 @@ export interface PodVolumes {
   measureEmptyDir(uid: PodUid, volume: string): Promise<number>
   /** Binds a part of a volume to a place of the pod's and gives that. Throws PoddError where it leads out. */
   bindSubPath(mount: Omit<SubPathMount, 'rootDir'>): Promise<string>
-  /** Makes the place where something is mounted inside a folder of files. Throws PoddError where it can't be. */
+  /** Makes the place where something is mounted inside a directory of files. Throws PoddError where it can't be. */
   makeMountPoint(mount: NestedMount): Promise<void>
   /** Writes the pod's hosts file and gives its path. */
   writeHostsFile(uid: PodUid, text: string): Promise<string>
@@ -90,7 +90,7 @@ export interface PodVolumes {
   userRange(uid: PodUid): UserRange
   /** Unmounts and removes all of it. */
   teardown(uid: PodUid): Promise<void>
-  /** The pods that have a folder, those of long ago included. */
+  /** The pods that have a directory, those of long ago included. */
   listPods(): Promise<readonly PodUid[]>
 }
 
@@ -103,9 +103,9 @@ export interface LoggedContainer {
 
 /** Where the pod's logs lie. */
 export interface PodLogs {
-  /** The pod's log folder. */
+  /** The pod's log directory. */
   directory(ref: PodRef): string
-  /** Makes the folder for a container's logs; tells whether there was none. */
+  /** Makes the directory for a container's logs; tells whether there was none. */
   prepare(ref: PodRef, container: string): Promise<boolean>
   /** The highest restart count of which there is a log; undefined where there is no log. */
   newestInstance(ref: PodRef, container: string): Promise<number | undefined>

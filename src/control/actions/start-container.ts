@@ -117,7 +117,7 @@ interface MadeContainer {
 }
 
 /**
- * Makes the folder of a container's logs. Where neither record nor runtime know of a container before it and yet there
+ * Makes the directory of a container's logs. Where neither record nor runtime know of a container before it and yet there
  * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
  * calcRestartCountByLogDir, Kubernetes 1.36).
  */

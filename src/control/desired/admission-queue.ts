@@ -30,7 +30,7 @@ export class AdmissionQueue {
     this.#nextOf = nextOf
   }
 
-  /** Decides about all that wait; called whenever room may have been made. */
+  /** Decides on all waiting pods; called whenever resources may have become free. */
   review(): void {
     this.#admitAll(() => true)
     for (const worker of this.#workers.all()) this.judgeResize(worker)
@@ -53,7 +53,7 @@ export class AdmissionQueue {
     worker.admit(admission)
   }
 
-  /** Before anybody else is let in: what it is given, others can't have. */
+  /** Runs before any other pod is admitted: what it reserves is not available to others. */
   judgeResize(worker: PodWorker): void {
     if (!worker.state.wantsToGrow) return
     const neighbours = this.#neighbours(worker)

@@ -47,15 +47,15 @@ interface Entry {
   refused: { readonly wanted: WantedPod; readonly message: string } | undefined
 }
 
-/** The pods that shall be: one name, one pod. It alone has workers made and ended. */
+/** The desired pods: one pod per name. Nothing else creates and ends workers. */
 export class DesiredPods {
-  /** Those of pods that nobody wants any more, too. */
+  /** Including those of pods that no source wants any more. */
   readonly workers: PodWorkers
   readonly #deps: DesiredPodsDeps
   readonly #entries = new Map<PodKey, Entry>()
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
-  /** Before that, nobody knows who has what. */
+  /** Before that it is not known which pods hold which resources. */
   #isObserved = false
 
   constructor(deps: DesiredPodsDeps) {
@@ -76,7 +76,7 @@ export class DesiredPods {
     })
   }
 
-  /** New versions that can't take their pod's place for now, and why. */
+  /** New versions that cannot replace their pod now, and why. */
   problems(): readonly Problem[] {
     const notApplied = [...this.#entries].flatMap<Problem>(([object, { worker, next, refused }]) => {
       const message = this.#replacements.problem(object) ?? refused?.message ?? worker?.state.updateProblem
@@ -179,13 +179,13 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
-  /** Lets go of all: resolves when every pass under way has let go too. */
+  /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
   async stop(): Promise<void> {
     this.#replacements.cancelAll()
     await this.workers.stop()
   }
 
-  /** The runtime told of a pod that has no worker: its name may be free. */
+  /** The runtime reported a change of a pod without a worker: its name may be free. */
   reviewHeld(): void {
     for (const [key, { held }] of this.#entries) if (held !== undefined) this.#tryToWant(key, held)
   }
@@ -198,7 +198,7 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
-  /** Lets in what waits; called whenever room may have been made. */
+  /** Admits waiting pods; called whenever resources may have become free. */
   reviewAdmission(): void {
     if (!this.#isObserved) return
     this.#queue.review()

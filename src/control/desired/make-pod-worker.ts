@@ -25,7 +25,7 @@ export interface WorkerSurroundings {
   readonly runtimeProblem: () => string | undefined
   /** See PodPassDeps. */
   readonly runtimeLosses: () => number
-  /** Every source has told of its objects. */
+  /** Every source has given its objects. */
   readonly objectsKnown: () => boolean
 }
 

@@ -37,7 +37,7 @@ const unbound: SecurityPolicy = {
   allowedRegistries: [],
 }
 
-/** Rules that let in what the host has room for. */
+/** Rules that admit whatever the host has resources for. */
 export function openRules(limits: HostLimits): AdmissionRules {
   return {
     limits,
@@ -51,12 +51,12 @@ export function openRules(limits: HostLimits): AdmissionRules {
   }
 }
 
-/** A pod that asks to be let in. */
+/** A pod to admit. */
 export interface Candidate {
   readonly pod: Pod
   readonly source: SourceName
   readonly neighbours: readonly Neighbour[]
-  /** It was let in before and has been started: rules that came later don't end it. */
+  /** It was admitted before and has been started: rules that came later don't end it. */
   readonly isAccepted: boolean
   /** What its classes came to then; undefined where nothing tells. */
   readonly classes: PodClasses | undefined
@@ -136,7 +136,7 @@ export class PodAdmission {
 
   /**
    * Nothing is taken from a pod that has run, but what the runtime lost it can't be given. Where its record was lost
-   * its classes are resolved anew: it must not get another runtime handler than it asks for.
+   * its classes are resolved again: it must not get another runtime handler than it asks for.
    */
   #readmit({ pod, source, neighbours, classes: before }: Candidate): Admission {
     const resolved =

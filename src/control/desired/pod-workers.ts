@@ -20,7 +20,7 @@ export interface PodWorkersDeps {
   readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
 }
 
-/** The workers of all pods that aren't gone, those that are being replaced included, in the order they came. */
+/** The workers of all pods that are not removed yet, including those being replaced, in the order of their addition. */
 export class PodWorkers {
   readonly #deps: PodWorkersDeps
   readonly #workers = new Map<PodUid, PodWorker>()
@@ -100,7 +100,7 @@ export class PodWorkers {
     return this.#workers.has(uid) || this.#unreadable.has(uid)
   }
 
-  /** What is to become of a pod that the runtime holds without a record. */
+  /** Decides what to do with a pod that runs without a record. */
   fateOf(observed: ObservedPod, isWanted: boolean): ReturnType<typeof decideUnrecorded> {
     return decideUnrecorded({ observed, isUnreadable: this.#unreadable.has(observed.uid), isWanted })
   }
@@ -114,7 +114,7 @@ export class PodWorkers {
     })
   }
 
-  /** Ends what the runtime holds and nobody knows. */
+  /** Terminates orphaned pods: those in the runtime without a record or a manifest. */
   endOrphans(): void {
     for (const observed of this.#unrecorded())
       if (this.fateOf(observed, false) === 'end') this.endOrphan(observed)
@@ -155,7 +155,7 @@ export class PodWorkers {
     return worker
   }
 
-  /** Lets go of all: resolves when every pass under way has let go too. */
+  /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
   async stop(): Promise<void> {
     await Promise.all([...this.#workers.values()].map((worker) => worker.stop()))
   }

@@ -10,7 +10,7 @@ import type { NodeJob } from './node-jobs.ts'
 const periodMs = 300_000
 /** Removing gigabytes from an SD card takes minutes. */
 const deadlineMs = 1_200_000
-/** So many names are told in one event. */
+/** At most so many names are listed in one event. */
 const toldNames = 10
 
 export interface ImageCollectionJobOptions {

@@ -4,7 +4,7 @@ import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageCollection } from './image-garbage.ts'
 
-/** What came of a collection, as the API tells it. */
+/** The result of a collection, as the API returns it. */
 export function toGarbageReport(collection: ImageCollection, dryRun: boolean): GarbageReport {
   const { disk, removed, kept, failed, freedBytes } = collection
   return {

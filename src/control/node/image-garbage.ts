@@ -20,10 +20,10 @@ import { ImageUses } from './image-uses.ts'
 /** The runtime and the host, as far as images are concerned. */
 export interface ImageGarbageHost {
   readonly listImages: (signal: AbortSignal) => Promise<readonly cri.Image[]>
-  /** All containers of the runtime, whosever they are. */
+  /** All containers of the runtime, including those of other clients. */
   readonly listContainers: (signal: AbortSignal) => Promise<readonly cri.Container[]>
   readonly removeImage: (id: string) => Promise<void>
-  /** Where the images are; undefined where nobody says. */
+  /** Where the images are; undefined if the runtime does not report it. */
   readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
   readonly readDisk: (path: string) => Promise<DiskSpace>
   /** The image of the pods' sandboxes; undefined where the runtime doesn't say. */
@@ -41,7 +41,7 @@ export interface ImageGarbageOptions {
   readonly logger: Logger
 }
 
-/** What came of a collection, or what would. */
+/** The result of a collection, or of a dry run. */
 export interface ImageCollection {
   /** Before it. */
   readonly disk: DiskSpace & { readonly path: string }
@@ -62,7 +62,7 @@ interface Gathered {
   readonly path: string
 }
 
-/** Removes images that nobody needs. One collection at a time. */
+/** Removes unused images. One collection at a time. */
 export class ImageGarbage {
   readonly #options: ImageGarbageOptions
   readonly #uses: ImageUses

@@ -31,7 +31,7 @@ import { missingObject } from '../../translate/missing-reference.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
 import type { PodVolumes } from '../actions/pod-host.ts'
 
-/** The pods' folders under `<root-dir>/pods`. */
+/** The pods' directories under `<root-dir>/pods`. */
 export function createPodVolumes(options: {
   readonly rootDir: string
   readonly resources: ResourceFacts

@@ -14,7 +14,7 @@ export interface NodeJob {
   run(signal: AbortSignal): Promise<number | void>
 }
 
-/** What came of a job so far. */
+/** The result of a job so far. */
 export interface NodeJobReport {
   readonly name: string
   readonly periodMs: number

@@ -8,7 +8,7 @@ import type { PodCgroups } from '../actions/pod-host.ts'
 export interface PodCgroupsOptions {
   /** Asked when a pod needs it, and again while that fails: only the runtime may know which driver it is. */
   readonly openTree: () => Promise<CgroupTree>
-  /** The pods that hold resources now, as they were let in; those of an earlier podd are among them. */
+  /** The pods that hold resources now, as they were admitted; those of an earlier podd are among them. */
   readonly livePods: () => readonly Pod[]
   readonly resources: ResourceFacts
   readonly cpus: number

@@ -10,7 +10,7 @@ export interface PodFolderSweep {
 }
 
 /**
- * Removes the folders of pods that nobody knows any more, whose records were lost, say
+ * Removes the directories of pods that nobody knows any more, whose records were lost, say
  * (`pkg/kubelet/kubelet_volumes.go`, cleanupOrphanedPodDirs, 1.36). Never rejects.
  */
 export async function sweepPodFolders({ volumes, isKnown, logger }: PodFolderSweep): Promise<void> {

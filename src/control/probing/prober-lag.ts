@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 
-/** How often podd looks whether it still gets to look, while anything is under way. */
+/** How often podd looks whether it still gets to look, while anything is in flight. */
 const heartbeatMs = 50
 /** Lateness below this is what timers and other work cost on any healthy host. */
 const noticeableMs = 10
 
 /**
  * Measures how long podd itself was kept from sending and reading (a blocked event loop, a host that gave
- * it no CPU) while a piece of work was under way: by how much a regular heartbeat came late. The heart
+ * it no CPU) while a piece of work was in flight: by how much a regular heartbeat came late. The heart
  * beats only while there is such work.
  */
 export class ProberLag {

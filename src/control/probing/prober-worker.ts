@@ -127,7 +127,7 @@ function adoptedVerdict(kind: ProbeKind, { adopted }: ProbedContainer): 'success
   return stood === true ? 'success' : undefined
 }
 
-/** A restarted container begins anew, but for its counts and its last failure. */
+/** Resets the worker for a restarted container, except its counts and its last failure. */
 export function restartWorker(worker: ProbeWorker, container: ProbedContainer, now: Moment): void {
   worker.state = startProbeState(worker.kind, container.containerId)
   worker.notBeforeMs = notBefore(worker.probe, container, now)

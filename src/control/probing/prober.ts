@@ -46,7 +46,7 @@ export interface ProberOptions {
   readonly events: EventRecorder
   /** Must not throw. */
   readonly onResult: (event: ProbeResultEvent) => void
-  /** Told of each probe sent, how late it was. */
+  /** Called for each probe sent, with its delay. */
   readonly onStart?: (latenessMs: number) => void
 }
 
@@ -58,7 +58,7 @@ const maxRepeats = 3
 const stalledShare = 0.1
 /** Up to this part, what comes again and again is the container's all the same: an answer would have been read. */
 const blindShare = 0.5
-/** Bounds on what is under way at a time: sockets are cheap, commands in containers are not. */
+/** Bounds on the probes in flight: sockets are cheap, commands in containers are not. */
 const maxNetworkProbes = 256
 const maxExecProbes = 64
 
@@ -109,7 +109,7 @@ export class Prober {
   /** The verdicts on a pod's containers; undefined for what isn't probed or isn't known. */
   verdicts(uid: PodUid): ProbeVerdicts {
     return (kind, id) => {
-      // Asked anew each time: who holds this holds it from before the pod's first container.
+      // Asked again each time: who holds this holds it from before the pod's first container.
       for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
         const state = workers.get(kind)?.state
         if (state?.containerId === id) return state.verdict
@@ -219,7 +219,7 @@ export class Prober {
     this.#reschedule(worker)
   }
 
-  /** Undefined when nothing can be said: it was called off, or podd was too busy or the runtime too silent to know. */
+  /** Undefined without a result: the probe was cancelled, or podd was too busy, or the runtime did not answer. */
   async #tryProbe(worker: ProbeWorker, signal: AbortSignal): Promise<ProbeOutcome | undefined> {
     const { probe, target } = worker
     if (target === undefined) return undefined

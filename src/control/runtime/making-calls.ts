@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 
 /**
- * Knows of the calls under way in which the runtime makes what it doesn't list until they are done: a sandbox, a
+ * Knows of the calls in flight in which the runtime makes what it doesn't list until they are done: a sandbox, a
  * container, and a container's process.
  */
 export class MakingCalls {
@@ -21,7 +21,7 @@ export class MakingCalls {
     }
   }
 
-  /** Whether one is under way that was sent by then (monotonic time). */
+  /** Whether one is in flight that was sent by then (monotonic time). */
   isAnyInFlight(sinceMs: number): boolean {
     return [...this.#inFlight].some((call) => call.sinceMs <= sinceMs)
   }

@@ -61,7 +61,7 @@ export class RuntimeAccess {
   readonly #calls = new Map<string, number>()
   #name = 'containerd'
   #version: string | undefined
-  /** Aborted when a sandbox is made: it brings rules of the firewall with it. */
+  /** Aborted when a sandbox is created: that adds firewall rules. */
   #sandboxMade = new AbortController()
 
   constructor(options: RuntimeAccessOptions) {
@@ -203,7 +203,7 @@ export class RuntimeAccess {
     return embedded === undefined ? undefined : () => embedded.endFrozen()
   }
 
-  /** Keeps the embedded containerd alive until the signal is aborted, and tells when it goes and comes. */
+  /** Supervises the embedded containerd until the signal is aborted, and reports when it becomes unavailable and available. */
   async watch(onProblem: (problem: string | undefined) => void, signal: AbortSignal): Promise<void> {
     const watching = Promise.all([this.#meetLater(signal), this.#comparison.run(onProblem, signal)])
     if (this.#embedded === undefined) return void (await watching)

@@ -28,7 +28,7 @@ export interface RuntimeComparisonDeps {
     hasTask(id: string): Promise<boolean>
     end(id: string, signal: AbortSignal): Promise<void>
   }
-  /** What podd does to a containerd of its own; undefined for another one, which is left alone. */
+  /** What podd may do with the embedded containerd; undefined for an external one, which is left alone. */
   readonly own:
     | {
         /** Whether CRI has files of a container. */
@@ -45,7 +45,7 @@ export interface RuntimeComparisonDeps {
 
 /** What is made or removed just now is known, or gone, by the second look. */
 const secondLookMs = 500
-/** How often something is done about containers that are forgotten. */
+/** How often podd acts on containers that CRI no longer lists. */
 const retryMs = 2000
 /** How long CRI may take to list what it has: it has it in memory. */
 const listMs = 10_000
@@ -172,7 +172,7 @@ export class RuntimeComparison implements CallGate {
     })
   }
 
-  /** First containerd's own: what is made meanwhile is known to both. */
+  /** Lists containerd's own containers first: what is created meanwhile is in both lists. */
   async #look(): Promise<{ readonly forgotten: readonly HeldContainer[]; readonly count: number }> {
     const { calls, held } = this.#deps
     try {
@@ -221,7 +221,7 @@ export class RuntimeComparison implements CallGate {
     }
   }
 
-  /** What can't be ended is tried again: it stays forgotten. */
+  /** What can't be killed is retried: CRI still does not list it. */
   async #end({ id, kind, pod, name }: HeldContainer, signal: AbortSignal): Promise<void> {
     const { held, events, logger } = this.#deps
     try {

@@ -52,17 +52,17 @@ const relistWithoutEventsMs = 1000
 
 /**
  * What runs, read from the runtime: the only writer of that knowledge. Events are hints that wake a
- * pod's worker, which then reads its pod anew (`read`), so that no pod acts on an observation older
+ * pod's worker, which then reads its pod again (`read`), so that no pod acts on an observation older
  * than its own last write; a slow full relist finds what an event missed.
  */
 export class RuntimeObserver {
   readonly #options: RuntimeObserverOptions
-  /** Whose a container or sandbox is. */
+  /** Which pod a container or sandbox belongs to. */
   readonly #owners = new Map<string, PodUid>()
   readonly #statuses: RuntimeStatuses
   /** As listed last, and as read since. */
   #pods = new Map<PodUid, ObservedPod>()
-  /** What was read while a list was under way, which may be older. */
+  /** What was read while a list was in flight, which may be older. */
   readonly #readMeanwhile = new Map<PodUid, ObservedPod | undefined>()
   readonly #relistSlot = new WakeSlot()
   #polling: boolean
@@ -120,7 +120,7 @@ export class RuntimeObserver {
     this.#take(uid, undefined)
   }
 
-  /** Reads everything now and tells of what changed since the last time. */
+  /** Lists everything now, and reports what changed since the last time. */
   async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     const knownBefore = new Set([...this.#owners.keys(), ...this.#statuses.exited()])
     this.#readMeanwhile.clear()
@@ -203,7 +203,7 @@ export class RuntimeObserver {
         this.#statuses.noteExit(event.containerId, event.exit)
         break
       case 'oom':
-        // It may come after the end that it is the cause of.
+        // An OOM event may arrive after the exit.
         this.#statuses.noteOomKill(event.containerId)
         break
       case 'created':
@@ -248,7 +248,7 @@ export class RuntimeObserver {
     })
   }
 
-  /** Drops what was known before the list began and isn't in it; what was made meanwhile stays. */
+  /** Drops what was known before the list began and is not in it; keeps what was created meanwhile. */
   #forget(knownBefore: ReadonlySet<string>, pods: ReadonlyMap<PodUid, ObservedPod>): void {
     const ids = new Set<string>()
     for (const pod of pods.values()) for (const { id } of [...pod.sandboxes, ...pod.containers]) ids.add(id)

@@ -16,7 +16,7 @@ export function writeOutPulled(images: ImageService, writeOut: () => void): Imag
       return reply
     },
     removeImage: (request, options) => {
-      // It is unpacked anew when it comes back.
+      // It is unpacked again when it comes back.
       written.clear()
       return images.removeImage(request, options)
     },

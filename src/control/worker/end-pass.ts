@@ -101,7 +101,7 @@ export class EndPass {
 
   /**
    * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
-   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are made anew with its sandbox.
+   * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its sandbox.
    */
   async release(): Promise<void> {
     const { isOver, record, ref } = this.#state

@@ -13,7 +13,7 @@ export interface PassLoopDeps {
   readonly isDone: () => boolean
 }
 
-/** One pass after another, each when somebody woke it or its time has come; never two at a time. */
+/** Runs one pass after another, each when it is woken or due; never two at a time. */
 export class PassLoop {
   readonly #deps: PassLoopDeps
   readonly #slot = new WakeSlot()
@@ -49,20 +49,20 @@ export class PassLoop {
     this.#timer = this.#deps.clock.startTimer(delayMs, () => this.#slot.wake())
   }
 
-  /** Makes the pass under way let go, and begins another. */
+  /** Interrupts the pass in flight, and starts another. */
   interrupt(): void {
     this.#interrupt.abort(new Interrupted())
     this.#slot.wake()
   }
 
-  /** Resolves when the pass under way has let go; there is none after it. */
+  /** Resolves when the pass in flight has stopped; none follows it. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.interrupt()
     await this.#running
   }
 
-  /** Ends only when told to, or done; never rejects. */
+  /** Ends only when stopped or done; never rejects. */
   async #run(): Promise<void> {
     while (!this.#stopping && !this.#deps.isDone()) {
       await this.#slot.wait()

@@ -26,7 +26,7 @@ export class PodExecutor {
   readonly #deps: PodExecutorDeps
   readonly #state: PodState
   readonly #onNews: (observed: ObservedPod) => void
-  /** That of the actions under way; undefined while there are none. */
+  /** That of the actions in flight; undefined while there are none. */
   #signal: AbortSignal | undefined
   #newsTimer: Timer | undefined
 
@@ -58,7 +58,7 @@ export class PodExecutor {
     }
   }
 
-  /** There is news of the pod: it is looked at soon, if something that takes its time is under way. */
+  /** The pod changed: its status is published soon if a slow action is in flight. */
   notice(): void {
     if (this.#signal !== undefined)
       this.#newsTimer ??= this.#deps.clock.startTimer(newsDelayMs, () => void this.#look())

@@ -32,7 +32,7 @@ export class PodMemory {
   #freeAttempt: number | undefined
   /** What is on disk; differs from the record while the disk can't be written. */
   #saved: PodRecord | undefined
-  /** The write under way; the next begins when it is done, so that none overtakes a later one. */
+  /** The write in flight; the next begins when it is done, so that none overtakes a later one. */
   #writing: Promise<unknown> = Promise.resolve()
 
   constructor(deps: PodMemoryDeps, initial: { readonly record: PodRecord; readonly saved: boolean }) {
@@ -89,7 +89,7 @@ export class PodMemory {
       this.changeContainer(name, { backoff: undefined, awaitedImage: undefined })
   }
 
-  /** Takes down how containers ended, before anything removes them. */
+  /** Records how containers exited, before anything removes them. */
   async rememberEnds(observed: ObservedPod): Promise<void> {
     const { containers } = observed
     const isNews = ({ name, state, restartCount }: ObservedContainer): boolean =>
@@ -130,7 +130,7 @@ export class PodMemory {
     return findOomKilled(news, before, now)
   }
 
-  /** That it was for its memory can be heard after the end itself. */
+  /** An OOM event may arrive after the exit. */
   #learnOfOomKill({ id, name, state, reason }: ObservedContainer): void {
     const known = this.#record.containers[name]?.ended
     if (state !== 'exited' || reason !== oomKilled || known?.containerId !== id) return
@@ -138,7 +138,7 @@ export class PodMemory {
   }
 
   /**
-   * Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them anew, and
+   * Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them again, and
    * which are ready, so that they stay so meanwhile.
    */
   rememberProbes({ containers }: ObservedPod, probes: ProbeVerdicts): void {

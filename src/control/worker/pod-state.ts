@@ -46,9 +46,9 @@ export class PodState {
   readonly holds = new Map<string, Hold>()
   /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
   readonly fresh: Set<string>
-  /** Containers whose postStart hook is under way. */
+  /** Containers whose postStart hook is in flight. */
   readonly postStarts = new Set<ContainerId>()
-  /** Hooks under way, by container. */
+  /** Hooks in flight, by container. */
   readonly preStops = new Map<ContainerId, HookInFlight>()
   /** Containers whose log was linked since podd began, or could not be. */
   readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
@@ -58,7 +58,7 @@ export class PodState {
   stage: PodStage
   admission: Admission | undefined
   waiting: ReadonlyMap<string, Waiting> = new Map()
-  /** By container: what one that is to be made anew would lack. */
+  /** By container: what a container to be recreated would lack. */
   blockedRestarts: ReadonlyMap<string, string> = new Map()
   resize: ResizeState | undefined
   resizeRefusal: ResizeRefusal | undefined
@@ -105,7 +105,7 @@ export class PodState {
     return this.memory.record
   }
 
-  /** The pod as it was let in: without what it asks for more since. */
+  /** The pod as it was admitted: without what it asks for more since. */
   get allocatedPod(): Pod {
     return podAsAllocated(this.classedPod, this.record.allocated)
   }
@@ -149,13 +149,13 @@ export class PodState {
     )
   }
 
-  /** Whether it has a part of what the host has: it was let in, and isn't through. */
+  /** Whether it holds resources of the host: it was admitted, and has not finished. */
   get holdsResources(): boolean {
     if (this.stage === 'stopped' || this.stage === 'gone') return false
     return (this.stage !== 'waiting' || this.admission?.kind === 'admitted') && !this.isOver
   }
 
-  /** Whether it asks for more than it was let in with. */
+  /** Whether it asks for more than it was admitted with. */
   get wantsToGrow(): boolean {
     return this.record.allocated !== undefined && this.record.ending === undefined
   }

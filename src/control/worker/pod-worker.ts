@@ -138,7 +138,7 @@ export class PodWorker {
     this.#loop.wake()
   }
 
-  /** There is news of its containers: it looks soon, and if something that takes its time is under way, the news are shown meanwhile. */
+  /** Its containers changed: it syncs soon; while a slow action is in flight, the new status is published meanwhile. */
   notice(): void {
     this.#loop.wake()
     this.#executor.notice()
@@ -189,7 +189,7 @@ export class PodWorker {
     this.#state.memory.change({ ending })
     this.#setStage('ending')
     if (before === undefined) this.#tellWhy(request)
-    // Something that takes its time may be under way: that the pod ends is shown at once.
+    // A slow action may be in flight: publish at once that the pod is terminating.
     if (this.#seen) this.#display.publish()
     this.#loop.interrupt()
   }
@@ -206,7 +206,7 @@ export class PodWorker {
     return { pod: this.#state.classedPod, source: this.#state.record.source }
   }
 
-  /** Makes containers anew: see requestRestart. */
+  /** Recreates containers: see requestRestart. */
   async restart(wanted: readonly string[] | undefined): Promise<readonly string[]> {
     const names = await requestRestart(this.#state, wanted, (container) =>
       findMissingReference(this.#deps.host, this.sourcedPod, container),
@@ -226,7 +226,7 @@ export class PodWorker {
     this.#endPass.letRemainsGo()
   }
 
-  /** Lets go of the pod and leaves it running; resolves when the pass under way has let go too. */
+  /** Stops the worker and leaves the pod running; resolves when the pass in flight has stopped too. */
   async stop(): Promise<void> {
     this.#life.abort(new Interrupted())
     this.#state.aheadFetches.cancel()

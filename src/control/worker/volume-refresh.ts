@@ -7,7 +7,7 @@ const firstRetryMs = 10_000
 const longestRetryMs = 120_000
 
 /**
- * Keeps the files of one pod's volumes up to date: once marked, the next pass writes them anew where they
+ * Keeps the files of one pod's volumes up to date: once marked, the next pass writes them again where they
  * differ, and a later one tidies up behind it.
  */
 export class VolumeRefresh {

@@ -90,7 +90,7 @@ export interface EmbeddedRuntimeFacts {
   readonly failure:
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }
     | undefined
-  /** The folders that CNI plugins are looked for in. */
+  /** The directories that CNI plugins are looked for in. */
   readonly cniFolders: readonly CniFolderFacts[]
   /** The static program that the sandbox image is made of. */
   readonly pauseProgram: string | undefined

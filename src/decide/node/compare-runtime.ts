@@ -53,7 +53,7 @@ export function findUnknown({
   return held.filter(({ id, kind }) => kind === 'container' && !known.has(id))
 }
 
-/** What two looks have found: what was made or removed between them is known, or gone. */
+/** The containers missing in both comparisons: what was created or removed between them is listed, or gone. */
 export function selectStillForgotten(
   before: readonly HeldContainer[],
   now: readonly HeldContainer[],
@@ -63,28 +63,28 @@ export function selectStillForgotten(
 
 /** What is done about a difference. */
 export type RuntimeStep =
-  /** What CRI tells can be relied on. */
+  /** CRI lists all containers. */
   | { readonly kind: 'use' }
-  /** Nothing helps before something else has changed. */
+  /** Nothing can be done before the disk has space or somebody restarts containerd. */
   | { readonly kind: 'wait'; readonly message: string }
-  /** Another start may load what this one could not. */
+  /** Another start of containerd may load what this one could not. */
   | { readonly kind: 'restart'; readonly message: string; readonly forgotten: readonly HeldContainer[] }
-  /** Nothing brings these back. */
+  /** These were not loaded by a restart either. */
   | { readonly kind: 'end'; readonly message: string; readonly lost: readonly HeldContainer[] }
 
 export interface RuntimeSituation {
   readonly forgotten: readonly HeldContainer[]
   /** Why containerd can't write to its disk; undefined where it can. */
   readonly roomProblem: string | undefined
-  /** Those that a restart with room has not brought back. */
+  /** Ids of those that a restart with space on the disk has not brought back. */
   readonly stillForgotten: ReadonlySet<string>
-  /** How often it was restarted since it last knew all. */
+  /** How often containerd was restarted since CRI last listed all. */
   readonly restarts: number
   /** podd may restart it and end what it has. */
   readonly isOwn: boolean
 }
 
-/** While containers are forgotten nothing may be started or ended: who asks CRI takes them for gone. */
+/** While CRI does not list some containers, nothing may be started or stopped: a caller of CRI would take them for removed. */
 export function decideRuntimeStep(situation: RuntimeSituation): RuntimeStep {
   const { forgotten, roomProblem, stillForgotten, restarts, isOwn } = situation
   if (forgotten.length === 0) return { kind: 'use' }

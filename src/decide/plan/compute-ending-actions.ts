@@ -2,7 +2,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodAction } from './pod-action.ts'
 
 export interface EndingPlan {
-  /** `stop`: something runs or holds ports still; `remove`: only remains are left, if anything. */
+  /** `stop`: something still runs or holds ports; `remove`: at most exited containers and stopped sandboxes are left. */
   readonly kind: 'stop' | 'remove'
   readonly actions: readonly PodAction[]
 }

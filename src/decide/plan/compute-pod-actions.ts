@@ -100,7 +100,7 @@ function containersOfNewSandbox(facts: PodFacts, attempt: number): readonly Cont
   })
 }
 
-/** The kubelet looks at a pod once a second; a sandbox that dies at once isn't made anew more often here either. */
+/** The kubelet looks at a pod once a second; a sandbox that dies at once isn't recreated more often here either. */
 const sandboxRetryMs = 1000
 
 function holdAfterLastSandbox({ observed, nowMs }: PodFacts): Hold | undefined {
@@ -219,7 +219,7 @@ class Plan {
     this.wakeAt(hold.untilMs)
   }
 
-  /** For a running container that is to be made anew: it runs on while what the new one needs can't be had. Gives what that is. */
+  /** For a running container that is to be recreated: it runs on while what the new one needs can't be had. Gives what that is. */
   prepareReplacement(spec: ContainerSpec): string | undefined {
     const missing = this.#facts.missingFor(spec)
     if (missing === undefined) return this.#fetch(spec)

@@ -4,7 +4,7 @@ import type { StatusFacts } from './status-facts.ts'
 
 /**
  * Whether a main container was made in the newest sandbox: only then were all init containers through there,
- * for they run anew in every sandbox (`pkg/kubelet/kubelet_pods.go` podHasInitialized, Kubernetes 1.36).
+ * for they run again in every sandbox (`pkg/kubelet/kubelet_pods.go` podHasInitialized, Kubernetes 1.36).
  */
 export function hasInitialized({
   pod,

@@ -18,7 +18,7 @@ export interface InitPlan {
   readonly failed: boolean
   readonly toStart: readonly ContainerSpec[]
   readonly toStop: readonly StopAction[]
-  /** Those that run and are to be made anew as soon as what the new one needs is at hand. */
+  /** Those that run and are to be recreated as soon as what the new one needs is at hand. */
   readonly toFetch: readonly ContainerSpec[]
 }
 
@@ -108,7 +108,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   }
   const outdated = isOutdated(container, facts.specHash(spec))
   const requested = isRestartRequested(facts, view)
-  /** Whether it is made anew because its manifest or somebody says so. */
+  /** Whether it is recreated because of its manifest or a restart request. */
   const renew = (): boolean => {
     if ((!outdated && !requested) || !canReplace(facts, spec)) return false
     if (outdated) restart('changed', `Init container ${spec.name} definition changed`)

@@ -9,7 +9,7 @@ export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unkn
 
 /** One thing to do for a pod; control/execute-actions.ts maps each kind to what does it. */
 export type PodAction =
-  /** Stop all containers (sidecars last) and the sandboxes: the pod has finished, or its sandbox must be made anew. */
+  /** Stop all containers (sidecars last) and the sandboxes: the pod has finished, or its sandbox must be recreated. */
   | { readonly kind: 'stop-pod'; readonly reason: string }
   | { readonly kind: 'create-sandbox'; readonly attempt: number }
   | {
@@ -55,7 +55,7 @@ export interface PodPlan {
   readonly wakeAtMs: number | undefined
   /** By container name: what it waits for. */
   readonly waiting: ReadonlyMap<string, Waiting>
-  /** By container name: what one that is to be made anew would lack, so that it runs on. */
+  /** By container name: what a container to be recreated would lack, so that the old one keeps running. */
   readonly blockedRestarts?: ReadonlyMap<string, string> | undefined
   /** Set where all containers are restarted: those from before, to be recorded before anything is done. */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined

@@ -2,7 +2,7 @@ import type { PodEnding } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { endingDeadlineMs } from './termination-order.ts'
 
-/** What is asked of a pod that shall end. */
+/** A request to terminate a pod. */
 export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds'>
 
 /** Whether nothing of the pod stays after this ending. */

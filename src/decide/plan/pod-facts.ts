@@ -41,7 +41,7 @@ export interface PodFacts {
   readonly missingFor: (container: ContainerSpec) => string | undefined
   /** By container name: what failed a moment ago and isn't to be tried again yet. `sandboxHold` stands for the sandbox. */
   readonly holds: ReadonlyMap<string, Hold>
-  /** Containers to be made anew because somebody asked for it. */
+  /** Containers to be recreated because of a restart request. */
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
   /** Containers from before a restart of all: they count as never made (see restart-all.ts). */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined

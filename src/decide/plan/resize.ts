@@ -136,7 +136,7 @@ export function computeHeldBack(
   return Object.fromEntries(changes.map(({ name, from }) => [name, from]))
 }
 
-/** The pod as it was let in: with what its containers have while its manifest asks for more. */
+/** The pod as it was admitted: with what its containers have while its manifest asks for more. */
 export function podAsAllocated(pod: Pod, allocated: Allocations | undefined): Pod {
   return allocated === undefined ? pod : withResources(pod, new Map(Object.entries(allocated)))
 }

@@ -24,8 +24,8 @@ export interface RestartAll {
 
 /**
  * The restart of the whole pod in its sandbox, which a container asks for by ending as its rule RestartAllContainers
- * has it: all others are stopped, without a grace and without preStop, and the pod begins anew with its init containers.
- * Volumes, addresses, counts and ephemeral containers stay. Undefined where none was asked for or is under way
+ * has it: all others are stopped, without a grace and without preStop, and the pod starts again with its init containers.
+ * Volumes, addresses, counts and ephemeral containers stay. Undefined where none was asked for or is in flight
  * (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are removed,
  * here they are only marked, so that their logs and ends can be looked at still).
  */

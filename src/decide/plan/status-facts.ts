@@ -23,7 +23,7 @@ export interface StatusFacts {
   readonly recursiveReadOnly?: boolean
   /** Where the change of its containers' resources stands, if there is one. */
   readonly resize?: ResizeState | undefined
-  /** Containers whose postStart hook is under way: until it is done they aren't shown as running. */
+  /** Containers whose postStart hook is in flight: until it is done they aren't shown as running. */
   readonly postStarts?: ReadonlySet<ContainerId>
   readonly nowMs: number
 }

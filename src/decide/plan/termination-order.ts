@@ -5,7 +5,7 @@ import { isRestartableInit } from './restart-policy.ts'
 /** StopContainer always gets at least this, whatever preStop has used up (`minimumGracePeriodInSeconds`). */
 const minimumStopSeconds = 2
 
-/** And no more: the runtime counts in nanoseconds of 63 bits, and would begin anew beyond that. */
+/** The upper limit: the runtime counts nanoseconds in 63 bits, which overflow beyond it. */
 const longestStopSeconds = 2 ** 32
 
 /**

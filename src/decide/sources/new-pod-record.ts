@@ -13,7 +13,7 @@ export interface NewPod {
   readonly createdAtMs: number | undefined
 }
 
-/** The record that a pod begins with. What runs already was let in and counts its kills for memory from now on. */
+/** The initial record of a pod. A pod that already runs counts as admitted, and its OOM kills count from now on. */
 export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewPod): PodRecord {
   const { namespace, name } = document.pod.metadata
   return {
@@ -31,7 +31,7 @@ export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewP
   }
 }
 
-/** Who was let in before has what those wait for who were not, whatever the clock said when they came. */
+/** Previously admitted pods keep their resources, ahead of pods that wait for them, whatever the clock said when they were added. */
 export function inOrderOfAdmission(records: readonly PodRecord[]): readonly PodRecord[] {
   const waits = (record: PodRecord): number => (record.startedAtMs === undefined ? 1 : 0)
   return records.toSorted((a, b) => waits(a) - waits(b) || a.acceptedAtMs - b.acceptedAtMs)

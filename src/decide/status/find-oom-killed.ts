@@ -20,7 +20,7 @@ export function findOomKilled(
   now: number | undefined,
 ): ContainerId | undefined {
   if (before === undefined || now === undefined || now === before) return undefined
-  // A cgroup that was made anew counts from nothing.
+  // A cgroup that was recreated counts from nothing.
   if (now === 0 || ended.some(({ reason }) => reason === oomKilled)) return undefined
   const [killed, ...more] = ended.filter(({ exitCode }) => exitCode === killedExitCode)
   return more.length === 0 ? killed?.id : undefined

@@ -31,10 +31,10 @@ export interface CgroupOptions {
 const qosClasses: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEffort']
 const bestEffortShares = 2
 const removalTimeoutMs = 5000
-/** What podd sets by itself; in version 1 the runtime makes its folders in the other hierarchies. */
+/** What podd sets by itself; in version 1 the runtime makes its directories in the other hierarchies. */
 const ownControllers = ['cpu', 'memory', 'pids', 'hugetlb']
 
-/** The cgroupfs driver: podd makes folders and writes files. */
+/** The cgroupfs driver: podd makes directories and writes files. */
 export class CgroupfsPodCgroups implements PodCgroups {
   readonly #options: CgroupOptions
   #shares: QosShares | undefined
@@ -53,7 +53,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
       try {
         this.#ensurePod(pod, resources)
       } catch (error) {
-        // Somebody took the levels above away: they are made anew.
+        // Somebody took the levels above away: they are recreated.
         if (this.#shares === undefined || !(error instanceof CgroupError)) throw error
         if (errorCode(error.cause) !== 'ENOENT') throw error
         this.#ensureQosTree(this.#shares)

@@ -4,11 +4,11 @@ import { errorCode, errorMessage } from '../../base/errors.ts'
 import { CgroupError } from './cgroups.ts'
 
 /*
- * The few operations on cgroup folders. They are synchronous: the kernel answers from memory, in less time
+ * The few operations on cgroup directories. They are synchronous: the kernel answers from memory, in less time
  * than a turn through the thread pool takes.
  */
 
-/** Makes one folder; whether it is new. Its parent must be there. */
+/** Makes one directory; whether it is new. Its parent must be there. */
 export function makeCgroup(path: string): boolean {
   try {
     mkdirSync(path, { mode: 0o755 })

@@ -61,7 +61,7 @@ function choicePath(rootDir: string): string {
   return `${rootDir}/cgroups.json`
 }
 
-/** Whether any pod that has a folder under podd's root directory has its cgroup by this choice. */
+/** Whether any pod that has a directory under podd's root directory has its cgroup by this choice. */
 export function hasPodsIn({ root, driver }: CgroupChoice, system: CgroupSystem, rootDir: string): boolean {
   return podUids(rootDir).some((uid) =>
     qosClasses.some((qosClass) => {

@@ -84,7 +84,7 @@ export function podCgroupName(root: string, qosClass: QosClass, uid: string): Cg
 }
 
 /**
- * Where a cgroup lies in its hierarchy, and what CRI's `cgroup_parent` says: plain folders, or systemd's
+ * Where a cgroup lies in its hierarchy, and what CRI's `cgroup_parent` says: plain directories, or systemd's
  * slices, each within the one before (`cm/cgroup_manager_linux.go`, ToSystemd, 1.36).
  */
 export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
@@ -98,7 +98,7 @@ export function sliceName(name: CgroupName): string {
   return `${name.map((part) => part.replaceAll('-', '_')).join('-')}.slice`
 }
 
-/** The UID of the pod whose cgroup a folder is, undefined for other folders. */
+/** The UID of the pod whose cgroup a directory is, undefined for other directories. */
 export function parsePodCgroup(folder: string, driver: CgroupDriver): string | undefined {
   if (driver === 'cgroupfs') return /^pod([\w-]+)$/.exec(folder)?.[1]
   return /-pod([\w]+)\.slice$/.exec(folder)?.[1]?.replaceAll('_', '-')

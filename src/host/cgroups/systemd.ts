@@ -120,7 +120,7 @@ export class SystemdPodCgroups implements PodCgroups {
     }
   }
 
-  /** systemd answers when it has queued the work; the folder follows within a millisecond or two, with its settings. */
+  /** systemd answers when it has queued the work; the directory follows within a millisecond or two, with its settings. */
   async #untilThere(name: CgroupName): Promise<void> {
     const { clock, system } = this.#options
     const path = cgroupPath(name, 'systemd')

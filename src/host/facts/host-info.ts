@@ -101,7 +101,7 @@ function hasHugePageController({ version, hierarchies }: CgroupSystem, root: str
   )
 }
 
-/** The kernel's folders are named `hugepages-2048kB`. */
+/** The kernel's directories are named `hugepages-2048kB`. */
 function hugePageSizes(root: string): readonly string[] {
   return listFolder(`${root}/sys/kernel/mm/hugepages`).flatMap((name) => {
     const kibibytes = /^hugepages-(\d+)kB$/.exec(name)?.[1]

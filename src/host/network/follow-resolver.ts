@@ -22,7 +22,7 @@ export interface FollowResolverOptions {
 }
 
 /**
- * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the folders
+ * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the directories
  * of the file, of whatever it links to, and of systemd-resolved's own, and every `recheckMs` besides. Told
  * once at the start.
  */
@@ -41,7 +41,7 @@ export async function followResolver(options: FollowResolverOptions, signal: Abo
   }
 }
 
-/** By folder, the names that matter in it. A folder that isn't there is waited for in the one above. */
+/** By directory, the names that matter in it. A directory that isn't there is waited for in the one above. */
 async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const names = new Map<string, Set<string>>()
   const add = (path: string): void => {
@@ -67,7 +67,7 @@ async function linkTarget(path: string): Promise<string | undefined> {
   }
 }
 
-/** A folder that can't be watched is left to the recheck. */
+/** A directory that can't be watched is left to the recheck. */
 function watchFolder(
   folder: string,
   names: ReadonlySet<string>,

@@ -6,7 +6,7 @@ type Interfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | unde
 
 /**
  * The host's own address, as pods and `podd get pods -o wide` show it: that of the default route's interface,
- * or else any that isn't the loopback; 127.0.0.1 on a host without a network. It may change: read it anew.
+ * or else any that isn't the loopback; 127.0.0.1 on a host without a network. It may change: read it again.
  */
 export function readNodeAddress(routesPath = '/proc/net/route'): string {
   return selectNodeAddress(networkInterfaces(), readDefaultInterface(routesPath))

@@ -26,7 +26,7 @@ export function isSidecar(
   )
 }
 
-/** The resources that a running container can be given anew. */
+/** The resources of a running container that can be resized in place. */
 export const resizableNames = ['cpu', 'memory'] as const
 
 /** cpu and memory alone. */

@@ -24,7 +24,7 @@ export interface EndedContainer {
 
 /** Where a container's crash backoff stands (see decide/restart-policy.ts). */
 export interface BackoffEntry {
-  /** What the delay was earned by; another image or other resources start anew. */
+  /** What caused the back-off; another image or other resources reset it. */
   readonly key: string
   readonly delayMs: number
   readonly updatedAtMs: number
@@ -82,7 +82,7 @@ export interface PodRecord {
   readonly name: string
   readonly source: SourceName
   readonly path: string
-  /** The applied manifest, without defaults: they are filled in anew on every reading. */
+  /** The applied manifest, without defaults: they are filled in again on every reading. */
   readonly manifest: JsonObject
   readonly acceptedAtMs: number
   /** One more for each change of the spec; absent stands for 1, as in records of older podds (see decide/pod-generation.ts). */
@@ -122,7 +122,7 @@ export interface PodRecord {
     | {
         readonly reason: string
         readonly message: string
-        /** It was never let in: the next podd decides anew. */
+        /** It was never admitted: the next podd decides again. */
         readonly admission?: boolean | undefined
       }
     | undefined

@@ -5,7 +5,7 @@ export type RuntimeEvent =
   | { readonly kind: 'started' | 'oom' | 'deleted' | 'created'; readonly containerId: ContainerId }
   /** `exit`: how the process ended, where the event tells; the runtime's own books may lag behind it. */
   | { readonly kind: 'exited'; readonly containerId: ContainerId; readonly exit?: ProcessExit | undefined }
-  /** The stream was (re)opened: what happened before is unknown, so everything is to be listed anew. */
+  /** The stream was (re)opened: what happened before is unknown, so everything is to be listed again. */
   | { readonly kind: 'opened' }
   /** The stream broke; it is being reopened. */
   | { readonly kind: 'lost'; readonly reason: string }

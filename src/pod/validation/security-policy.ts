@@ -4,7 +4,7 @@ export type SecurityLevel = 'privileged' | 'baseline' | 'restricted'
 export interface SecurityPolicy {
   /** One of the Pod Security Standards. */
   readonly level: SecurityLevel
-  /** Folders of the host that pods may mount all the same, with all that is in them. */
+  /** Directories of the host that pods may mount all the same, with all that is in them. */
   readonly allowedHostPaths: readonly string[]
   /** Capabilities that containers may add all the same; `*` for any. */
   readonly allowedCapabilities: readonly string[]

@@ -62,7 +62,7 @@ function validateProjected(
   }
 }
 
-/** No two sources put a file in the same place, or one where the other needs a folder. */
+/** No two sources put a file in the same place, or one where the other needs a directory. */
 function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
   const places = new FilePlaces()
   for (const [index, source] of sources.entries()) {
