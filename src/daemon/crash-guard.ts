@@ -32,9 +32,9 @@ const letGoMs = 10_000
 const crashedExitCode = 70
 
 /**
- * What becomes of an error that nothing handled: the state that it left is unknown, so the daemon writes a report, lets
- * go of the pods, which run on, and starts again in the same process. The first crashes are followed by a start at once,
- * further ones within ten minutes by one after a minute.
+ * Handles unhandled errors: podd's state is unknown after one, so the daemon writes a crash report, leaves the pods
+ * running, and restarts in the same process. It restarts at once after the first crashes, and after a minute after
+ * further ones within ten minutes.
  */
 export class CrashGuard {
   readonly #options: CrashGuardOptions

@@ -21,7 +21,7 @@ const kinds: readonly PrepareVolume[] = [
 /**
  * Makes all volumes of a pod ready and gives where they lie, by name. May be repeated at any time: what is
  * ready stays as it is, with what containers wrote to it.
- * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words, when all have come to an end
+ * @throws VolumeError VOLUME_SETUP for the first that fails, in the kubelet's words, when all have settled
  */
 export async function prepareVolumes(
   volumes: readonly VolumeSpec[],

@@ -43,15 +43,14 @@ interface Leaks {
 }
 
 /**
- * Ends the shims and removes the sandboxes, network namespaces and addresses that containerd has forgotten. One
- * that is killed while it makes or removes a sandbox leaves such, and no later one finds them (1.6 and 2.1); nor
- * does CRI know of each sandbox whose making was cancelled (2.1), or of each container whose making failed on a full
- * disk.
- * Removes tasks, too, that were made and never started: a podd that is killed in the middle of
- * StartContainer leaves one, of which CRI says that it has exited and which it then can't remove (1.6).
+ * Kills orphaned shims and removes orphaned sandboxes, network namespaces and addresses. A containerd that is killed
+ * while it creates or removes a sandbox leaves them, and no later one finds them (1.6 and 2.1); nor does CRI list each
+ * sandbox whose creation was cancelled (2.1), or each container whose creation failed on a full disk.
+ * It also removes tasks that were created and never started: a podd that is killed during StartContainer leaves one,
+ * which CRI reports as exited and then can't remove (1.6).
  *
- * Looks a few times, some time after podd or containerd has started. What two looks have found is removed, unless a
- * sandbox is in the making that it may belong to: until it is done, CRI doesn't tell. Never throws.
+ * Checks a few times, some time after podd or containerd has started. What two checks have found is removed, unless it
+ * may belong to a sandbox in creation: CRI does not list that until it is done. Never throws.
  */
 export async function reapLeaks(options: ReapOptions): Promise<void> {
   const { clock, logger, known, signal } = options

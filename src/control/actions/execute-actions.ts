@@ -63,8 +63,8 @@ const executors: Executors = {
 }
 
 /**
- * Carries a plan out, in order. Containers that are stopped one after another in the plan are stopped
- * at the same time. Throws what a call threw; the pod's worker reads back what came of it.
+ * Executes a plan in order. Containers that are stopped one after another in the plan are stopped
+ * at the same time. Throws what a call threw; the pod's worker reads back the result.
  */
 export async function executeActions(ctx: PodContext, actions: readonly PodAction[]): Promise<void> {
   if (actions[0]?.kind === 'create-sandbox') foreseeImages(ctx, actions)

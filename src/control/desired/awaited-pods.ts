@@ -33,10 +33,10 @@ interface Awaited {
 export const notAskedYet = 'waiting for the container runtime'
 
 /**
- * Shows pods while nobody knows what the runtime holds, so that a runtime that never comes up doesn't look like a host
- * without pods: those that are wanted and can't be begun yet; and, once the runtime is in trouble or takes its time,
- * those of an earlier podd with what is on record of them. (They run most likely, and are not to look down whenever
- * podd starts.) Those that end show themselves.
+ * Publishes pods while the runtime has not been listed, so that a runtime that never starts doesn't look like a host
+ * without pods: desired pods that can't be started yet; and, if the runtime fails or is slow, the pods of an earlier
+ * podd with the status from their records. (They most likely run, and should not look failed whenever podd starts.) The
+ * workers of terminating pods publish those.
  */
 export class AwaitedPods {
   readonly #deps: AwaitedPodsDeps

@@ -5,11 +5,11 @@ import type { PodState } from '../worker/pod-state.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 
 /**
- * How long pods that cannot be ended for now, as the runtime is gone or refuses, may take beyond their grace, and
- * after that from one to the next.
+ * How long pods that cannot be terminated now, because the runtime is unavailable or fails, may exceed their grace
+ * period, and after that how long the next may take.
  */
 const troubledMs = 20_000
-/** The same for those of which nothing is known to be wrong: a slow host takes its time, a runtime may hang. */
+/** The same for pods without a known problem: the host may be slow, the runtime may hang. */
 const patienceMs = 60_000
 
 export interface EndOptions {
@@ -26,7 +26,7 @@ export interface EndingWorker {
   readonly state: Pick<PodState, 'record' | 'stage' | 'lastError'>
 }
 
-/** Until all that are being ended are gone, or nothing has come of it for a while. */
+/** Waits until all terminating pods are removed, or until there was no progress for a while. */
 export async function waitForEnds(
   workers: readonly EndingWorker[],
   { clock, runtimeProblem, signal }: Omit<EndOptions, 'graceSeconds'>,

@@ -135,8 +135,8 @@ export class PodAdmission {
   }
 
   /**
-   * Nothing is taken from a pod that has run, but what the runtime lost it can't be given. Where its record was lost
-   * its classes are resolved again: it must not get another runtime handler than it asks for.
+   * A pod that has run keeps its resources; what the runtime has lost can't be given to it. If its record was lost, its
+   * classes are resolved again: it must not get another runtime handler than it requests.
    */
   #readmit({ pod, source, neighbours, classes: before }: Candidate): Admission {
     const resolved =

@@ -34,14 +34,14 @@ interface Waiting {
 const atHand = { kind: 'ready' } as const
 
 /**
- * New versions of pods that run, until their pods are told to end: make before break. They are judged together, so that
- * those that wait for what the others hold take their places together; pods that wait for room to be resized in place
- * are among them.
+ * New versions of running pods, until the old versions are terminated: make before break. They are admitted together, so
+ * that those that need resources which the others hold are replaced together; pods that wait for resources for a resize
+ * in place are among them.
  */
 export class ReplacementQueue {
   readonly #deps: ReplacementQueueDeps
   readonly #waiting = new Map<PodKey, Waiting>()
-  /** Those whose pods were told to end: what they ask for is theirs. */
+  /** New versions whose old versions are terminating: the resources that they request are reserved. */
   readonly #promised = new Map<PodKey, Pod>()
   #problems: ReadonlyMap<PodKey, string> = new Map()
 

@@ -25,8 +25,8 @@ export interface ReplacementDeps {
 const readyForMs = 60_000
 
 /**
- * A new version of a running pod, getting ready while the old one runs: its images pulled, the host looked at. What
- * fails is tried again, by the images' own backoff, until it is cancelled.
+ * Prepares a new version of a running pod while the old one runs: pulls its images, checks the host. Retries failures
+ * with the backoff of the images, until it is cancelled.
  */
 export class Replacement {
   readonly #deps: ReplacementDeps
@@ -67,7 +67,7 @@ export class Replacement {
     return this.#pulled
   }
 
-  /** Gets ready, or makes sure that it is; tells by `onChange` what came of it. */
+  /** Prepares the new version, or verifies that it is prepared; reports the result through `onChange`. */
   prepare(): void {
     if (this.#state === 'preparing' || this.#abort.signal.aborted) return
     this.#state = 'preparing'

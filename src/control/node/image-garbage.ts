@@ -74,7 +74,7 @@ export class ImageGarbage {
     this.#uses = new ImageUses({ file, clock, logger })
   }
 
-  /** Takes down which images are there and in use; nothing is removed. Throws what the runtime's calls throw. */
+  /** Records which images exist and are in use; removes nothing. Throws what the runtime's calls throw. */
   look(signal: AbortSignal): Promise<void> {
     return this.#turn.run(async () => void (await this.#gather(signal)))
   }

@@ -34,7 +34,7 @@ export class ImageUses {
     this.#options = options
   }
 
-  /** Takes down that these images are there, and which of them are in use; forgets all others. */
+  /** Records that these images exist, and which of them are in use; forgets all others. */
   async note(images: readonly SeenImage[], uses: readonly ImageUse[]): Promise<readonly ImageFacts[]> {
     await this.#load()
     const nowMs = this.#options.clock.monotonicMs()

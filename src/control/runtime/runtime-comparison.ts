@@ -51,9 +51,9 @@ const retryMs = 2000
 const listMs = 10_000
 
 /**
- * Compares what CRI tells with containerd's own containers, once for each connection to the runtime: CRI
- * forgets containers only when containerd starts. While it has forgotten some, no call about sandboxes or
- * containers goes out, for who acts on CRI's word would start them again beside those that run.
+ * Compares the containers of CRI with containerd's own, once for each connection to the runtime: CRI
+ * loses containers only when containerd starts. While it does not list some, no call about sandboxes or
+ * containers is sent: acting on what CRI lists would start them a second time beside those that run.
  */
 export class RuntimeComparison implements CallGate {
   readonly #deps: RuntimeComparisonDeps
@@ -90,8 +90,9 @@ export class RuntimeComparison implements CallGate {
   }
 
   /**
-   * Brings back what is forgotten, or ends it where nothing does, until the signal is aborted. Never rejects.
-   * @param onProblem told each time why the runtime cannot be used
+   * Restarts containerd to make CRI list its containers again, or kills those that stay missing, until the signal is
+   * aborted. Never rejects.
+   * @param onProblem called each time with why the runtime cannot be used
    */
   async run(onProblem: (problem: string) => void, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps

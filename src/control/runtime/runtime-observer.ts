@@ -51,7 +51,7 @@ export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: fal
 const relistWithoutEventsMs = 1000
 
 /**
- * What runs, read from the runtime: the only writer of that knowledge. Events are hints that wake a
+ * What runs, read from the runtime: the only writer of the observed state. Events are hints that wake a
  * pod's worker, which then reads its pod again (`read`), so that no pod acts on an observation older
  * than its own last write; a slow full relist finds what an event missed.
  */
@@ -89,12 +89,12 @@ export class RuntimeObserver {
     return this.#pods
   }
 
-  /** How often the runtime was found gone: what was read before the last time may not hold any more. */
+  /** How often the runtime became unavailable: what was read before the last time may be outdated. */
   get losses(): number {
     return this.#losses
   }
 
-  /** The runtime went away, as somebody found out: it counts as gone until it can be listed again. */
+  /** The runtime became unavailable: it counts as such until it can be listed again. */
   reportGone(message: string): void {
     this.#losses += 1
     this.#setHealth({ healthy: false, message })

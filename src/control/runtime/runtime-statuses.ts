@@ -18,15 +18,15 @@ export interface RuntimeStatusesOptions {
 const exitSettleDelaysMs = [2, 4, 8, 16, 32, 64, 128, 256]
 
 /**
- * The statuses of what the runtime lists: asked for once for each state that something is in, and told
- * as events have it where the runtime's own books are not up to date yet.
+ * The statuses of the containers and sandboxes that the runtime lists: each read once per state, and taken from
+ * events while the runtime itself does not report an exit yet.
  */
 export class RuntimeStatuses {
   readonly #options: RuntimeStatusesOptions
   /** Statuses that can't change any more, or haven't since they were read: by id and state. */
   readonly #containerStatuses = new Map<ContainerId, cri.ContainerStatus>()
   readonly #sandboxStatuses = new Map<SandboxId, cri.PodSandboxStatus>()
-  /** What events said ended; without `exit`, the runtime has to be asked until it says so too. */
+  /** Exits reported by events; without `exit`, the status is read until the runtime reports the exit too. */
   readonly #exited = new Map<string, ProcessExit | undefined>()
   readonly #oomKilled = new Set<ContainerId>()
   readonly #provisional = new WeakSet<cri.ContainerStatus>()

@@ -1,5 +1,5 @@
 /**
- * What is fetched for containers that go on meanwhile, one thing for each: a pull may take long, and the pod's passes
+ * Fetches in flight for containers that keep running meanwhile, one for each: a pull may take long, and the pod's passes
  * don't wait for it.
  */
 export class AheadFetches {

@@ -128,7 +128,7 @@ export class EndPass {
     )
   }
 
-  /** Asks again and again whether anything of it lives, while the runtime doesn't come to an end with it. */
+  /** Checks repeatedly whether a process of the pod still runs, while the runtime does not finish stopping it. */
   #watchOverdue({ requestedAtMs, graceSeconds }: NonNullable<PodRecord['ending']>): Timer {
     const { clock } = this.#deps
     const leftMs = Math.max(0, requestedAtMs + graceSeconds * 1000 - clock.wallMs())

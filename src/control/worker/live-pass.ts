@@ -92,9 +92,9 @@ export class LivePass {
   }
 
   /**
-   * Takes down what the restarts of this plan cost, so that one write serves for all. Where a sandbox
-   * has to be made first, or an image isn't the one that the container had, they may never come to pass: there each
-   * is charged when it is about to start.
+   * Records the backoff of the restarts in this plan, with one write for all. If a sandbox has to be created first, or
+   * an image differs from the one that the container had, a restart may never happen: then its backoff is recorded when
+   * the container is about to start.
    */
   #chargeRestarts(actions: readonly PodAction[]): void {
     if (actions.some(({ kind }) => kind === 'stop-pod' || kind === 'create-sandbox')) return
@@ -114,7 +114,7 @@ export class LivePass {
     )
   }
 
-  /** Takes down which containers go on without the image that their manifest names, for a podd to come. */
+  /** Records which containers run without the image that their manifest names, for the next podd. */
   #noteAwaited(actions: readonly PodAction[]): void {
     const { memory, observed } = this.#state
     for (const [name, awaitedImage] of selectAwaitedImages(actions, observed)) {

@@ -59,7 +59,7 @@ export class PodMemory {
     this.change({ containers: { ...containers, [name]: { ...containers[name], ...fields } } })
   }
 
-  /** Takes down what a restart costs. */
+  /** Records the backoff of a restart. */
   charge({ spec, backoff }: Extract<PodAction, { kind: 'start-container' }>): void {
     if (backoff === undefined || this.#record.containers[spec.name]?.backoff === backoff) return
     this.changeContainer(spec.name, { backoff })
@@ -138,8 +138,8 @@ export class PodMemory {
   }
 
   /**
-   * Takes down which containers have passed their startup probe, so that a podd to come doesn't probe them again, and
-   * which are ready, so that they stay so meanwhile.
+   * Records which containers have passed their startup probe, so that the next podd doesn't probe them again, and
+   * which are ready, so that they stay ready meanwhile.
    */
   rememberProbes({ containers }: ObservedPod, probes: ProbeVerdicts): void {
     for (const { id, name, state } of containers) {
@@ -153,7 +153,7 @@ export class PodMemory {
     }
   }
 
-  /** Takes down that a container which is about to be stopped is to have a successor. Throws PoddError RECORD_WRITE. */
+  /** Records that a container which is about to be stopped is to be recreated. Throws PoddError RECORD_WRITE. */
   async claimRestart(id: ContainerId): Promise<void> {
     const { restartRequested = [] } = this.#record
     if (restartRequested.includes(id)) return

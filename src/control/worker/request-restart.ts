@@ -5,10 +5,10 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
 
 /**
- * Takes down that these containers are to be recreated (all but init containers that are through, where none is
- * named), at once and without charging their backoff, whatever the restart policy says of ended ones. Gives their
- * names. Throws PoddError RESTART_REFUSED for a pod that doesn't run, or a container that runs and would lack something
- * if it was made now, and RECORD_WRITE where it can't be written down: then nothing is restarted.
+ * Records that these containers are to be recreated (all except completed init containers, if none is named), at once
+ * and without increasing their backoff, whatever the restart policy. Returns their names. Throws PoddError
+ * RESTART_REFUSED for a pod that doesn't run, or a running container that would lack something if it was created now,
+ * and RECORD_WRITE if the request can't be recorded: then nothing is restarted.
  */
 export async function requestRestart(
   state: PodState,

@@ -5,8 +5,8 @@ import { isRestartableInit } from './restart-policy.ts'
 import type { StatusFacts } from './status-facts.ts'
 
 /**
- * Of a pod of which the record alone tells, as nobody knows what the runtime holds. By container: all wait for the
- * runtime but those that are through, or can't run any more.
+ * The waiting states of a pod known only from its record, because the runtime has not been listed. By container: all
+ * wait for the runtime except those that have completed, or can't run any more.
  */
 export function awaitRuntime(
   facts: Pick<StatusFacts, 'pod' | 'record' | 'observed'>,

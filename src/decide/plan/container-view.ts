@@ -4,8 +4,8 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { ContainerHistory, EndedContainer } from '../../pod/state/pod-record.ts'
 
 /**
- * What is known of the newest container of one name, the runtime's word and the record's put
- * together: a container whose remains were removed is still one that ended.
+ * What is known of the newest container of one name, from the runtime and the record: a container that was removed
+ * from the runtime still counts as exited.
  */
 export type ContainerView =
   | { readonly kind: 'none' }
@@ -80,8 +80,8 @@ export function isUnrun({ state, cancelled }: ObservedContainer): boolean {
 }
 
 /**
- * The attempt number that the next container of this name gets: one more than any that ran, or may have. One
- * that was made and never started is removed before its successor is made, which takes its number.
+ * The attempt number of the next container of this name: one more than that of any container that ran, or may have. A
+ * container that was created and never started is removed before its successor is created with the same number.
  */
 export function nextRestartCount(
   name: string,

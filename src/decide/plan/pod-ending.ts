@@ -26,9 +26,9 @@ export function freesNameWithContainers(
 }
 
 /**
- * The ending of a pod that is told to end, maybe once more: the grace can only shrink, and what goes away
- * stays on its way (`pkg/kubelet/pod_workers.go` calculateEffectiveGracePeriod, Kubernetes 1.36). Gives
- * the very ending it had where nothing changes.
+ * The termination of a pod after a request, maybe a repeated one: the grace period can only shrink, and a termination
+ * is never undone (`pkg/kubelet/pod_workers.go` calculateEffectiveGracePeriod, Kubernetes 1.36). Returns `before`
+ * itself if nothing changes.
  */
 export function computeEnding(before: PodEnding | undefined, request: EndRequest, nowMs: number): PodEnding {
   if (before === undefined) return { ...request, requestedAtMs: nowMs }

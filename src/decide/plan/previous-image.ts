@@ -17,10 +17,11 @@ export function previousImageHold(containerName: string): string {
 }
 
 /**
- * What a container that has ended, or is about to be stopped, goes on as while the image isn't at hand that its changed
- * manifest names: itself, with the image it had. So does one that ran when its manifest was changed, and any other as soon
- * as the new image can't be had. Undefined where it had no other, or that is gone as well. (The kubelet leaves it down
- * until the new image is there. Where nobody is at hand, what ran is worth more than what can't.)
+ * The spec that an exited or stopping container is restarted with while the new image of its changed manifest is not
+ * present: its own, with the previous image. This applies to a container that ran when its manifest was changed, and to
+ * any other once the new image can't be pulled. Undefined if it had no other image, or if that was removed too. (The
+ * kubelet does not run it until the new image is present. On an unattended host, the previous version is better than
+ * none.)
  *
  * @param holdOn what holds a container, or what else bears a key, up at this moment
  */

@@ -23,10 +23,10 @@ export interface RestartAll {
 }
 
 /**
- * The restart of the whole pod in its sandbox, which a container asks for by ending as its rule RestartAllContainers
- * has it: all others are stopped, without a grace and without preStop, and the pod starts again with its init containers.
- * Volumes, addresses, counts and ephemeral containers stay. Undefined where none was asked for or is in flight
- * (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are removed,
+ * The restart of the whole pod in its sandbox, which a container triggers when its exit matches its rule
+ * RestartAllContainers: all others are stopped, without grace period and preStop, and the pod starts again with its init
+ * containers. Volumes, addresses, counts and ephemeral containers stay. Undefined if none was triggered or is in
+ * progress (`pkg/kubelet/container/helpers.go` ShouldAllContainersRestart, Kubernetes 1.36; there the containers are removed,
  * here they are only marked, so that their logs and ends can be looked at still).
  */
 export function computeRestartAll(facts: Facts): RestartAll | undefined {

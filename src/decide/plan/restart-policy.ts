@@ -78,9 +78,9 @@ export const backoffResetMs = 600_000
  * When a container that ended at `finishedAtMs` may run again: at once the first time, then after
  * 10 s doubling to the cap, counted from its end (or from `countedFromMs`); all is forgotten when it
  * ran for ten minutes (`client-go/util/flowcontrol/backoff.go` and kuberuntime's doBackOff, Kubernetes 1.36).
- * An end that lies in the future was told by a clock that has been set back since: how long ago it was
- * can't be known, and the container isn't made to wait for it. Nor does it wait for what it did before the
- * host was booted: that has ended it, and a kubelet forgets its delays with it.
+ * An exit in the future was recorded before the clock was set back: how long ago it was is unknown, so the
+ * container does not wait. Nor does it wait for an exit before the host was booted: the boot ended the container,
+ * and a kubelet loses its backoff then too.
  */
 export function computeRestartTiming(facts: {
   readonly key: string
