@@ -70,7 +70,7 @@ const initialBackoffMs = 10_000
 const maxBackoffMs = 300_000
 /** How long a failed pull is shown as `ErrImagePull`, before what is left of its backoff as `ImagePullBackOff`. */
 const showFailureMs = 2000
-/** A pull that nobody waits for any more is ended after this: whoever was interrupted may ask for it again at once. */
+/** A pull without a waiting pod is cancelled after this: an interrupted worker may request it again at once. */
 const unwantedPullMs = 10_000
 
 interface Backoff {

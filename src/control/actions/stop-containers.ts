@@ -120,7 +120,7 @@ export async function stopContainer(
     cause === 'liveness' ? spec?.livenessProbe : cause === 'startup' ? spec?.startupProbe : undefined
   const graceSeconds = probe?.terminationGracePeriodSeconds ?? ctx.pod.spec.terminationGracePeriodSeconds
   const request = { ...stopRequest(ctx, container, graceSeconds), message }
-  // A restart of all gives nobody time: no grace, no preStop (KEP-5532).
+  // RestartAllContainers stops containers without grace period and preStop (KEP-5532).
   if (cause === 'restart-all')
     return stopOneContainer(ctx, { ...request, graceSeconds: 0, preStop: undefined })
   await stopOneContainer(ctx, request)

@@ -230,7 +230,7 @@ export class RuntimeObserver {
       Promise.all(sandboxes.items.map((sandbox) => this.#statuses.ofSandbox(sandbox))),
       Promise.all(containers.containers.map((container) => this.#statuses.ofContainer(container))),
     ])
-    // What has no status any more was removed since it was listed: nobody knows how it ended.
+    // What has no status any more was removed since it was listed: how it exited is unknown.
     const heldSandboxes = sandboxes.items.flatMap((sandbox, index) => {
       const status = sandboxStatuses[index]
       return status === undefined ? [] : [{ listed: { ...sandbox, state: status.state }, status }]

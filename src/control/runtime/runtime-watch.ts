@@ -24,7 +24,7 @@ const stoppedMs = 10_000
 
 /**
  * Notices that the runtime has answered nothing for a while, and that podd itself did not run: stopped by a signal,
- * or with the whole host. What happened in such a gap nobody has seen.
+ * or with the whole host. What happened in such a gap was not observed.
  */
 export class RuntimeWatch {
   readonly #options: RuntimeWatchOptions

@@ -27,7 +27,7 @@ export class AheadFetches {
     })
   }
 
-  /** Nobody wants this one any more; without a name, any of them. */
+  /** Cancels the fetch for this container, or all of them without a name. */
   cancel(container?: string): void {
     for (const [name, abort] of this.#inFlight) {
       if (container !== undefined && container !== name) continue

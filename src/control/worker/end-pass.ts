@@ -57,7 +57,7 @@ export class EndPass {
     return undefined
   }
 
-  /** Its remains are in nobody's way, or that doesn't matter any more. */
+  /** Its remains no longer block another pod, or that no longer matters. */
   letRemainsGo(): void {
     if (this.#remainsUntilMs === undefined) return
     this.#remainsUntilMs = undefined

@@ -194,7 +194,7 @@ export class PodWorker {
     this.#loop.interrupt()
   }
 
-  /** Why a pod is ended that nobody took away (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
+  /** Why a pod is terminated that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
   #tellWhy({ cause, reason, message }: EndRequest): void {
     const { events } = this.#deps
     if (cause === 'deadline') events.record({ pod: this.ref, type: 'Normal', reason, message })
@@ -221,7 +221,7 @@ export class PodWorker {
     this.#display.hide()
   }
 
-  /** Of a stopped pod: its remains are in nobody's way, or that doesn't matter any more. */
+  /** Of a stopped pod: its remains no longer block another pod, or that no longer matters. */
   cleanUp(): void {
     this.#endPass.letRemainsGo()
   }

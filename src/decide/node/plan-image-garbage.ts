@@ -45,7 +45,7 @@ export interface ImageGarbagePolicy {
   readonly maximumAgeMs: number
 }
 
-/** `thresholds`: as the policy says. `unused`: all that nobody needs, those younger than the minimum age only with `young`. */
+/** `thresholds`: by the policy. `unused`: all unused images, those younger than the minimum age only with `young`. */
 export type ImageGarbageMode =
   | { readonly kind: 'thresholds' }
   | { readonly kind: 'unused'; readonly young: boolean }

@@ -18,7 +18,7 @@ export function hasFinished(facts: Facts): boolean {
   })
 }
 
-/** Whether a container has ended and won't run again, by its policy and as far as nobody asked for it. */
+/** Whether a container has exited and won't run again, by its restart policy and without a restart request. */
 export function hasEndedForGood(facts: Facts, container: ContainerSpec): boolean {
   const view = viewCurrent(facts, container)
   return view.kind === 'ended' && !runsAgain(facts, container, view)
