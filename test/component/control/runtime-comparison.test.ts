@@ -231,7 +231,7 @@ describe('of a containerd that has forgotten a container', () => {
   it("leaves somebody else's alone, and says what to do", async () => {
     rig = new Rig(false)
     const comparison = rig.begin()
-    expect(await outcome(comparison)).toMatch(/restart it$/u)
+    expect(await outcome(comparison)).toMatch(/restart containerd$/u)
     await rig.clock.advance(60_000)
     expect([rig.restarts, rig.ended]).toEqual([[], []])
     rig.held = []
