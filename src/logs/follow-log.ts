@@ -155,7 +155,8 @@ class InstanceReader {
     const at = files.findIndex((file) => file.inode === this.#position?.inode)
     // Compressed in the meantime, so that it can't be found: only the live file is surely new.
     const next = at === -1 ? files.at(-1) : files[at + 1]
-    return next?.compressed === true ? undefined : next
+    // The runtime makes the file first, and writes to the one before until it has turned to it.
+    return next === undefined || next.compressed || next.sizeBytes === 0 ? undefined : next
   }
 
   async #nextInstance(): Promise<number | undefined> {

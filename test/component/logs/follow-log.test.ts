@@ -131,6 +131,24 @@ describe('followLog', () => {
     expect(follower.text).toBe(wanted)
   })
 
+  it('stays with the file that is still written to while its successor is empty', async () => {
+    await mkdir(directory)
+    await writeFile(live(), record('0'))
+    const follower = new Follower()
+    await follower.shows('0\n')
+    const rotated = `${live()}.20260101-000000`
+    await rename(live(), rotated)
+    await writeFile(live(), '')
+    await appendFile(rotated, record('1 late'))
+    await follower.shows('0\n1 late\n')
+    await appendFile(rotated, record('2 later'))
+    await follower.shows('0\n1 late\n2 later\n')
+    await appendFile(live(), record('3 new'))
+    await follower.shows('0\n1 late\n2 later\n3 new\n')
+    follower.end()
+    await follower.done
+  })
+
   it('goes on with the next instance after a restart', async () => {
     await mkdir(directory)
     await writeFile(live(), record('first') + record('no end', 'P'))
