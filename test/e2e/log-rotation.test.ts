@@ -53,11 +53,13 @@ describe('logs that are rotated', () => {
         following.child.kill()
       }
       // The last lot is put aside at the next look.
-      await podd.until('a rotated log', () => logFiles(podd, 'talker').length === 3)
-      const files = logFiles(podd, 'talker')
-      expect(files[0]).toBe('0.log')
-      expect(files[1]).toMatch(/^0\.log\.\d{8}-\d{6}\.gz$/u)
-      expect(files[2]).toMatch(/^0\.log\.\d{8}-\d{6}$/u)
+      const files = await podd.until('no file that is being compressed', () => {
+        const found = logFiles(podd, 'talker')
+        return found.length === 3 && !found.some((name) => name.endsWith('.tmp'))
+          ? found.join(' ')
+          : undefined
+      })
+      expect(files).toMatch(/^0\.log 0\.log\.\d{8}-\d{6}\.gz 0\.log\.\d{8}-\d{6}$/u)
       const { jobs } = await podd.status()
       expect(jobs.find(({ name }) => name === 'rotate-logs')).toMatchObject({
         periodSeconds: 3,

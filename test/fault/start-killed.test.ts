@@ -110,6 +110,6 @@ describePodd('podd is killed inside StartContainer', { slowRuncSeconds, config }
 
   it('and nothing has run twice at a time', async () => {
     expect(await ledger.close()).toEqual([])
-    expect(ledger.summary).toMatch(/^1\d+ containers/u)
+    expect(ledger.summary).toMatch(/^[12]\d containers/u)
   })
 })
