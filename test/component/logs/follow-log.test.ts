@@ -147,6 +147,7 @@ describe('followLog', () => {
     await follower.shows('0\n1 late\n2 later\n3 new\n')
     follower.end()
     await follower.done
+    expect(follower.text).toBe('0\n1 late\n2 later\n3 new\n')
   })
 
   it('goes on with the next instance after a restart', async () => {
