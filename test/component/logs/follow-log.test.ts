@@ -139,15 +139,17 @@ describe('followLog', () => {
     const rotated = `${live()}.20260101-000000`
     await rename(live(), rotated)
     await writeFile(live(), '')
-    await appendFile(rotated, record('1 late'))
-    await follower.shows('0\n1 late\n')
-    await appendFile(rotated, record('2 later'))
-    await follower.shows('0\n1 late\n2 later\n')
-    await appendFile(live(), record('3 new'))
-    await follower.shows('0\n1 late\n2 later\n3 new\n')
+    let wanted = '0\n'
+    for (let line = 1; line <= 20; line += 1) {
+      await appendFile(rotated, record(`late ${line}`))
+      wanted += `late ${line}\n`
+      await follower.shows(wanted)
+    }
+    await appendFile(live(), record('new'))
+    await follower.shows(`${wanted}new\n`)
     follower.end()
     await follower.done
-    expect(follower.text).toBe('0\n1 late\n2 later\n3 new\n')
+    expect(follower.text).toBe(`${wanted}new\n`)
   })
 
   it('goes on with the next instance after a restart', async () => {
