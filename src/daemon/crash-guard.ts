@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { poddVersion } from '../api/version.ts'
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 
@@ -40,6 +40,8 @@ export class CrashGuard {
   readonly #options: CrashGuardOptions
   #crashed = false
   #isStopping = false
+  /** Until it fires, the pods are being let go of. */
+  #patience: Timer | undefined
 
   constructor(options: CrashGuardOptions) {
     this.#options = options
@@ -53,7 +55,7 @@ export class CrashGuard {
       if (this.#crashed) return
       this.#crashed = true
       this.#writeReport(error, origin)
-      clock.startTimer(letGoMs, () => void this.#giveUp())
+      this.#patience = clock.startTimer(letGoMs, () => void this.#giveUp())
       letGo(error)
     }
     process.on('unhandledRejection', (error) => onError(error, 'unhandledRejection'))
@@ -92,6 +94,7 @@ export class CrashGuard {
 
   /** Replaces the process, at once or after a minute. Gives the exit code where it can't be replaced. */
   async restart(): Promise<number> {
+    this.#patience?.cancel()
     const { clock, logger, replaceProcess } = this.#options
     const sinceMs = clock.wallMs() - windowMs
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
