@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
     --stage)
       case ${2-} in '' | -*) stage=/ ;; *) stage=$(realpath -m -- "$2") ;; esac
       if [ "$stage" = / ]; then
-        printf 'install.sh: --stage needs a folder, and not /\n' >&2
+        printf 'install.sh: --stage needs a directory, and not /\n' >&2
         exit 2
       fi
       shift
@@ -100,7 +100,7 @@ clean_up() { # on every way out, and to its end
     rm -rf "$opt"
     mv "$opt.old" "$opt"
     put_units
-    sync --file-system "$opt" "$(units_folder)"
+    sync --file-system "$opt" "$(units_directory)"
   fi
   rm -rf "$opt.new"
   [ -z "$work" ] || rm -rf "$work"
@@ -127,9 +127,9 @@ has_systemd() { [ -z "$stage" ] && [ -d /run/systemd/system ]; }
 missing_packages() { # what podd needs, by the programs and not by the packages' names
   { command -v containerd && command -v ctr; } >/dev/null || say containerd
   command -v runc >/dev/null || say runc
-  local folder found=
-  for folder in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do
-    [ -x $folder/bridge ] && [ -x $folder/host-local ] && [ -x $folder/portmap ] && found=yes
+  local directory found=
+  for directory in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do
+    [ -x $directory/bridge ] && [ -x $directory/host-local ] && [ -x $directory/portmap ] && found=yes
   done
   [ -n "$found" ] || say containernetworking-plugins
   command -v iptables >/dev/null || say iptables
@@ -194,13 +194,13 @@ install_packages() {
 
 # ------------------------------------------------------------------ the program
 
-build() { # into $work/podd, from a copy of this folder, so that nothing is written into it
+build() { # into $work/podd, from a copy of this directory, so that nothing is written into it
   local node
   mkdir "$work/source"
   tar -C "$here" -cf - --exclude=./node_modules --exclude=./dist --exclude=./.git --exclude=./test . |
     tar -C "$work/source" --no-same-owner -xf -
   if (cd "$here" && node_modules_match); then
-    step 'npm packages: those of this folder'
+    step 'npm packages: those of this directory'
     ln -s "$here/node_modules" "$work/source/node_modules"
   else
     step 'npm packages: downloading'
@@ -249,7 +249,7 @@ put_in_place() {
   ln -sfn /opt/podd/bin/podd "$command_link"
   [ -e "$config" ] || cp "$opt/packaging/config.yaml" "$config"
   put_units
-  on_disk "$opt" "$(dirname "$command_link")" "$(dirname "$config")" "$(units_folder)"
+  on_disk "$opt" "$(dirname "$command_link")" "$(dirname "$config")" "$(units_directory)"
 }
 
 # A new appliance is soon unplugged: files that the kernel has not written yet are empty after that.
@@ -257,7 +257,7 @@ on_disk() { # PATHS... : their file systems
   quietly sync --file-system "$@" || fail "the disk does not take what was installed"
 }
 
-units_folder() { if [ -d "$units" ]; then say "$units"; else dirname "$config"; fi; }
+units_directory() { if [ -d "$units" ]; then say "$units"; else dirname "$config"; fi; }
 
 put_units() {
   if has_systemd || [ -n "$stage" ]; then
@@ -514,7 +514,7 @@ uninstall_podd() {
   tell_what_stays
 }
 
-# The folders that go, with all that is in them. Where the settings name another place, neither that one nor the usual
+# The directories that go, with all that is in them. Where the settings name another place, neither that one nor the usual
 # one is taken for podd's, and the settings stay to tell of it.
 choose_doomed() {
   local path

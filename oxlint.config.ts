@@ -62,9 +62,9 @@ function importRule(room: string, inner: string): ImportRule {
   ]
   const innerHouse = innerFloors[room] ?? []
   const innerAbove = forbiddenFor(inner, innerHouse)
-  const folders = innerAbove.filter((other) => other !== '.').join('|')
+  const directories = innerAbove.filter((other) => other !== '.').join('|')
   const innerMessage = `src/${room}/${inner} may import only from the floors of src/${room} below it (docs/ARCHITECTURE.md).`
-  if (folders !== '') bans.push({ regex: `^${within}(${folders})/`, message: innerMessage })
+  if (directories !== '') bans.push({ regex: `^${within}(${directories})/`, message: innerMessage })
   if (innerAbove.includes('.')) bans.push({ regex: `^${within}[^/]+\\.ts$`, message: innerMessage })
   return ['error', { patterns: room === 'base' ? bans : [...bans, timerBan] }]
 }

@@ -1,7 +1,7 @@
 import { defineConfig } from 'rolldown'
 
 /**
- * One self-contained folder: main.js, lazily loaded chunks beside it (a CLI call loads its verb only), the files of
+ * One self-contained directory: main.js, lazily loaded chunks beside it (a CLI call loads its verb only), the files of
  * worker threads and processes, and the wire definitions, which package.json's build copies to dist/proto.
  */
 export default defineConfig({

@@ -6,10 +6,10 @@ export interface BarePodFacts {
   readonly name: string
   readonly uid: string
   /** Where the bench keeps its things. */
-  readonly folder: string
+  readonly directory: string
   readonly command: readonly string[]
   /** Mounted at `/out`. */
-  readonly outFolder: string
+  readonly outDirectory: string
 }
 
 /** One pod made by the bare CRI calls, as little as they can be told. */
@@ -33,11 +33,11 @@ export class BarePod {
 
   /** RunPodSandbox. */
   static async run(client: CriClient, facts: BarePodFacts): Promise<BarePod> {
-    const { name, uid, folder } = facts
+    const { name, uid, directory } = facts
     const config: PodSandboxConfigInput = {
       metadata: { name, uid, namespace: 'bench', attempt: 0 },
       hostname: 'bare',
-      logDirectory: `${folder}/bare-logs`,
+      logDirectory: `${directory}/bare-logs`,
       linux: {
         cgroupParent: `/podd-bench-${process.pid}/bare`,
         securityContext: { namespaceOptions: { pid: 'CONTAINER' } },
@@ -50,7 +50,7 @@ export class BarePod {
   /** CreateContainer and StartContainer. */
   async startContainer(): Promise<void> {
     const { runtime } = this.#client
-    const { command, outFolder } = this.#facts
+    const { command, outDirectory } = this.#facts
     const { containerId } = await runtime.createContainer({
       podSandboxId: this.podSandboxId,
       sandboxConfig: this.#config,
@@ -59,7 +59,7 @@ export class BarePod {
         image: { image: benchImage },
         command,
         logPath: 'main.log',
-        mounts: [{ containerPath: '/out', hostPath: outFolder }],
+        mounts: [{ containerPath: '/out', hostPath: outDirectory }],
         linux: {},
       },
     })

@@ -10,24 +10,24 @@ import { join } from 'node:path'
  * that both sides of a comparison are timed to.
  */
 export class FirstWrite {
-  readonly folder: string
+  readonly directory: string
   readonly #file: FileHandle
   readonly #lines: number[] = []
   #waiting: ((atMs: number) => void) | undefined
 
-  private constructor(folder: string, file: FileHandle) {
-    this.folder = folder
+  private constructor(directory: string, file: FileHandle) {
+    this.directory = directory
     this.#file = file
     void this.#read()
   }
 
   static async open(parent: string, name: string): Promise<FirstWrite> {
-    const folder = join(parent, `first-write-${name}`)
-    mkdirSync(folder, { recursive: true })
-    const path = join(folder, 'fifo')
+    const directory = join(parent, `first-write-${name}`)
+    mkdirSync(directory, { recursive: true })
+    const path = join(directory, 'fifo')
     execFileSync('mkfifo', [path])
     // Read-write, so that neither side ever waits for the other to open it.
-    return new FirstWrite(folder, await open(path, constants.O_RDWR))
+    return new FirstWrite(directory, await open(path, constants.O_RDWR))
   }
 
   /** When the next line arrives, on performance.now()'s clock. */

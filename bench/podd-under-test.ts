@@ -17,11 +17,11 @@ const ticksPerSecond = 100
 
 export const benchImage = 'localhost/podd-busybox:1'
 
-/** A podd of its own, built and run as users have it, with everything it makes below one folder. */
+/** A podd of its own, built and run as users have it, with everything it makes below one directory. */
 export class PoddUnderTest {
-  readonly folder = mkdtempSync(join(tmpdir(), 'podd-bench-'))
-  readonly manifests = join(this.folder, 'pods')
-  readonly runDir = join(this.folder, 'run')
+  readonly directory = mkdtempSync(join(tmpdir(), 'podd-bench-'))
+  readonly manifests = join(this.directory, 'pods')
+  readonly runDir = join(this.directory, 'run')
   readonly socketPath = join(this.runDir, 'podd.sock')
   readonly cgroupRoot = `/podd-bench-${process.pid}`
   #child: ChildProcess | undefined
@@ -44,14 +44,14 @@ export class PoddUnderTest {
   /** Starts it and waits until pods can run; brings the image in at the first start. */
   async start(): Promise<void> {
     mkdirSync(this.manifests, { recursive: true })
-    const log = openSync(join(this.folder, 'podd.log'), 'a')
+    const log = openSync(join(this.directory, 'podd.log'), 'a')
     this.#child = spawn(this.launcher(), ['run', ...this.flags()], { stdio: ['ignore', log, log] })
     closeSync(log)
     await this.until(async () => (await this.status()).runtime.healthy, 60_000)
   }
 
   importImage(): void {
-    const archive = join(this.folder, 'image.tar')
+    const archive = join(this.directory, 'image.tar')
     execFileSync(process.execPath, [makeImage, '/bin/busybox', archive])
     execFileSync(process.execPath, [main, '--socket', this.socketPath, 'images', 'import', archive])
   }
@@ -86,20 +86,20 @@ export class PoddUnderTest {
       if (await holds().catch(() => false)) return
       if (performance.now() > giveUpAtMs) {
         throw new Error(
-          `timed out; podd said:\n${readFileSync(join(this.folder, 'podd.log'), 'utf8').slice(-2000)}`,
+          `timed out; podd said:\n${readFileSync(join(this.directory, 'podd.log'), 'utf8').slice(-2000)}`,
         )
       }
       await systemClock.sleep(20)
     }
   }
 
-  /** Ends podd, its pods and its containerd, and removes the folder. */
+  /** Ends podd, its pods and its containerd, and removes the directory. */
   async down(): Promise<void> {
     execFileSync(process.execPath, [main, 'down', '--grace-period', '0', ...this.flags()], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
     this.#child = undefined
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.directory, { recursive: true, force: true })
     this.#removeBareCgroups()
   }
 
@@ -126,10 +126,10 @@ export class PoddUnderTest {
 
   flags(): string[] {
     return Object.entries({
-      'root-dir': join(this.folder, 'root'),
+      'root-dir': join(this.directory, 'root'),
       'run-dir': this.runDir,
-      'pod-logs-dir': join(this.folder, 'logs'),
-      'container-logs-dir': join(this.folder, 'links'),
+      'pod-logs-dir': join(this.directory, 'logs'),
+      'container-logs-dir': join(this.directory, 'links'),
       'pod-manifest-path': this.manifests,
       'cgroup-root': this.cgroupRoot,
     }).flatMap(([flag, value]) => [`--${flag}`, value])

@@ -16,14 +16,14 @@ export interface ExecPlace {
 /** Runs `body` with so many containers of one sandbox, and removes them afterwards. */
 export async function withExecPlace(
   client: CriClient,
-  options: { readonly endpoint: string; readonly folder: string; readonly containers: number },
+  options: { readonly endpoint: string; readonly directory: string; readonly containers: number },
   body: (place: ExecPlace) => Promise<unknown>,
 ): Promise<void> {
   const { runtime } = client
   const sandboxConfig: PodSandboxConfigInput = {
     metadata: { name: 'probed', uid: 'probed', namespace: 'bench', attempt: 0 },
     hostname: 'probed',
-    logDirectory: `${options.folder}/probed-logs`,
+    logDirectory: `${options.directory}/probed-logs`,
     linux: {
       cgroupParent: `/podd-bench-${process.pid}/probed`,
       securityContext: { namespaceOptions: { pid: 'CONTAINER' } },

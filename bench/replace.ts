@@ -9,7 +9,7 @@ const command = ['sh', '-c', `trap 'exit 0' TERM; echo up > /out/fifo; sleep 360
 const graceSeconds = 30
 
 /** Another generation stands in the environment, so the pod is replaced. */
-function manifest(outFolder: string, generation: number): object {
+function manifest(outDirectory: string, generation: number): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -25,21 +25,25 @@ function manifest(outFolder: string, generation: number): object {
           volumeMounts: [{ name: 'out', mountPath: '/out' }],
         },
       ],
-      volumes: [{ name: 'out', hostPath: { path: outFolder } }],
+      volumes: [{ name: 'out', hostPath: { path: outDirectory } }],
     },
   }
 }
 
 /** StopContainer, StopPodSandbox, RunPodSandbox, CreateContainer, StartContainer, to the new first write. */
-async function bareReplace(client: CriClient, first: FirstWrite, facts: { index: number; folder: string }) {
+async function bareReplace(
+  client: CriClient,
+  first: FirstWrite,
+  facts: { index: number; directory: string },
+) {
   const start = async (turn: string): Promise<BarePod> => {
     const uid = `r${facts.index}${turn}`
     const pod = await BarePod.run(client, {
       name: 'bare-replace',
       uid,
-      folder: facts.folder,
+      directory: facts.directory,
       command,
-      outFolder: first.folder,
+      outDirectory: first.directory,
     })
     await pod.startContainer()
     return pod
@@ -57,16 +61,16 @@ async function bareReplace(client: CriClient, first: FirstWrite, facts: { index:
 
 /** A changed manifest to the first write of the new pod's process, in turn with the bare stop and start calls. */
 export async function benchReplace(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
-  const first = await FirstWrite.open(podd.folder, 'replace')
+  const first = await FirstWrite.open(podd.directory, 'replace')
   const replaced: number[] = []
   const bare: number[] = []
   for (let index = -2; index < pairs; index += 1) {
-    const bareMs = await bareReplace(client, first, { index, folder: podd.folder })
-    podd.drop('replace', manifest(first.folder, 2 * index))
+    const bareMs = await bareReplace(client, first, { index, directory: podd.directory })
+    podd.drop('replace', manifest(first.directory, 2 * index))
     await first.next()
     await podd.until(async () => (await podd.pods())[0]?.status.phase === 'Running', 10_000)
     const beganMs = performance.now()
-    podd.drop('replace', manifest(first.folder, 2 * index + 1))
+    podd.drop('replace', manifest(first.directory, 2 * index + 1))
     const poddMs = (await first.next()) - beganMs
     await podd.until(async () => (await podd.pods())[0]?.status.phase === 'Running', 10_000)
     podd.remove('replace')

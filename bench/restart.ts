@@ -14,7 +14,7 @@ const crashing = [
 /** The bare side's successor of a crashed container. */
 const staying = ['sh', '-c', 'echo up > /out/fifo; exec sleep 3600']
 
-function manifest(outFolder: string): object {
+function manifest(outDirectory: string): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -29,19 +29,19 @@ function manifest(outFolder: string): object {
           volumeMounts: [{ name: 'out', mountPath: '/out' }],
         },
       ],
-      volumes: [{ name: 'out', hostPath: { path: outFolder } }],
+      volumes: [{ name: 'out', hostPath: { path: outDirectory } }],
     },
   }
 }
 
 /** CreateContainer and StartContainer in a sandbox that runs, to the container's first write. */
-async function bareRestart(client: CriClient, first: FirstWrite, folder: string): Promise<number> {
+async function bareRestart(client: CriClient, first: FirstWrite, directory: string): Promise<number> {
   const pod = await BarePod.run(client, {
     name: 'bare-restart',
     uid: 'bare-restart',
-    folder,
+    directory,
     command: staying,
-    outFolder: first.folder,
+    outDirectory: first.directory,
   })
   const beganMs = performance.now()
   await pod.startContainer()
@@ -53,18 +53,18 @@ async function bareRestart(client: CriClient, first: FirstWrite, folder: string)
 
 /** A crash (the container's last write) to the first write of its successor, in turn with the bare calls. */
 export async function benchRestart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
-  const first = await FirstWrite.open(podd.folder, 'restart')
+  const first = await FirstWrite.open(podd.directory, 'restart')
   const restarted: number[] = []
   const bare: number[] = []
   for (let index = -2; index < pairs; index += 1) {
-    const bareMs = await bareRestart(client, first, podd.folder)
-    writeFileSync(`${first.folder}/crash`, '')
-    podd.drop('restart', manifest(first.folder))
+    const bareMs = await bareRestart(client, first, podd.directory)
+    writeFileSync(`${first.directory}/crash`, '')
+    podd.drop('restart', manifest(first.directory))
     const downMs = await first.next()
     const poddMs = (await first.next()) - downMs
     podd.remove('restart')
     await podd.untilGone()
-    rmSync(`${first.folder}/crash`, { force: true })
+    rmSync(`${first.directory}/crash`, { force: true })
     if (index < 0) continue
     bare.push(bareMs)
     restarted.push(poddMs)

@@ -21,8 +21,8 @@ const sections: Readonly<Record<string, (podd: PoddUnderTest, client: CriClient)
   replace: (podd, client) => benchReplace(podd, client, pairs),
   memory: (podd) => benchMemory(podd, Number(process.env['IDLE_SECONDS'] ?? 60)),
   probes: (podd, client) => {
-    const { containerdEndpoint: endpoint, folder } = podd
-    return withExecPlace(client, { endpoint, folder, containers: 10 }, (place) =>
+    const { containerdEndpoint: endpoint, directory } = podd
+    return withExecPlace(client, { endpoint, directory, containers: 10 }, (place) =>
       benchProbes({ podd, place }),
     )
   },

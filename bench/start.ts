@@ -7,7 +7,7 @@ import type { PoddUnderTest } from './podd-under-test.ts'
 const command = ['sh', '-c', 'echo up > /out/fifo; exec sleep 3600']
 
 /** One pod as a user writes it. */
-function manifest(name: string, outFolder: string): object {
+function manifest(name: string, outDirectory: string): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -17,7 +17,7 @@ function manifest(name: string, outFolder: string): object {
       containers: [
         { name: 'main', image: benchImage, command, volumeMounts: [{ name: 'out', mountPath: '/out' }] },
       ],
-      volumes: [{ name: 'out', hostPath: { path: outFolder } }],
+      volumes: [{ name: 'out', hostPath: { path: outDirectory } }],
     },
   }
 }
@@ -26,16 +26,16 @@ function manifest(name: string, outFolder: string): object {
 async function bareStart(
   client: CriClient,
   first: FirstWrite,
-  facts: { uid: string; folder: string },
+  facts: { uid: string; directory: string },
 ): Promise<number> {
-  const { uid, folder } = facts
+  const { uid, directory } = facts
   const beganMs = performance.now()
   const pod = await BarePod.run(client, {
     name: `bare-${uid}`,
     uid,
-    folder,
+    directory,
     command,
-    outFolder: first.folder,
+    outDirectory: first.directory,
   })
   await pod.startContainer()
   const tookMs = (await first.next()) - beganMs
@@ -46,15 +46,15 @@ async function bareStart(
 
 /** A dropped file to its process's first write, in turn with the bare calls on the same containerd. */
 export async function benchStart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
-  const first = await FirstWrite.open(podd.folder, 'start')
+  const first = await FirstWrite.open(podd.directory, 'start')
   const dropped: number[] = []
   const bare: number[] = []
   let calls: Record<string, number> = {}
   for (let index = -2; index < pairs; index += 1) {
-    const bareMs = await bareStart(client, first, { uid: `b${index}`, folder: podd.folder })
+    const bareMs = await bareStart(client, first, { uid: `b${index}`, directory: podd.directory })
     const before = (await podd.status()).runtime.calls
     const beganMs = performance.now()
-    podd.drop('start', manifest('start', first.folder))
+    podd.drop('start', manifest('start', first.directory))
     const poddMs = (await first.next()) - beganMs
     await podd.until(async () => (await podd.pods())[0]?.status.phase === 'Running', 10_000)
     const after = (await podd.status()).runtime.calls

@@ -63,7 +63,7 @@ export const supportTests: Readonly<Record<string, readonly string[]>> = {
     'DownwardAPIVolumeFile: path fieldRef resourceFieldRef mode',
     'ResourceFieldSelector: containerName',
   ],
-  'volumes: project several sources into one folder': [
+  'volumes: project several sources into one directory': [
     'Volume: projected',
     'ProjectedVolumeSource: sources defaultMode',
     'VolumeProjection: secret downwardAPI configMap',
@@ -92,7 +92,7 @@ export const supportTests: Readonly<Record<string, readonly string[]>> = {
     'Volume: image',
     'ImageVolumeSource: reference pullPolicy',
   ],
-  'mounts: are folders and files, and folders that are made': ['VolumeMount: subPath'],
+  'mounts: are directories and files, and directories that are made': ['VolumeMount: subPath'],
   'mounts: come from expressions too, which have to have values': ['VolumeMount: subPathExpr'],
   'mounts: see what is mounted below them later, and show what is mounted in them, where they are told to': [
     'VolumeMount: mountPropagation',
@@ -107,7 +107,7 @@ export const supportTests: Readonly<Record<string, readonly string[]>> = {
     'PodSpec: initContainers',
   ],
   'init-containers: restarts a sidecar that fell, beside the main container': ['Container: restartPolicy'],
-  'pod-life: gives a container its command, arguments, environment and folder': [
+  'pod-life: gives a container its command, arguments, environment and directory': [
     'Container: args workingDir',
   ],
   'pod-life: answers on a container port and on a host port': [

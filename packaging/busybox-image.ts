@@ -28,13 +28,13 @@ writeFileSync(
   formatOciArchive({
     name: imageName,
     entries: [
-      { kind: 'folder', path: 'bin/', mode: 0o755 },
+      { kind: 'directory', path: 'bin/', mode: 0o755 },
       { kind: 'file', path: 'bin/busybox', mode: 0o755, data: program },
       ...applets.map((name) => ({ kind: 'link' as const, path: `bin/${name}`, target: 'busybox' })),
-      { kind: 'folder', path: 'etc/', mode: 0o755 },
+      { kind: 'directory', path: 'etc/', mode: 0o755 },
       { kind: 'file', path: 'etc/passwd', mode: 0o644, data: Buffer.from('root:x:0:0:root:/:/bin/sh\n') },
       { kind: 'file', path: 'etc/group', mode: 0o644, data: Buffer.from('root:x:0:\n') },
-      { kind: 'folder', path: 'tmp/', mode: 0o1777 },
+      { kind: 'directory', path: 'tmp/', mode: 0o1777 },
     ],
     entrypoint: [],
     command: ['sh'],

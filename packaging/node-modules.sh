@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by install.sh and test/run.sh, in the folder that holds package.json: the npm packages, as
+# Sourced by install.sh and test/run.sh, in the directory that holds package.json: the npm packages, as
 # package-lock.json names them, and the Node that is among them.
 
 # The distribution's packages that Node itself needs and this machine lacks.

@@ -9,6 +9,6 @@ if [ ! -x "$node" ]; then
   echo "the pinned Node is not there ($node); run: npm ci" >&2
   exit 1
 fi
-# npm 9 installs the package and leaves out the link, on which the other programs of the folder rely.
+# npm 9 installs the package and leaves out the link, on which the other programs of the directory rely.
 [ -e node_modules/.bin/node ] || ln -sf "../node-linux-$arch/bin/node" node_modules/.bin/node
 exec "$node" "$@"

@@ -74,10 +74,14 @@ export function portableLock<L extends Lock>(lock: L): L {
 
 /** Where Node would find `name` from the package at `path`. */
 function resolve(packages: Lock['packages'], path: string, name: string): string | undefined {
-  for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('node_modules/') - 1))) {
-    const place = `${folder === '' ? '' : `${folder}/`}node_modules/${name}`
+  for (
+    let directory = path;
+    ;
+    directory = directory.slice(0, Math.max(0, directory.lastIndexOf('node_modules/') - 1))
+  ) {
+    const place = `${directory === '' ? '' : `${directory}/`}node_modules/${name}`
     if (place in packages) return place
-    if (folder === '') return undefined
+    if (directory === '') return undefined
   }
 }
 

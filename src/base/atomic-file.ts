@@ -48,7 +48,7 @@ export async function writeFileAtomic(
     await unlink(tempPath).catch(() => undefined)
     throw error
   }
-  await syncFolder(dirname(path))
+  await syncDirectory(dirname(path))
 }
 
 /** As `writeFileAtomic`, where nothing may happen in between. */
@@ -92,7 +92,7 @@ export async function removeFileDurably(path: string): Promise<void> {
     if (errorCode(error) === 'ENOENT') return
     throw error
   }
-  await syncFolder(dirname(path))
+  await syncDirectory(dirname(path))
 }
 
 /** The text of a file, or undefined when there is none; other failures are thrown. */
@@ -122,12 +122,12 @@ export async function putAside(path: string): Promise<string> {
  * that isn't there, or can't be written, is left as it is: temp files cost a little room and nothing else.
  */
 export async function removeAtomicFileTemps(path: string): Promise<void> {
-  const folder = dirname(path)
-  const names = await readdir(folder).catch(() => [])
+  const directory = dirname(path)
+  const names = await readdir(directory).catch(() => [])
   const prefix = `.${basename(path)}.`
   for (const name of names) {
     if (!name.startsWith(prefix) || !isAtomicFileTemp(name)) continue
-    await unlink(join(folder, name)).catch(() => undefined)
+    await unlink(join(directory, name)).catch(() => undefined)
   }
 }
 
@@ -137,15 +137,15 @@ export function isAtomicFileTemp(name: string): boolean {
 }
 
 /** Makes renames and removals in a directory last over a power cut. */
-async function syncFolder(path: string): Promise<void> {
-  let folder: FileHandle | undefined
+async function syncDirectory(path: string): Promise<void> {
+  let directory: FileHandle | undefined
   try {
-    folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
-    await folder.sync()
+    directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
+    await directory.sync()
   } catch (error) {
     // Some filesystems have no fsync for directories; there the rename itself is all there is.
     if (errorCode(error) !== 'EINVAL') throw error
   } finally {
-    await folder?.close()
+    await directory?.close()
   }
 }

@@ -50,8 +50,8 @@ export async function removeEmbeddedContainerd(options: RemoveEmbeddedContainerd
 }
 
 /** Nothing may be left mounted below the directory, or removing it would reach into what is mounted there. */
-async function removeMounts(folder: string): Promise<void> {
-  const below = (): readonly string[] => mountsBelow(folder, readMounts())
+async function removeMounts(directory: string): Promise<void> {
+  const below = (): readonly string[] => mountsBelow(directory, readMounts())
   for (const path of below()) await unlessGone(unmount(path), () => below().includes(path))
   const left = below()
   if (left.length > 0) throw new EmbeddedContainerdError(`cannot unmount ${left.join(', ')}`)

@@ -17,7 +17,7 @@ import { readHostResolver } from '../host/network/host-resolver.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../host/cgroups/kept-cgroups.ts'
 import type { CgroupChoice } from '../host/cgroups/kept-cgroups.ts'
 import { readNodeAddress } from '../host/network/node-address.ts'
-import { ContainerLogFolders } from '../logs/container-log-folders.ts'
+import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
@@ -132,7 +132,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         hostName,
         clock,
       }),
-      logs: new ContainerLogFolders(config),
+      logs: new ContainerLogDirectories(config),
       hooks: createHookRunner({ execSync: client.execSync, events, clock, kubernetesVersion }),
       instance: runtime.instance,
       hostName,

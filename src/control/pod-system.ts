@@ -39,7 +39,7 @@ import { RuntimeWatch } from './runtime/runtime-watch.ts'
 import { findMissingReference } from './actions/resolve-pod.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { StatusStore } from './status/status-store.ts'
-import { sweepPodFolders } from './node/sweep-pod-folders.ts'
+import { sweepPodDirectories } from './node/sweep-pod-directories.ts'
 import { SyncLoop } from './sync-loop.ts'
 import { NodeJobs } from './node/node-jobs.ts'
 import type { NodeJobReport } from './node/node-jobs.ts'
@@ -407,7 +407,7 @@ export class PodSystem {
       } finally {
         this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
       }
-      void this.#sweepPodFolders()
+      void this.#sweepPodDirectories()
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
@@ -422,11 +422,11 @@ export class PodSystem {
     }
   }
 
-  #sweepPodFolders(): Promise<void> {
+  #sweepPodDirectories(): Promise<void> {
     const { host, logger } = this.#options
     const isKnown = (uid: PodUid): boolean =>
       this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
-    return sweepPodFolders({ volumes: host.volumes, isKnown, logger })
+    return sweepPodDirectories({ volumes: host.volumes, isKnown, logger })
   }
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */

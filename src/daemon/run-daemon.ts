@@ -7,7 +7,7 @@ import { CrashGuard } from './crash-guard.ts'
 import type { CrashReport } from './crash-guard.ts'
 import { createLogger } from '../base/logger.ts'
 import type { Logger } from '../base/logger.ts'
-import { makeFolder } from '../base/make-folder.ts'
+import { makeDirectory } from '../base/make-directory.ts'
 import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
@@ -26,7 +26,7 @@ import { createDirectorySource } from '../sources/directory.ts'
 import { createHttpSource, showUrl } from '../sources/http.ts'
 import type { Source } from '../sources/source.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
-import { finishPurges } from '../volumes/claim-folder.ts'
+import { finishPurges } from '../volumes/claim-directory.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -118,15 +118,15 @@ async function openRuntime({ runtime, pods }: PodAssembly, reach: Reach, signal:
 
 /** Makes podd's directories and holds them against a second podd. */
 async function takePlaces(config: PoddConfig): Promise<() => void> {
-  const folders: readonly (readonly [path: string, mode: number])[] = [
+  const directories: readonly (readonly [path: string, mode: number])[] = [
     [config.rootDir, 0o711],
     [config.runDir, 0o711],
     [config.podLogsDir, 0o755],
     [config.containerLogsDir, 0o755],
   ]
-  for (const [path, mode] of folders) {
+  for (const [path, mode] of directories) {
     try {
-      await makeFolder(path, mode)
+      await makeDirectory(path, mode)
     } catch (error) {
       throw new PoddError('DIRECTORY', `cannot make ${path}: ${errorMessage(error)}`, {
         cause: error,

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin directories. */
-const systemFolders: readonly string[] = [
+const systemDirectories: readonly string[] = [
   '/usr/local/sbin',
   '/usr/local/bin',
   '/usr/sbin',
@@ -12,17 +12,17 @@ const systemFolders: readonly string[] = [
 ]
 
 /** The directories to search, in order and once each: PATH, then the system's. */
-export function searchFolders(path: string | undefined): readonly string[] {
-  const own = (path ?? '').split(':').filter((folder) => folder.startsWith('/'))
-  return [...new Set([...own, ...systemFolders])]
+export function searchDirectories(path: string | undefined): readonly string[] {
+  const own = (path ?? '').split(':').filter((directory) => directory.startsWith('/'))
+  return [...new Set([...own, ...systemDirectories])]
 }
 
 /** Full path of an executable file, or undefined. */
 export function findExecutable(
   name: string,
-  folders = searchFolders(process.env['PATH']),
+  directories = searchDirectories(process.env['PATH']),
 ): string | undefined {
-  return folders.map((folder) => join(folder, name)).find((path) => isExecutable(path))
+  return directories.map((directory) => join(directory, name)).find((path) => isExecutable(path))
 }
 
 function isExecutable(path: string): boolean {

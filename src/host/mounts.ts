@@ -43,10 +43,10 @@ export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly Mou
 }
 
 /** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
-export function mountsBelow(folder: string, mounts: readonly MountEntry[]): readonly string[] {
+export function mountsBelow(directory: string, mounts: readonly MountEntry[]): readonly string[] {
   return mounts
     .map(({ mountPoint }) => mountPoint)
-    .filter((mountPoint) => mountPoint === folder || mountPoint.startsWith(`${folder}/`))
+    .filter((mountPoint) => mountPoint === directory || mountPoint.startsWith(`${directory}/`))
     .reverse()
     .sort((a, b) => b.split('/').length - a.split('/').length)
 }

@@ -18,21 +18,21 @@ export interface HostProcess {
 const mostArgvBytes = 64 * 1024
 
 /** All processes of the host whose command line could be read. A kernel thread has an empty `argv`. */
-export function listProcesses(procFolder = '/proc'): readonly HostProcess[] {
-  return readdirSync(procFolder).flatMap((name) => {
+export function listProcesses(procDirectory = '/proc'): readonly HostProcess[] {
+  return readdirSync(procDirectory).flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
-    const found = readProcess(Number(name), procFolder)
+    const found = readProcess(Number(name), procDirectory)
     return found === undefined ? [] : [found]
   })
 }
 
 /** One process, or undefined when there is none of that pid. */
-export function readProcess(pid: number, procFolder = '/proc'): HostProcess | undefined {
+export function readProcess(pid: number, procDirectory = '/proc'): HostProcess | undefined {
   try {
-    const stat = readFileSync(`${procFolder}/${pid}/stat`, 'utf8')
+    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
     // The name in parentheses may hold spaces and parentheses; the fields count from behind it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const argv = readStart(`${procFolder}/${pid}/cmdline`).split('\0').slice(0, -1)
+    const argv = readStart(`${procDirectory}/${pid}/cmdline`).split('\0').slice(0, -1)
     return {
       pid,
       parentPid: Number(fields[1]),
@@ -46,9 +46,9 @@ export function readProcess(pid: number, procFolder = '/proc'): HostProcess | un
 }
 
 /** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
-export function readUmask(pid: number, procFolder = '/proc'): number | undefined {
+export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
   try {
-    const status = readFileSync(`${procFolder}/${pid}/status`, 'utf8')
+    const status = readFileSync(`${procDirectory}/${pid}/status`, 'utf8')
     const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
     return digits === undefined ? undefined : Number.parseInt(digits, 8)
   } catch {

@@ -58,8 +58,8 @@ export function formatOciArchive(...images: readonly OciImage[]): Buffer {
   const index = { schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json', manifests }
   return formatTar([
     file('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
-    { kind: 'folder', path: 'blobs/', mode: 0o755 },
-    { kind: 'folder', path: 'blobs/sha256/', mode: 0o755 },
+    { kind: 'directory', path: 'blobs/', mode: 0o755 },
+    { kind: 'directory', path: 'blobs/sha256/', mode: 0o755 },
     ...[...blobs].map(([digest, data]) => file(`blobs/sha256/${digest.slice(7)}`, data)),
     file('index.json', json(index)),
   ])

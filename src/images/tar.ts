@@ -1,11 +1,11 @@
 /** One entry of a tar archive. Paths are relative, with forward slashes, of at most 100 bytes. */
 export type TarEntry =
   | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly data: Uint8Array }
-  | { readonly kind: 'folder'; readonly path: string; readonly mode: number }
+  | { readonly kind: 'directory'; readonly path: string; readonly mode: number }
   | { readonly kind: 'link'; readonly path: string; readonly target: string }
 
 const blockBytes = 512
-const typeFlags = { file: '0', link: '2', folder: '5' } as const
+const typeFlags = { file: '0', link: '2', directory: '5' } as const
 
 /** Writes a POSIX ustar archive. Owner root, no times: the same entries give the same bytes. */
 export function formatTar(entries: readonly TarEntry[]): Buffer {

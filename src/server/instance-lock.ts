@@ -40,9 +40,9 @@ export function holdInstanceLock(directory: string): () => void {
  *
  * @throws PoddError DAEMON_UNKNOWN where it is held by a process that can't be seen from here; LOCK_FAILED
  */
-export function findLockHolder(directory: string, procFolder = '/proc'): HostProcess | undefined {
+export function findLockHolder(directory: string, procDirectory = '/proc'): HostProcess | undefined {
   if (!isHeld(directory)) return undefined
-  const holder = selectHolder(lockPath(directory), procFolder)
+  const holder = selectHolder(lockPath(directory), procDirectory)
   if (holder !== undefined || !isHeld(directory)) return holder
   throw new PoddError(
     'DAEMON_UNKNOWN',
@@ -80,24 +80,24 @@ function isRefused(descriptor: number, kind: '--exclusive' | '--shared'): boolea
   return status === 1
 }
 
-function selectHolder(path: string, procFolder: string): HostProcess | undefined {
+function selectHolder(path: string, procDirectory: string): HostProcess | undefined {
   const file = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (file === undefined) return undefined
-  const holders = listProcesses(procFolder).filter(({ pid }) => hasLocked(`${procFolder}/${pid}`, file))
+  const holders = listProcesses(procDirectory).filter(({ pid }) => hasLocked(`${procDirectory}/${pid}`, file))
   // A program that it is about to start has the same descriptors for a moment.
   return holders.find(({ parentPid }) => !holders.some(({ pid }) => pid === parentPid))
 }
 
 /** Whether a process has an exclusive lock on exactly this file. */
-function hasLocked(processFolder: string, file: BigIntStats): boolean {
-  return listDescriptors(processFolder).some((descriptor) => {
-    const link = `${processFolder}/fd/${descriptor}`
+function hasLocked(processDirectory: string, file: BigIntStats): boolean {
+  return listDescriptors(processDirectory).some((descriptor) => {
+    const link = `${processDirectory}/fd/${descriptor}`
     try {
       // What is open elsewhere is not looked at: a dead network share would block.
       if (!readlinkSync(link).endsWith('/lock')) return false
       const { dev, ino } = statSync(link, { bigint: true })
       if (dev !== file.dev || ino !== file.ino) return false
-      const info = readFileSync(`${processFolder}/fdinfo/${descriptor}`, 'utf8')
+      const info = readFileSync(`${processDirectory}/fdinfo/${descriptor}`, 'utf8')
       return /^lock:.*\bFLOCK\b.*\bWRITE\b/mu.test(info)
     } catch {
       // Closed meanwhile.
@@ -106,9 +106,9 @@ function hasLocked(processFolder: string, file: BigIntStats): boolean {
   })
 }
 
-function listDescriptors(processFolder: string): readonly string[] {
+function listDescriptors(processDirectory: string): readonly string[] {
   try {
-    return readdirSync(`${processFolder}/fd`)
+    return readdirSync(`${processDirectory}/fd`)
   } catch {
     // Ended meanwhile.
     return []

@@ -48,7 +48,7 @@ interface PendingFile {
 }
 
 export interface DirectoryFilesOptions {
-  readonly folder: string
+  readonly directory: string
   readonly clock: Clock
   readonly decode: DecodeSource
   readonly fieldValidation: FieldValidation
@@ -80,7 +80,7 @@ export class DirectoryFiles {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
     for (const document of options.lastGood) {
-      const name = document.place.path.slice(options.folder.length + 1)
+      const name = document.place.path.slice(options.directory.length + 1)
       const before = this.#taken.get(name)?.documents ?? []
       this.#taken.set(name, {
         fingerprint: '',
@@ -118,9 +118,9 @@ export class DirectoryFiles {
   }
 
   problems(): readonly Problem[] {
-    const { folder } = this.#options
+    const { directory } = this.#options
     const failures = [...this.#pending].flatMap(([name, { failure }]) =>
-      failure === undefined ? [] : failureProblem(join(folder, name), failure),
+      failure === undefined ? [] : failureProblem(join(directory, name), failure),
     )
     return [...this.#sorted().flatMap((file) => file.problems), ...failures]
   }
@@ -163,10 +163,10 @@ export class DirectoryFiles {
   }
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
-    const { clock, folder } = this.#options
+    const { clock, directory } = this.#options
     // What a directory gave is gone where a single file stands in its place, and the other way round.
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(folder, name))
+    const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
     if (look.kind === 'missing') {
       this.#pending.delete(name)
       if (this.#taken.has(name) && this.#missing.note(name)) this.noteMove()
@@ -272,7 +272,7 @@ export class DirectoryFiles {
       sizeBytes,
       isWrittenInPlace,
       quietMs: nowMs - changedAtMs,
-      folderQuietMs: nowMs - this.#movedAtMs,
+      directoryQuietMs: nowMs - this.#movedAtMs,
       ...(read !== undefined && {
         content: {
           hasErrors: hasErrors(read.result.problems),
@@ -308,8 +308,8 @@ export class DirectoryFiles {
 
   /** Throws what the system throws, and DecodeUnavailable. */
   async #readContent(name: string, { look }: PendingFile): Promise<ReadContent | undefined> {
-    const { folder, decode, fieldValidation } = this.#options
-    const path = join(folder, name)
+    const { directory, decode, fieldValidation } = this.#options
+    const path = join(directory, name)
     if (look.kind === 'unreadable') {
       if (look.error !== undefined) throw look.error
       return { hash: look.reason, result: unreadable({ path }, look.reason), endsCleanly: true }

@@ -2,20 +2,20 @@ import { errorCode, errorMessage } from '../base/errors.ts'
 import type { Problem } from '../pod/objects/document.ts'
 
 /** The manifest directory can't be listed. `podsKept` are what it gave before. */
-export function folderProblem(folder: string, error: unknown, podsKept: number): Problem {
+export function directoryProblem(directory: string, error: unknown, podsKept: number): Problem {
   switch (errorCode(error)) {
     case 'ENOENT':
-      return problemWith(folder, 'does not exist', podsKept, `create it: mkdir -p ${folder}`)
+      return problemWith(directory, 'does not exist', podsKept, `create it: mkdir -p ${directory}`)
     case 'ENOTDIR':
       return problemWith(
-        folder,
+        directory,
         'lies under something that is no directory',
         podsKept,
         'point podd elsewhere',
       )
     default:
       return problemWith(
-        folder,
+        directory,
         `cannot be read: ${errorMessage(error)}`,
         podsKept,
         'make it readable for podd',
@@ -24,28 +24,28 @@ export function folderProblem(folder: string, error: unknown, podsKept: number):
 }
 
 /** Something was mounted there, and isn't any more. */
-export function unmountedProblem(folder: string, podsKept: number): Problem {
+export function unmountedProblem(directory: string, podsKept: number): Problem {
   const hint = 'mount it again, or restart podd if it is meant to be empty'
-  return problemWith(folder, 'is empty, and on another filesystem than before', podsKept, hint)
+  return problemWith(directory, 'is empty, and on another filesystem than before', podsKept, hint)
 }
 
-function problemWith(folder: string, what: string, podsKept: number, hint: string): Problem {
+function problemWith(directory: string, what: string, podsKept: number, hint: string): Problem {
   const kept = podsKept === 0 ? '' : `; the pods it gave before are kept (${podsKept})`
   return {
     severity: 'error',
-    place: { path: folder },
+    place: { path: directory },
     message: `the manifest directory ${what}${kept}`,
     hint,
   }
 }
 
 /** Changes are seen only by reading the directory again, every `rescanMs`. */
-export function watchProblem(folder: string, error: unknown, rescanMs: number): Problem {
+export function watchProblem(directory: string, error: unknown, rescanMs: number): Problem {
   const code = errorCode(error)
   const isLimit = code === 'ENOSPC' || code === 'EMFILE'
   return {
     severity: 'warning',
-    place: { path: folder },
+    place: { path: directory },
     message: `changes are noticed only every ${rescanMs / 1000} s: the system refuses to watch (${code ?? errorMessage(error)})`,
     hint: isLimit
       ? 'raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, and restart podd'

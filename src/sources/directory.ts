@@ -11,10 +11,10 @@ import type { DecodeSource } from './decode-source.ts'
 import { DirectoryFiles } from './directory-files.ts'
 import { LastGoodSaver } from './last-good-saver.ts'
 import { isManifestName } from './manifest-name.ts'
-import { folderProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
+import { directoryProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
 import type { Source } from './source.ts'
-import type { FolderHint, FolderWatch, WatchFolder } from './watch-folder.ts'
-import { watchFolder } from './watch-folder.ts'
+import type { DirectoryHint, DirectoryWatch, WatchDirectory } from './watch-directory.ts'
+import { watchDirectory } from './watch-directory.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -37,7 +37,7 @@ export interface DirectorySourceOptions {
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
   readonly fieldValidation?: FieldValidation
-  readonly watch?: WatchFolder
+  readonly watch?: WatchDirectory
   /** How often the directory is read again although no event said so, in case one was lost: every minute. */
   readonly rescanMs?: number
   /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
@@ -53,11 +53,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   return {
     async run(onSnapshot, signal) {
       if (signal.aborted) return
-      const folder = resolve(options.path)
+      const directory = resolve(options.path)
       const wake = new WakeSlot()
-      const saver = new LastGoodSaver(options.lastGood, 'file', folder, options.logger, () => wake.wake())
+      const saver = new LastGoodSaver(options.lastGood, 'file', directory, options.logger, () => wake.wake())
       const lastGood = await saver.load()
-      const loop = new DirectoryLoop(options, folder, wake, saver, lastGood)
+      const loop = new DirectoryLoop(options, directory, wake, saver, lastGood)
       await loop.run(onSnapshot, signal)
     },
   }
@@ -65,7 +65,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
 
 class DirectoryLoop {
   readonly #options: DirectorySourceOptions
-  readonly #folder: string
+  readonly #directory: string
   readonly #wake: WakeSlot
   readonly #saver: LastGoodSaver
   readonly #files: DirectoryFiles
@@ -74,24 +74,24 @@ class DirectoryLoop {
   #isRead = false
   /** All files of the first reading were taken, or had their time. */
   #isComplete = false
-  #identity: FolderIdentity | undefined
-  #folderProblem: Problem | undefined
+  #identity: DirectoryIdentity | undefined
+  #directoryProblem: Problem | undefined
   #watchProblem: Problem | undefined
 
   constructor(
     options: DirectorySourceOptions,
-    folder: string,
+    directory: string,
     wake: WakeSlot,
     saver: LastGoodSaver,
     lastGood: Awaited<ReturnType<LastGoodSaver['load']>>,
   ) {
     this.#options = options
-    this.#folder = folder
+    this.#directory = directory
     this.#wake = wake
     this.#saver = saver
     this.#hadLastGood = lastGood?.isComplete === true
     this.#files = new DirectoryFiles({
-      folder,
+      directory,
       clock: options.clock,
       decode: options.decode,
       fieldValidation: options.fieldValidation ?? 'Strict',
@@ -149,7 +149,7 @@ class DirectoryLoop {
   #snapshot(problems: readonly Problem[]): SourceSnapshot {
     return {
       source: 'file',
-      location: this.#folder,
+      location: this.#directory,
       ready: this.#isReady(),
       pods: this.#files.documents().filter((document) => isPodDocument(document)),
       objects: this.#files.documents().filter((document) => isObjectDocument(document)),
@@ -162,66 +162,72 @@ class DirectoryLoop {
   }
 
   #problems(): readonly Problem[] {
-    return [this.#folderProblem, this.#watchProblem, this.#saver.problem(), ...this.#files.problems()].filter(
-      (problem) => problem !== undefined,
-    )
+    return [
+      this.#directoryProblem,
+      this.#watchProblem,
+      this.#saver.problem(),
+      ...this.#files.problems(),
+    ].filter((problem) => problem !== undefined)
   }
 
   async #look(): Promise<void> {
-    if (!this.#isListingDue && this.#folderProblem === undefined) {
+    if (!this.#isListingDue && this.#directoryProblem === undefined) {
       await this.#files.lookAtHinted()
       return
     }
     this.#isListingDue = false
     try {
-      const identity = await identify(this.#folder)
+      const identity = await identify(this.#directory)
       const listed = identity.isFile
         ? ['']
-        : (await readdir(this.#folder)).filter((name) => isManifestName(name))
+        : (await readdir(this.#directory)).filter((name) => isManifestName(name))
       const before = this.#identity
       if (listed.length === 0 && before !== undefined && before.device !== identity.device) {
-        this.#noteFolderProblem(unmountedProblem(this.#folder, this.#files.countPods()))
+        this.#noteDirectoryProblem(unmountedProblem(this.#directory, this.#files.countPods()))
         return
       }
-      const wasAway = this.#folderProblem !== undefined || (before !== undefined && before.id !== identity.id)
+      const wasAway =
+        this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       this.#isRead = true
-      this.#noteFolderProblem(undefined)
+      this.#noteDirectoryProblem(undefined)
       if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents())
     } catch (error) {
-      this.#noteFolderProblem(folderProblem(this.#folder, error, this.#files.countPods()))
+      this.#noteDirectoryProblem(directoryProblem(this.#directory, error, this.#files.countPods()))
     }
   }
 
-  #noteFolderProblem(problem: Problem | undefined): void {
+  #noteDirectoryProblem(problem: Problem | undefined): void {
     const { logger } = this.#options
     if (problem !== undefined) this.#files.forgetMissing()
-    const before = this.#folderProblem?.message
-    this.#folderProblem = problem
+    const before = this.#directoryProblem?.message
+    this.#directoryProblem = problem
     if (before === problem?.message) return
-    if (problem === undefined) logger.info({ path: this.#folder }, 'the manifest directory is readable again')
-    else logger.error({ path: this.#folder, reason: problem.message }, 'cannot read the manifest directory')
+    if (problem === undefined)
+      logger.info({ path: this.#directory }, 'the manifest directory is readable again')
+    else
+      logger.error({ path: this.#directory, reason: problem.message }, 'cannot read the manifest directory')
   }
 
-  #startWatch(): FolderWatch | undefined {
-    const watch = this.#options.watch ?? watchFolder
+  #startWatch(): DirectoryWatch | undefined {
+    const watch = this.#options.watch ?? watchDirectory
     const onFailure = (error: unknown): void => {
-      this.#watchProblem = watchProblem(this.#folder, error, this.#unhealthyRescanMs())
-      this.#options.logger.error({ path: this.#folder, err: error }, 'cannot watch the manifest directory')
+      this.#watchProblem = watchProblem(this.#directory, error, this.#unhealthyRescanMs())
+      this.#options.logger.error({ path: this.#directory, err: error }, 'cannot watch the manifest directory')
       this.#wake.wake()
     }
     try {
-      return watch(this.#folder, { onHint: (hint) => this.#onHint(hint), onFailure })
+      return watch(this.#directory, { onHint: (hint) => this.#onHint(hint), onFailure })
     } catch (error) {
       onFailure(error)
       return undefined
     }
   }
 
-  #onHint(hint: FolderHint): void {
-    if (hint.kind !== 'folder' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
+  #onHint(hint: DirectoryHint): void {
+    if (hint.kind !== 'directory' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
     // What came under another name may be what symlinks lead through, as with ..data, or a manifest on its way.
     else if (hint.kind !== 'written') {
       this.#files.noteMove()
@@ -237,7 +243,7 @@ class DirectoryLoop {
   /** Until something happens, or something that was put off is due: a snapshot in `holdMs`, say, if that is above 0. */
   async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
-    const isHealthy = this.#folderProblem === undefined && this.#watchProblem === undefined
+    const isHealthy = this.#directoryProblem === undefined && this.#watchProblem === undefined
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs
@@ -251,15 +257,15 @@ class DirectoryLoop {
   }
 }
 
-interface FolderIdentity {
+interface DirectoryIdentity {
   readonly isFile: boolean
   readonly device: bigint
   /** Differs when another directory stands in this one's place. */
   readonly id: string
 }
 
-async function identify(folder: string): Promise<FolderIdentity> {
-  const stats = await stat(folder, { bigint: true })
+async function identify(directory: string): Promise<DirectoryIdentity> {
+  const stats = await stat(directory, { bigint: true })
   const { dev, ino, birthtimeNs } = stats
   // A single file is often replaced; that tells nothing of what stood beside it.
   const id = stats.isFile() ? 'file' : `${dev}:${ino}:${birthtimeNs}`

@@ -19,7 +19,7 @@ export interface FileFacts {
   /** Since its last change. */
   readonly quietMs: number
   /** Since the last change of any name in the directory. */
-  readonly folderQuietMs: number
+  readonly directoryQuietMs: number
   readonly content?: {
     readonly hasErrors: boolean
     readonly endsCleanly: boolean
@@ -38,7 +38,7 @@ export interface FileFacts {
  * nothing moves in the directory.
  */
 export function computeSettleWait(facts: FileFacts): number {
-  const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.folderQuietMs : 0
+  const movingWaitMs = facts.content?.dropsObjects === true ? movingMs - facts.directoryQuietMs : 0
   return Math.max(0, movingWaitMs, wholeWait(facts))
 }
 

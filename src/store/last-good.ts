@@ -31,18 +31,18 @@ const migrations: readonly Migration[] = []
 const version = migrations.length + 1
 
 /**
- * One file of mode 0600 for each source, in `folder`, which is made when it is first needed.
+ * One file of mode 0600 for each source, in `directory`, which is made when it is first needed.
  * @param options.persistSecrets whether Secrets are kept too (`true`); without, a boot with the source
  * away leaves the pods that need them waiting
  */
 export function createLastGoodStore(
-  folder: string,
+  directory: string,
   options: { readonly persistSecrets?: boolean } = {},
 ): LastGoodStore {
   const persistSecrets = options.persistSecrets ?? true
   return {
     async load(source, location) {
-      const path = join(folder, `${source}.json`)
+      const path = join(directory, `${source}.json`)
       await removeAtomicFileTemps(path)
       const text = await readIfExists(path)
       if (text === undefined) return undefined
@@ -57,14 +57,14 @@ export function createLastGoodStore(
       return { documents: parsed, isComplete: parsed.length === documents.length }
     },
     async save(source, location, documents) {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await mkdir(directory, { recursive: true, mode: 0o700 })
       const kept = documents.filter(({ manifest }) => persistSecrets || manifest['kind'] !== 'Secret')
       const copy = {
         version,
         location,
         documents: kept.map(({ manifest, place }) => Object.assign({}, place, { manifest })),
       }
-      await writeFileAtomic(join(folder, `${source}.json`), `${JSON.stringify(copy)}\n`, { mode: 0o600 })
+      await writeFileAtomic(join(directory, `${source}.json`), `${JSON.stringify(copy)}\n`, { mode: 0o600 })
     },
   }
 }

@@ -20,7 +20,7 @@ export interface HostVolume {
 
 /** Something that is mounted inside a directory of podd's files. */
 export interface NestedMount {
-  readonly folder: string
+  readonly directory: string
   /** Inside the directory. */
   readonly path: string
   /** What is mounted there; undefined: an image, which is a directory. */
@@ -100,7 +100,7 @@ export function selectNestedMounts(
   volumes: ReadonlyMap<string, HostVolume>,
   mounts: readonly cri.MountInput[],
 ): readonly NestedMount[] {
-  const folders = new Map(
+  const directories = new Map(
     container.volumeMounts.flatMap(({ name, mountPath, subPath = '', subPathExpr = '' }) => {
       const volume = volumes.get(name)
       return volume?.files === true && subPath === '' && subPathExpr === ''
@@ -108,17 +108,17 @@ export function selectNestedMounts(
         : []
     }),
   )
-  if (folders.size === 0) return []
+  if (directories.size === 0) return []
   const places = mounts.map(({ containerPath = '' }) => normalize(containerPath))
   const contains = (outer: string, inner: string): boolean => outer !== inner && inner.startsWith(`${outer}/`)
   return mounts.flatMap(({ hostPath, image }, index) => {
     const place = places[index] ?? ''
     // The innermost of those around it.
     const [around] = places.filter((outer) => contains(outer, place)).toSorted((a, b) => b.length - a.length)
-    const folder = around === undefined ? undefined : folders.get(around)
-    if (around === undefined || folder === undefined) return []
+    const directory = around === undefined ? undefined : directories.get(around)
+    if (around === undefined || directory === undefined) return []
     const source = image === undefined || image === null ? (hostPath ?? '') : undefined
-    return [{ folder, path: place.slice(around.length + 1), source }]
+    return [{ directory, path: place.slice(around.length + 1), source }]
   })
 }
 

@@ -33,28 +33,28 @@ const temporaryLink = '..data_tmp'
  * @returns whether anything changed
  */
 export async function writeVolumeFiles(
-  folder: string,
+  directory: string,
   files: VolumeFiles,
   options: { readonly group?: number | undefined; readonly nowMs: number },
 ): Promise<boolean> {
   checkPaths(files)
-  const current = await currentFolder(folder)
-  await removeStale(folder, current, options.nowMs)
-  if (current !== undefined && (await holdsExactly(`${folder}/${current}`, files, options.group))) {
+  const current = await currentDirectory(directory)
+  await removeStale(directory, current, options.nowMs)
+  if (current !== undefined && (await holdsExactly(`${directory}/${current}`, files, options.group))) {
     // A call that was interrupted may have come no further than the swap (kubernetes/kubernetes#121472).
-    return showFiles(folder, files)
+    return showFiles(directory, files)
   }
   const fresh = `..${stampOf(options.nowMs)}.${newUuid().slice(0, 8)}`
   try {
-    await writeFiles(`${folder}/${fresh}`, files, options.group)
-    await swapLink(folder, fresh)
+    await writeFiles(`${directory}/${fresh}`, files, options.group)
+    await swapLink(directory, fresh)
   } catch (error) {
-    await rm(`${folder}/${fresh}`, { recursive: true, force: true })
+    await rm(`${directory}/${fresh}`, { recursive: true, force: true })
     throw error
   }
-  await showFiles(folder, files)
+  await showFiles(directory, files)
   // From now on it is out of date.
-  if (current !== undefined) await touch(`${folder}/${current}`, options.nowMs)
+  if (current !== undefined) await touch(`${directory}/${current}`, options.nowMs)
   return true
 }
 
@@ -72,8 +72,8 @@ async function touch(path: string, wallMs: number): Promise<void> {
 }
 
 /** Whether files were ever shown there. */
-export async function hasVolumeFiles(folder: string): Promise<boolean> {
-  return (await currentFolder(folder)) !== undefined
+export async function hasVolumeFiles(directory: string): Promise<boolean> {
+  return (await currentDirectory(directory)) !== undefined
 }
 
 /** The manifest's validation lets nothing else through; this holds should it ever not. */
@@ -92,9 +92,9 @@ function checkPaths(files: VolumeFiles): void {
   }
 }
 
-async function currentFolder(folder: string): Promise<string | undefined> {
+async function currentDirectory(directory: string): Promise<string | undefined> {
   try {
-    return await readlink(`${folder}/${dataLink}`)
+    return await readlink(`${directory}/${dataLink}`)
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
@@ -103,34 +103,38 @@ async function currentFolder(folder: string): Promise<string | undefined> {
 
 /** What was swapped out goes after this; sooner where there is much of it. */
 const keptMs = 1000
-const keptFolders = 32
+const keptDirectories = 32
 
-async function removeStale(folder: string, current: string | undefined, nowMs: number): Promise<void> {
-  const names = (await readdir(folder)).filter(
+async function removeStale(directory: string, current: string | undefined, nowMs: number): Promise<void> {
+  const names = (await readdir(directory)).filter(
     (name) => name.startsWith('..') && name !== dataLink && name !== current,
   )
   const stale = await Promise.all(
-    names.map(async (name) => ({ name, sinceMs: (await lstat(`${folder}/${name}`)).mtimeMs })),
+    names.map(async (name) => ({ name, sinceMs: (await lstat(`${directory}/${name}`)).mtimeMs })),
   )
   stale.sort((a, b) => b.sinceMs - a.sinceMs)
   for (const [index, { name, sinceMs }] of stale.entries()) {
     const isRecent = Math.abs(nowMs - sinceMs) < keptMs
-    if (isRecent && index < keptFolders && name !== temporaryLink) continue
-    await rm(`${folder}/${name}`, { recursive: true, force: true })
+    if (isRecent && index < keptDirectories && name !== temporaryLink) continue
+    await rm(`${directory}/${name}`, { recursive: true, force: true })
   }
 }
 
-async function holdsExactly(folder: string, files: VolumeFiles, group: number | undefined): Promise<boolean> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+async function holdsExactly(
+  directory: string,
+  files: VolumeFiles,
+  group: number | undefined,
+): Promise<boolean> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const found = entries.filter((entry) => !entry.isDirectory())
   if (found.length !== files.size) return false
   for (const [path, { data, mode }] of files) {
     try {
-      const stats = await lstat(`${folder}/${path}`)
+      const stats = await lstat(`${directory}/${path}`)
       if (!stats.isFile() || stats.size !== data.byteLength) return false
       if ((stats.mode & 0o7777) !== fileMode(mode, group)) return false
       if (group !== undefined && stats.gid !== group) return false
-      if (!(await readFile(`${folder}/${path}`)).equals(data)) return false
+      if (!(await readFile(`${directory}/${path}`)).equals(data)) return false
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return false
       throw error
@@ -144,24 +148,24 @@ function fileMode(mode: number, group: number | undefined): number {
   return group === undefined ? mode : mode | 0o440
 }
 
-async function writeFiles(folder: string, files: VolumeFiles, group: number | undefined): Promise<void> {
-  await makeFolder(folder, group)
-  const made = new Set([folder])
+async function writeFiles(directory: string, files: VolumeFiles, group: number | undefined): Promise<void> {
+  await makeDirectory(directory, group)
+  const made = new Set([directory])
   for (const [path, { data, mode }] of files) {
     for (const parent of parentsOf(path)) {
-      const at = `${folder}/${parent}`
+      const at = `${directory}/${parent}`
       if (made.has(at)) continue
-      await makeFolder(at, group)
+      await makeDirectory(at, group)
       made.add(at)
     }
-    const file = `${folder}/${path}`
+    const file = `${directory}/${path}`
     await writeFile(file, data, { mode: 0o600, flag: 'wx' })
     if (group !== undefined) await lchown(file, 0, group)
     await chmod(file, fileMode(mode, group))
   }
 }
 
-async function makeFolder(path: string, group: number | undefined): Promise<void> {
+async function makeDirectory(path: string, group: number | undefined): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o755 })
   if (group !== undefined) await lchown(path, 0, group)
   await chmod(path, group === undefined ? 0o755 : 0o2755)
@@ -173,24 +177,24 @@ function parentsOf(path: string): readonly string[] {
   return names.map((_, index) => names.slice(0, index + 1).join('/'))
 }
 
-async function swapLink(folder: string, target: string): Promise<void> {
-  const temporary = `${folder}/${temporaryLink}`
+async function swapLink(directory: string, target: string): Promise<void> {
+  const temporary = `${directory}/${temporaryLink}`
   await rm(temporary, { force: true })
   await symlink(target, temporary)
-  await rename(temporary, `${folder}/${dataLink}`)
+  await rename(temporary, `${directory}/${dataLink}`)
 }
 
 /** The links through `..data`: new ones first, then those to what is gone go. Whether any came or went. */
-async function showFiles(folder: string, files: VolumeFiles): Promise<boolean> {
+async function showFiles(directory: string, files: VolumeFiles): Promise<boolean> {
   const wanted = new Set([...files.keys()].map((path) => path.split('/')[0] ?? path))
-  const entries = await readdir(folder, { withFileTypes: true })
+  const entries = await readdir(directory, { withFileTypes: true })
   const shown = new Set(entries.map(({ name }) => name))
   const missing = [...wanted].filter((name) => !shown.has(name))
   // What is no link is a place where something else is mounted.
   const stale = entries
     .filter((entry) => entry.isSymbolicLink() && !entry.name.startsWith('..') && !wanted.has(entry.name))
     .map(({ name }) => name)
-  for (const name of missing) await symlink(`${dataLink}/${name}`, `${folder}/${name}`)
-  for (const name of stale) await rm(`${folder}/${name}`, { recursive: true, force: true })
+  for (const name of missing) await symlink(`${dataLink}/${name}`, `${directory}/${name}`)
+  for (const name of stale) await rm(`${directory}/${name}`, { recursive: true, force: true })
   return missing.length + stale.length > 0
 }

@@ -8,8 +8,8 @@ import type { ClaimAccess } from './volume-plugin.ts'
 /** Beside a claim's directory: the name of the source whose data it holds. No claim's name begins with a dot. */
 const prefix = '.source-'
 
-function ownerFile(folder: string): string {
-  return join(dirname(folder), `${prefix}${basename(folder)}`)
+function ownerFile(directory: string): string {
+  return join(dirname(directory), `${prefix}${basename(directory)}`)
 }
 
 /**
@@ -18,27 +18,27 @@ function ownerFile(folder: string): string {
  * @throws VolumeError where it belongs to a source whose data the claim may not stand for
  */
 export async function takeClaimData(
-  { folder, isNew }: { readonly folder: string; readonly isNew: boolean },
+  { directory, isNew }: { readonly directory: string; readonly isNew: boolean },
   { source, readsDataOf }: ClaimAccess,
 ): Promise<void> {
-  const owner = isNew ? undefined : await readClaimOwner(folder)
-  if (owner === undefined) return await writeFileAtomic(ownerFile(folder), `${source}\n`)
+  const owner = isNew ? undefined : await readClaimOwner(directory)
+  if (owner === undefined) return await writeFileAtomic(ownerFile(directory), `${source}\n`)
   if (owner === source || readsDataOf.includes(owner)) return undefined
   throw new VolumeError(
     'VOLUME_SETUP',
-    `persistentvolumeclaim "${basename(folder)}" of ${sourceWords[source]} would hold data of ${sourceWords[owner]}, which it may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`,
+    `persistentvolumeclaim "${basename(directory)}" of ${sourceWords[source]} would hold data of ${sourceWords[owner]}, which it may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`,
     undefined,
     'Give the claim another name, purge the data, or allow it in the configuration.',
   )
 }
 
 /** Of data that is purged. */
-export async function forgetClaimOwner(folder: string): Promise<void> {
-  await removeFileDurably(ownerFile(folder))
+export async function forgetClaimOwner(directory: string): Promise<void> {
+  await removeFileDurably(ownerFile(directory))
 }
 
 /** The source that owns the data in a claim's directory; undefined where podd has no record of it. */
-export async function readClaimOwner(folder: string): Promise<SourceName | undefined> {
-  const text = (await readIfExists(ownerFile(folder)))?.trim()
+export async function readClaimOwner(directory: string): Promise<SourceName | undefined> {
+  const text = (await readIfExists(ownerFile(directory)))?.trim()
   return sourceNames.find((name) => name === text)
 }

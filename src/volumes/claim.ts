@@ -1,6 +1,6 @@
 import { chmod, mkdir, stat } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { claimFolder } from './claim-folder.ts'
+import { claimDirectory } from './claim-directory.ts'
 import { takeClaimData } from './claim-owner.ts'
 import { applyFsGroup } from './fs-group.ts'
 import { isReady, onceForPod } from './ready-mark.ts'
@@ -15,16 +15,16 @@ export const prepareClaim: PrepareVolume = async (volume, context) => {
   const source = volume.persistentVolumeClaim
   if (source === undefined) return undefined
   const { rootDir, namespace, fsGroup } = context
-  const folder = claimFolder(rootDir, namespace, source.claimName)
+  const directory = claimDirectory(rootDir, namespace, source.claimName)
   const access = await findClaim(volume.name, source.claimName, context)
-  const isNew = await makeClaimFolder(folder)
-  if (access !== undefined) await takeClaimData({ folder, isNew }, access)
+  const isNew = await makeClaimDirectory(directory)
+  if (access !== undefined) await takeClaimData({ directory, isNew }, access)
   await onceForPod(context, volume.name, async () => {
     if (fsGroup === undefined || source.readOnly) return
-    const refusal = await applyFsGroup(folder, fsGroup)
+    const refusal = await applyFsGroup(directory, fsGroup)
     if (refusal !== undefined) context.warn(volume.name, refusal)
   })
-  return { hostPath: folder, selinuxRelabel: true, readOnly: source.readOnly }
+  return { hostPath: directory, selinuxRelabel: true, readOnly: source.readOnly }
 }
 
 /** Undefined for a pod that has its volume already and whose claim is gone: it keeps what it has. */
@@ -47,14 +47,14 @@ async function findClaim(
 }
 
 /** For anybody to write to, as an emptyDir is; those above it are root's. Tells whether there was none. */
-async function makeClaimFolder(folder: string): Promise<boolean> {
+async function makeClaimDirectory(directory: string): Promise<boolean> {
   try {
-    await stat(folder)
+    await stat(directory)
     return false
   } catch (error) {
     if (errorCode(error) !== 'ENOENT') throw error
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await chmod(folder, 0o777)
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await chmod(directory, 0o777)
     return true
   }
 }

@@ -10,7 +10,7 @@ const maxDepth = 512
  * The bytes of disk that a directory takes with all in it, files of several names once, as `du` counts.
  * What vanishes meanwhile is left out; links are never followed, whatever a container swaps on the way.
  */
-export async function measureDiskUsage(folder: string): Promise<number> {
+export async function measureDiskUsage(directory: string): Promise<number> {
   const seen = new Set<number>()
   let usedBytes = 0
   const count = (stats: Stats): void => {
@@ -35,7 +35,7 @@ export async function measureDiskUsage(folder: string): Promise<number> {
       await opened.close()
     }
   }
-  await visit(folder, 0)
+  await visit(directory, 0)
   return usedBytes
 }
 

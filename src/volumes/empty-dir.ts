@@ -2,7 +2,7 @@ import { chmod, mkdir } from 'node:fs/promises'
 import { quantityValue } from '../pod/values/quantity.ts'
 import { ensureTmpfs } from './ensure-tmpfs.ts'
 import { applyFsGroup } from './fs-group.ts'
-import { volumeFolder } from './pod-folder.ts'
+import { volumeDirectory } from './pod-directory.ts'
 import { forgetReady, onceForPod } from './ready-mark.ts'
 import { VolumeError } from './volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
@@ -19,20 +19,20 @@ export const prepareEmptyDir: PrepareVolume = async (volume, context) => {
     throw new VolumeError('VOLUME_SETUP', `emptyDir medium ${JSON.stringify(medium)} is not supported`)
   }
   const { rootDir, uid, memoryBytes, fsGroup } = context
-  const folder = volumeFolder(rootDir, uid, 'empty-dir', volume.name)
-  await mkdir(folder, { recursive: true, mode: 0o750 })
+  const directory = volumeDirectory(rootDir, uid, 'empty-dir', volume.name)
+  await mkdir(directory, { recursive: true, mode: 0o750 })
   if (medium === 'Memory') {
     const limitBytes = sizeLimit === undefined ? 0 : quantityValue(sizeLimit)
     const sizeBytes = limitBytes > 0 ? Math.min(limitBytes, memoryBytes) : memoryBytes
     // The mark outlives a reboot, and the tmpfs that it speaks of doesn't.
-    await ensureTmpfs(folder, sizeBytes, () => forgetReady(context, volume.name))
+    await ensureTmpfs(directory, sizeBytes, () => forgetReady(context, volume.name))
   }
   await onceForPod(context, volume.name, async () => {
     // Whatever the umask says. A tmpfs has the mode that the kernel gives one: /tmp's.
-    await chmod(folder, medium === 'Memory' ? 0o1777 : 0o777)
+    await chmod(directory, medium === 'Memory' ? 0o1777 : 0o777)
     if (fsGroup === undefined) return
-    const refusal = await applyFsGroup(folder, { ...fsGroup, changePolicy: 'Always' })
+    const refusal = await applyFsGroup(directory, { ...fsGroup, changePolicy: 'Always' })
     if (refusal !== undefined) context.warn(volume.name, refusal)
   })
-  return { hostPath: folder, selinuxRelabel: true }
+  return { hostPath: directory, selinuxRelabel: true }
 }

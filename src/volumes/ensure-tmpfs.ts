@@ -5,11 +5,11 @@ import { isMounted, mountTmpfs } from '../host/mounts.ts'
  * before a new one is mounted: none was yet, or a reboot took it away.
  */
 export async function ensureTmpfs(
-  folder: string,
+  directory: string,
   sizeBytes: number,
   onMissing?: () => Promise<void>,
 ): Promise<void> {
-  if (await isMounted(folder)) return
+  if (await isMounted(directory)) return
   await onMissing?.()
-  await mountTmpfs(folder, sizeBytes)
+  await mountTmpfs(directory, sizeBytes)
 }

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { etcHostsPath, podFolder } from './pod-folder.ts'
+import { etcHostsPath, podDirectory } from './pod-directory.ts'
 
 /**
  * Writes a pod's hosts file and gives its path. It is written in place, never swapped: containers have this
@@ -10,7 +10,7 @@ import { etcHostsPath, podFolder } from './pod-folder.ts'
 export async function writeEtcHosts(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = etcHostsPath(rootDir, uid)
   if ((await readIfThere(path)) === content) return path
-  await mkdir(podFolder(rootDir, uid), { recursive: true, mode: 0o750 })
+  await mkdir(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 })
   await writeFile(path, content, { mode: 0o644 })
   return path
 }

@@ -4,15 +4,15 @@ import { MissingReference } from '../translate/missing-reference.ts'
 import type { VolumeFiles } from '../translate/volume-files.ts'
 import { hasVolumeFiles, writeVolumeFiles } from './atomic-writer.ts'
 import { ensureTmpfs } from './ensure-tmpfs.ts'
-import { volumeFolder } from './pod-folder.ts'
+import { volumeDirectory } from './pod-directory.ts'
 import type { PrepareVolume, VolumeContext } from './volume-plugin.ts'
 
 /** Where the files of each kind lie. All but ConfigMaps may hold secrets, or follow one that does. */
 const kinds = {
-  configMap: { folder: 'configmap', inMemory: false },
-  secret: { folder: 'secret', inMemory: true },
-  downwardAPI: { folder: 'downward-api', inMemory: true },
-  projected: { folder: 'projected', inMemory: true },
+  configMap: { directory: 'configmap', inMemory: false },
+  secret: { directory: 'secret', inMemory: true },
+  downwardAPI: { directory: 'downward-api', inMemory: true },
+  projected: { directory: 'projected', inMemory: true },
 } as const
 
 /**
@@ -24,18 +24,18 @@ export const prepareFiles: PrepareVolume = async (volume, context) => {
   const kind = kindOf(volume)
   if (kind === undefined) return undefined
   const { rootDir, uid, fsGroup, nowMs } = context
-  const folder = volumeFolder(rootDir, uid, kind.folder, volume.name)
-  const files = await filesOf(volume, context, folder)
+  const directory = volumeDirectory(rootDir, uid, kind.directory, volume.name)
+  const files = await filesOf(volume, context, directory)
   if (files !== undefined) {
-    await mkdir(folder, { recursive: true, mode: 0o750 })
-    if (kind.inMemory) await ensureTmpfs(folder, context.memoryBytes)
-    if (fsGroup !== undefined) await lchown(folder, 0, fsGroup.gid)
+    await mkdir(directory, { recursive: true, mode: 0o750 })
+    if (kind.inMemory) await ensureTmpfs(directory, context.memoryBytes)
+    if (fsGroup !== undefined) await lchown(directory, 0, fsGroup.gid)
     // As the kubelet's emptyDir of that medium.
     const mode = kind.inMemory ? 0o1777 : 0o777
-    await chmod(folder, fsGroup === undefined ? mode : mode | 0o2000)
-    await writeVolumeFiles(folder, files, { group: fsGroup?.gid, nowMs })
+    await chmod(directory, fsGroup === undefined ? mode : mode | 0o2000)
+    await writeVolumeFiles(directory, files, { group: fsGroup?.gid, nowMs })
   }
-  return { hostPath: folder, selinuxRelabel: true, files: true }
+  return { hostPath: directory, selinuxRelabel: true, files: true }
 }
 
 function kindOf(volume: VolumeSpec): (typeof kinds)[keyof typeof kinds] | undefined {
@@ -49,12 +49,12 @@ function kindOf(volume: VolumeSpec): (typeof kinds)[keyof typeof kinds] | undefi
 async function filesOf(
   volume: VolumeSpec,
   context: VolumeContext,
-  folder: string,
+  directory: string,
 ): Promise<VolumeFiles | undefined> {
   try {
     return context.files(volume)
   } catch (error) {
-    if (error instanceof MissingReference && (await hasVolumeFiles(folder))) return undefined
+    if (error instanceof MissingReference && (await hasVolumeFiles(directory))) return undefined
     throw error
   }
 }

@@ -12,7 +12,7 @@ export interface FsGroup {
 }
 
 const readWrite = 0o660
-const forFolders = 0o2110
+const forDirectories = 0o2110
 /** Each level holds a file open. */
 const maxDepth = 512
 
@@ -30,14 +30,14 @@ interface Refusals {
  * filesystem without owners) stays as it is, as with the kubelet; gives what there was of that, in words.
  */
 export async function applyFsGroup(
-  folder: string,
+  directory: string,
   { gid, changePolicy }: FsGroup,
 ): Promise<string | undefined> {
-  if (changePolicy === 'OnRootMismatch' && (await isGiven(folder, gid))) return undefined
+  if (changePolicy === 'OnRootMismatch' && (await isGiven(directory, gid))) return undefined
   const refusals: Refusals = { count: 0, first: undefined }
-  const top = await openStep(folder)
+  const top = await openStep(directory)
   try {
-    await giveFolder(top, { gid, depth: 0, refusals })
+    await giveDirectory(top, { gid, depth: 0, refusals })
   } finally {
     await top.close()
   }
@@ -46,20 +46,20 @@ export async function applyFsGroup(
   return `cannot give all of it to group ${gid}: ${first}${count === 1 ? '' : `, and ${count - 1} more`}`
 }
 
-async function isGiven(folder: string, gid: number): Promise<boolean> {
-  const stats = await lstat(folder)
-  const wanted = readWrite | forFolders
+async function isGiven(directory: string, gid: number): Promise<boolean> {
+  const stats = await lstat(directory)
+  const wanted = readWrite | forDirectories
   return stats.gid === gid && (stats.mode & wanted) === wanted
 }
 
 /** The directory itself last: should podd be killed on the way, it is done again. */
-async function giveFolder(folder: FileHandle, giving: Giving): Promise<void> {
+async function giveDirectory(directory: FileHandle, giving: Giving): Promise<void> {
   const { depth, refusals } = giving
   if (depth > maxDepth)
     return refuse(refusals, `its directories are nested more than ${maxDepth} levels deep`)
-  const at = handlePath(folder)
+  const at = handlePath(directory)
   for (const name of await readdir(at)) await giveEntry(`${at}/${name}`, giving)
-  return give(at, await folder.stat(), giving)
+  return give(at, await directory.stat(), giving)
 }
 
 interface Giving {
@@ -74,7 +74,7 @@ async function giveEntry(path: string, giving: Giving): Promise<void> {
   if (entry === undefined) return
   try {
     const stats = await entry.stat()
-    if (stats.isDirectory()) return await giveFolder(entry, { ...giving, depth: depth + 1 })
+    if (stats.isDirectory()) return await giveDirectory(entry, { ...giving, depth: depth + 1 })
     if (!stats.isSymbolicLink()) await give(handlePath(entry), stats, giving)
     else await orRefused(refusals, () => ifThere(lchown(path, stats.uid, gid)))
   } finally {
@@ -108,7 +108,7 @@ async function ifThere<T>(act: Promise<T>): Promise<T | undefined> {
 /** What is right already is left alone. Changing the owner takes set-id bits away, so that the mode comes after. */
 async function give(path: string, stats: Stats, { gid, refusals }: Giving): Promise<void> {
   const mode = stats.mode & 0o7777
-  const wanted = mode | readWrite | (stats.isDirectory() ? forFolders : 0)
+  const wanted = mode | readWrite | (stats.isDirectory() ? forDirectories : 0)
   if (stats.gid !== gid) await orRefused(refusals, () => chown(path, stats.uid, gid))
   if (stats.gid !== gid || mode !== wanted) await orRefused(refusals, () => chmod(path, wanted))
 }

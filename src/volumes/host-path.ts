@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import { stat, writeFile } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import { makeFolder } from '../base/make-folder.ts'
+import { makeDirectory } from '../base/make-directory.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
 import { VolumeError } from './volume-error.ts'
 import type { PrepareVolume } from './volume-plugin.ts'
@@ -23,7 +23,7 @@ const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
   Directory: directory,
   DirectoryOrCreate: {
     ...directory,
-    create: (path) => makeFolder(path, 0o755),
+    create: (path) => makeDirectory(path, 0o755),
   },
   File: file,
   // Its directory has to be there: only the file itself is made.

@@ -10,8 +10,8 @@ import { VolumeError } from './volume-error.ts'
  * only).
  * @throws VolumeError VOLUME_SETUP
  */
-export async function makeNestedMountPoint({ folder, path, source }: NestedMount): Promise<void> {
-  const target = join(folder, path)
+export async function makeNestedMountPoint({ directory, path, source }: NestedMount): Promise<void> {
+  const target = join(directory, path)
   try {
     if (source === undefined || (await stat(source)).isDirectory()) {
       await mkdir(target, { recursive: true, mode: 0o755 })

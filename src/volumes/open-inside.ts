@@ -16,8 +16,8 @@ const step = openPath | constants.O_NOFOLLOW
  * (`pkg/volume/util/subpath/subpath_linux.go` doBindSubPath, 1.36). The caller closes the handle.
  * @throws VolumeError where it leads out; the system's error (ENOENT) where nothing is there
  */
-export async function openInside(folder: string, path: string): Promise<FileHandle> {
-  const root = await realpath(folder)
+export async function openInside(directory: string, path: string): Promise<FileHandle> {
+  const root = await realpath(directory)
   const target = await realpath(`${root}/${path}`)
   return walk(root, stepsBetween(root, target, path))
 }
@@ -27,8 +27,8 @@ export async function openInside(folder: string, path: string): Promise<FileHand
  * (`doSafeMakeDir`, 1.36).
  * @param mode permission bits of what is made, whatever the umask is
  */
-export async function makeInside(folder: string, path: string, mode: number): Promise<FileHandle> {
-  const root = await realpath(folder)
+export async function makeInside(directory: string, path: string, mode: number): Promise<FileHandle> {
+  const root = await realpath(directory)
   const names = path.split('/').filter((name) => name !== '' && name !== '.')
   if (names.includes('..')) throw leadsOut(path)
   const existing = await deepestExisting(root, names)
@@ -69,7 +69,7 @@ async function walk(
     const below = at
     try {
       const path = `${handlePath(below)}/${name}`
-      if (make !== undefined && index >= make.fromStep) await makeFolder(path)
+      if (make !== undefined && index >= make.fromStep) await makeDirectory(path)
       at = await openStep(path)
     } finally {
       await below.close()
@@ -85,7 +85,7 @@ async function walk(
   return at
 }
 
-async function makeFolder(path: string): Promise<void> {
+async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
   } catch (error) {
@@ -95,11 +95,11 @@ async function makeFolder(path: string): Promise<void> {
 
 /** An O_PATH handle can't be changed itself; the directory is opened again through it. */
 async function setMode(at: FileHandle, mode: number): Promise<void> {
-  const folder = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
+  const directory = await open(handlePath(at), constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await folder.chmod(mode)
+    await directory.chmod(mode)
   } finally {
-    await folder.close()
+    await directory.close()
   }
 }
 

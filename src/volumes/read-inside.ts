@@ -11,9 +11,9 @@ const maxBytes = 1024 * 1024
  * The text of a file inside a volume that containers may write to; undefined where there is none.
  * @throws VolumeError where it is no file, or larger than a mebibyte
  */
-export async function readInside(folder: string, path: string): Promise<string | undefined> {
+export async function readInside(directory: string, path: string): Promise<string | undefined> {
   try {
-    const handle = await openInside(folder, path)
+    const handle = await openInside(directory, path)
     try {
       // A pipe or a device would keep podd waiting.
       const stats = await handle.stat()

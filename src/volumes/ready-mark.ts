@@ -1,7 +1,7 @@
 import { access, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { PodUid } from '../pod/values/ids.ts'
-import { podFolder } from './pod-folder.ts'
+import { podDirectory } from './pod-directory.ts'
 
 /**
  * Does what a volume needs once in a pod's life: containers may change owners and modes afterwards, and
@@ -36,7 +36,7 @@ export function isReady(
 }
 
 function markPath(rootDir: string, uid: PodUid, volume: string): string {
-  return `${podFolder(rootDir, uid)}/ready/${volume}`
+  return `${podDirectory(rootDir, uid)}/ready/${volume}`
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -2,16 +2,16 @@ import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { readIfExists } from '../base/atomic-file.ts'
-import { podFolder } from './pod-folder.ts'
+import { podDirectory } from './pod-directory.ts'
 
 /** The resolv.conf that the pod's containers share. */
 function resolvConfPath(rootDir: string, uid: PodUid): string {
-  return `${podFolder(rootDir, uid)}/resolv.conf`
+  return `${podDirectory(rootDir, uid)}/resolv.conf`
 }
 
 /** What podd wrote there last; gone while it writes. */
 function writtenPath(rootDir: string, uid: PodUid): string {
-  return `${podFolder(rootDir, uid)}/resolv.conf.written`
+  return `${podDirectory(rootDir, uid)}/resolv.conf.written`
 }
 
 /**
@@ -21,7 +21,7 @@ function writtenPath(rootDir: string, uid: PodUid): string {
 export async function writeResolvConf(rootDir: string, uid: PodUid, content: string): Promise<string> {
   const path = resolvConfPath(rootDir, uid)
   if (await refreshResolvConf(rootDir, uid, content)) return path
-  await mkdir(podFolder(rootDir, uid), { recursive: true, mode: 0o750 })
+  await mkdir(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 })
   await writeFile(path, content, { mode: 0o644 })
   await writeFile(writtenPath(rootDir, uid), content, { mode: 0o640 })
   return path

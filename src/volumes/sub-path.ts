@@ -5,7 +5,7 @@ import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { makeInside, openInside } from './open-inside.ts'
-import { podFolder } from './pod-folder.ts'
+import { podDirectory } from './pod-directory.ts'
 
 /** One of a container's mounts that shows a part of a volume. */
 export interface SubPathMount {
@@ -29,7 +29,7 @@ export interface SubPathMount {
  */
 export async function bindSubPath(mount: SubPathMount): Promise<string> {
   const { rootDir, uid, container, volume, index } = mount
-  const target = `${podFolder(rootDir, uid)}/volume-subpaths/${volume}/${container}/${index}`
+  const target = `${podDirectory(rootDir, uid)}/volume-subpaths/${volume}/${container}/${index}`
   const source = await openOrMake(mount)
   try {
     await bind(source, target)

@@ -2,7 +2,7 @@ import { realpath, rm } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { podFolder } from './pod-folder.ts'
+import { podDirectory } from './pod-directory.ts'
 import { VolumeError } from './volume-error.ts'
 
 /**
@@ -17,11 +17,11 @@ export async function teardownVolumes(rootDir: string, uid: PodUid): Promise<voi
     throw new VolumeError('VOLUME_TEARDOWN', `not a pod's UID: ${JSON.stringify(uid)}`)
   }
   try {
-    const folder = await realpath(podFolder(rootDir, uid))
-    for (const mountPoint of mountsBelow(folder, readMounts())) await unmount(mountPoint)
-    const [left] = mountsBelow(folder, readMounts())
+    const directory = await realpath(podDirectory(rootDir, uid))
+    for (const mountPoint of mountsBelow(directory, readMounts())) await unmount(mountPoint)
+    const [left] = mountsBelow(directory, readMounts())
     if (left !== undefined) throw new Error(`${left} is still mounted`)
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return
     throw new VolumeError(

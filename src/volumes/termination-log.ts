@@ -2,7 +2,7 @@ import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { terminationLogPath } from './pod-folder.ts'
+import { terminationLogPath } from './pod-directory.ts'
 
 /** What Kubernetes keeps of a termination message (`pkg/kubelet/container`, MaxContainerTerminationMessageLength, 1.36). */
 const maxMessageBytes = 4096

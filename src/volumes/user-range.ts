@@ -3,7 +3,7 @@ import { writeFileAtomicSync } from '../base/atomic-file.ts'
 import { PoddError, errorCode } from '../base/errors.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import type { UserRange } from '../translate/user-namespace.ts'
-import { podFolder } from './pod-folder.ts'
+import { podDirectory } from './pod-directory.ts'
 
 /** As many users as a pod has, and what lies below the first range: the host's own (the kubelet's defaults, 1.36). */
 const length = 65_536
@@ -22,9 +22,9 @@ export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
   let index = 1
   while (taken.has(index)) index += 1
   if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of user ids is in use by a pod')
-  const folder = podFolder(rootDir, uid)
-  mkdirSync(folder, { recursive: true, mode: 0o750 })
-  writeFileAtomicSync(`${folder}/user-range`, `${index}\n`, { mode: 0o600 })
+  const directory = podDirectory(rootDir, uid)
+  mkdirSync(directory, { recursive: true, mode: 0o750 })
+  writeFileAtomicSync(`${directory}/user-range`, `${index}\n`, { mode: 0o600 })
   return { firstId: index * length, length }
 }
 
@@ -40,7 +40,7 @@ function podsIn(rootDir: string): readonly PodUid[] {
 /** @throws PoddError USER_RANGE where the file says something else: another range would not fit what runs */
 function readRange(rootDir: string, uid: PodUid): number | undefined {
   try {
-    const text = readFileSync(`${podFolder(rootDir, uid)}/user-range`, 'utf8')
+    const text = readFileSync(`${podDirectory(rootDir, uid)}/user-range`, 'utf8')
     if (/^[1-9]\d{0,4}\n$/.test(text)) return Number(text)
     throw new PoddError('USER_RANGE', `cannot read the range of user ids of pod ${uid}`)
   } catch (error) {

@@ -7,24 +7,24 @@ import { writeTestMarks } from '../support/test-marks.ts'
 
 const script = new URL('../lib/leftovers.sh', import.meta.url).pathname
 
-let folder: string
+let directory: string
 let marks: string
-/** A rig's folder, and one that looks like it and is somebody else's. */
+/** A rig's directory, and one that looks like it and is somebody else's. */
 let ours: string
 let theirs: string
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-left-'))
-  marks = join(folder, 'marks')
-  ours = join(folder, 'podd-e2e-1-ours')
-  theirs = join(folder, 'podd-e2e-1-theirs')
+  directory = mkdtempSync(join(tmpdir(), 'podd-left-'))
+  marks = join(directory, 'marks')
+  ours = join(directory, 'podd-e2e-1-ours')
+  theirs = join(directory, 'podd-e2e-1-theirs')
   mkdirSync(theirs)
   writeFileSync(marks, '')
   vi.stubEnv('PODD_TEST_MARKS', marks)
-  writeTestMarks({ folder: ours, cgroup: '/podd-e2e-ours', names: ['podd-0000ours'] })
+  writeTestMarks({ directory: ours, cgroup: '/podd-e2e-ours', names: ['podd-0000ours'] })
 })
 afterEach(() => {
   vi.unstubAllEnvs()
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(directory, { recursive: true, force: true })
 })
 
 /** What is found after `plant`, a shell script, was run on a host of its own: other links, rules, mounts and cgroups. */
@@ -99,12 +99,12 @@ describe.skipIf(!hasNamespaces)('test/lib/leftovers.sh', () => {
       [/^cgroup \/sys\/fs\/cgroup\/pids\/podd-e2e-ours$/u, /^cgroup \/sys\/fs\/cgroup\/podd-e2e-ours$/u],
     ],
     [
-      'a mount, and the folder that it is in',
+      'a mount, and the directory that it is in',
       'mkdir -p "$ours/root"; mount -t tmpfs podd-e2e "$ours/root"',
       [/^mount .*ours\/root$/u, /^path .*ours$/u],
     ],
     [
-      'what lies in the folder for temporary files',
+      'what lies in the directory for temporary files',
       'mkdir -p "$theirs/podd-api-x" "$theirs/v8-cache"; echo "tmp $theirs" >>"$marks"',
       [/^path .*theirs\/podd-api-x$/u],
     ],
@@ -115,8 +115,8 @@ describe.skipIf(!hasNamespaces)('test/lib/leftovers.sh', () => {
 })
 
 it('has rigs write down what they are known by, each mark in a line', () => {
-  expect(readFileSync(marks, 'utf8')).toBe(`folder ${ours}\ncgroup /podd-e2e-ours\nname podd-0000ours\n`)
+  expect(readFileSync(marks, 'utf8')).toBe(`directory ${ours}\ncgroup /podd-e2e-ours\nname podd-0000ours\n`)
   vi.stubEnv('PODD_TEST_MARKS', undefined)
-  writeTestMarks({ folder: theirs })
+  writeTestMarks({ directory: theirs })
   expect(readFileSync(marks, 'utf8')).not.toContain('theirs')
 })

@@ -31,12 +31,12 @@ class ExecRig {
     this.exec = this.another()
   }
 
-  /** The folders of commands that are not cleared away yet. */
+  /** The directories of commands that are not cleared away yet. */
   left(): readonly string[] {
-    return readdirSync(this.folder)
+    return readdirSync(this.directory)
   }
 
-  get folder(): string {
+  get directory(): string {
     return join(this.containerd.dir, 'exec')
   }
 
@@ -52,7 +52,7 @@ class ExecRig {
       channel: client.connection,
       tasks: loadProto('containerd-tasks.proto'),
       containers: loadProto('containerd-containers.proto'),
-      folder: this.folder,
+      directory: this.directory,
       clock: systemClock,
     })
   }

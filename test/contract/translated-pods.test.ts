@@ -179,7 +179,7 @@ class PodRun {
     return readTerminationLog(this.#log())
   }
 
-  /** Gives what would not go: cgroups, mounts, the pod's folder. */
+  /** Gives what would not go: cgroups, mounts, the pod's directory. */
   async remove(): Promise<readonly string[]> {
     const { runtime } = this.#client
     if (this.sandboxId !== '') {
@@ -188,8 +188,12 @@ class PodRun {
     }
     const cgroups = await this.#cgroups.removePod(this.uid)
     await teardownVolumes(this.#rootDir, this.uid)
-    const folder = `${this.#rootDir}/pods/${this.uid}`
-    return [...cgroups, ...mountsBelow(folder, readMounts()), ...(existsSync(folder) ? [folder] : [])]
+    const directory = `${this.#rootDir}/pods/${this.uid}`
+    return [
+      ...cgroups,
+      ...mountsBelow(directory, readMounts()),
+      ...(existsSync(directory) ? [directory] : []),
+    ]
   }
 
   #log() {

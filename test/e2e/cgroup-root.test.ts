@@ -22,35 +22,35 @@ describePodd('another cgroup root', {}, (rig) => {
     const podd = rig()
     const old = podd.cgroupRoot
     const other = `${old}-other`
-    const folder = (root: string, uid: string): string =>
-      readCgroup.folder(podCgroup(root, 'besteffort', uid))
+    const directory = (root: string, uid: string): string =>
+      readCgroup.directory(podCgroup(root, 'besteffort', uid))
     podd.drop('stays', shellPod('stays', podd.shared, 'say start; stay'))
     const { metadata } = await podd.untilReady('stays')
-    expect(existsSync(folder(old, metadata.uid))).toBe(true)
+    expect(existsSync(directory(old, metadata.uid))).toBe(true)
 
     await restartIn(podd, other)
     expect((await podd.untilReady('stays')).metadata.uid).toBe(metadata.uid)
     podd.drop('comes', shellPod('comes', podd.shared, 'say start; stay'))
     const comes = await podd.untilReady('comes')
-    expect(existsSync(folder(old, comes.metadata.uid))).toBe(true)
+    expect(existsSync(directory(old, comes.metadata.uid))).toBe(true)
     expect(podd.lines('stays')).toHaveLength(1)
     for (const name of ['stays', 'comes']) podd.removeManifest(name)
     await podd.untilGone('stays')
     await podd.untilGone('comes')
-    expect(existsSync(folder(old, metadata.uid))).toBe(false)
+    expect(existsSync(directory(old, metadata.uid))).toBe(false)
 
     await restartIn(podd, other)
     podd.drop('moved', shellPod('moved', podd.shared, 'say start; stay'))
     const moved = await podd.untilReady('moved')
-    expect(existsSync(folder(other, moved.metadata.uid))).toBe(true)
-    expect(existsSync(readCgroup.folder(`${old}/kubepods`))).toBe(false)
+    expect(existsSync(directory(other, moved.metadata.uid))).toBe(true)
+    expect(existsSync(readCgroup.directory(`${old}/kubepods`))).toBe(false)
     podd.removeManifest('moved')
     await podd.untilGone('moved')
 
     await restartIn(podd, old)
     podd.drop('back', shellPod('back', podd.shared, 'say start; stay'))
     await podd.untilReady('back')
-    expect(existsSync(readCgroup.folder(other))).toBe(false)
+    expect(existsSync(readCgroup.directory(other))).toBe(false)
     podd.removeManifest('back')
     await podd.untilGone('back')
   })

@@ -140,7 +140,7 @@ describePodd('the command line', { config }, (rig) => {
     }
     for (const { stdout } of said.slice(0, 3)) expect(stdout).toContain(shown)
     expect(await podd.cliOk('logs', 'unseen')).toBe(`${unseen}\n`)
-    expect(readFileSync(join(podd.folder, 'podd.log'), 'utf8')).not.toContain('\u202E')
+    expect(readFileSync(join(podd.directory, 'podd.log'), 'utf8')).not.toContain('\u202E')
     for (const file of ['unseen.yaml', bad]) rmSync(join(podd.manifests, file))
     await podd.untilGone('unseen')
   })
@@ -221,8 +221,8 @@ describePodd('the command line', { config }, (rig) => {
 
   it.concurrent('validates files, with places and exit codes', async () => {
     const podd = rig()
-    const good = join(podd.folder, 'good.yaml')
-    const bad = join(podd.folder, 'bad.yaml')
+    const good = join(podd.directory, 'good.yaml')
+    const bad = join(podd.directory, 'bad.yaml')
     writeFileSync(good, JSON.stringify(shellPod('good', podd.shared, 'stay')))
     writeFileSync(
       bad,
@@ -244,7 +244,7 @@ spec:
     expect(code).toBe(1)
     expect(stdout).toMatch(/bad\.yaml:3:\d+: metadata\.name: /u)
     expect(stdout).toMatch(/bad\.yaml:11:5: spec\.containers\[0\]\.nam: .*name/u)
-    expect(await podd.cli('validate', join(podd.folder, 'nowhere.yaml'))).toMatchObject({ code: 1 })
+    expect(await podd.cli('validate', join(podd.directory, 'nowhere.yaml'))).toMatchObject({ code: 1 })
     expect(await podd.cli('validate')).toMatchObject({ code: 2 })
   })
 
@@ -258,7 +258,7 @@ spec:
         ['localhost/podd-test/shell', '2'],
       ]),
     )
-    const archive = join(podd.folder, 'again.tar')
+    const archive = join(podd.directory, 'again.tar')
     writeFileSync(archive, rigImages())
     expect(await podd.cliOk('images', 'import', archive)).toContain('imported localhost/podd-test/shell:1\n')
     writeFileSync(archive, 'no archive')
@@ -307,7 +307,7 @@ spec:
     await podd.until('the streams', () => begun.every((call) => call.output() !== ''))
     process.kill(podd.daemonPid, 'SIGSTOP')
     try {
-      const archive = join(podd.folder, 'images.tar')
+      const archive = join(podd.directory, 'images.tar')
       const calls = [
         ['version'],
         ['get', 'pods'],

@@ -340,7 +340,7 @@ describePodd('environment', {}, (rig) => {
       await rig().cliOk('events'),
       JSON.stringify(await rig().status()),
       JSON.stringify(await rig().get('/api/v1/events')),
-      readFileSync(join(rig().folder, 'podd.log'), 'utf8'),
+      readFileSync(join(rig().directory, 'podd.log'), 'utf8'),
     ]
     for (const text of texts) expect(text).not.toContain(secretWord)
     rig().removeManifest('quiet')
@@ -548,7 +548,7 @@ describePodd('secrets that podd keeps off its disk', { config: { persistSecrets:
         '--exclude-dir=containerd',
         '--exclude-dir=pods',
         rig().rootDir,
-        join(rig().folder, 'podd.log'),
+        join(rig().directory, 'podd.log'),
       ],
       { encoding: 'utf8' },
     )

@@ -24,9 +24,9 @@ function down(podd: PoddRig, binDir = '/nonexistent'): Promise<DownOutcome> {
   })
 }
 
-/** Puts a shell script in a folder for programs, and gives the folder. */
+/** Puts a shell script in a directory for programs, and gives the directory. */
 function writeProgram(podd: PoddRig, name: string, script: string): string {
-  const binDir = join(podd.folder, `bin-${name}`)
+  const binDir = join(podd.directory, `bin-${name}`)
   mkdirSync(binDir)
   writeFileSync(join(binDir, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(binDir, name), 0o755)
@@ -42,13 +42,13 @@ describePodd('podd down', {}, (rig) => {
 
   it("leaves nothing of the host's mounted for a pod, or says what, also when nothing runs any more", async () => {
     const podd = rig()
-    const part = join(podd.folder, 'precious/part')
+    const part = join(podd.directory, 'precious/part')
     mkdirSync(part, { recursive: true })
     writeFileSync(join(part, 'file'), 'precious')
     const container = shellContainer('main', 'holder', 'stay', {
       volumeMounts: [{ name: 'v', mountPath: '/v', subPath: 'part' }],
     })
-    const volumes = [{ name: 'v', hostPath: { path: join(podd.folder, 'precious') } }]
+    const volumes = [{ name: 'v', hostPath: { path: join(podd.directory, 'precious') } }]
     podd.drop('holder', podOf('holder', podd.shared, [container], { volumes }))
     const { metadata } = await podd.untilReady('holder')
     const place = join(podd.rootDir, 'pods', metadata.uid, 'volume-subpaths/v/main/1')

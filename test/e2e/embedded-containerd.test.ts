@@ -175,7 +175,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
   })
 
   it('says what containerd said when it does not start', async () => {
-    // A file where containerd wants a folder.
+    // A file where containerd wants a directory.
     const { places } = instance.containerd
     mkdirSync(places.rootDir, { recursive: true })
     writeFileSync(join(places.rootDir, 'io.containerd.metadata.v1.bolt'), '')
@@ -223,7 +223,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
 
     it.each([
       ['none', 'missing.tar', undefined, 'no such file'],
-      ['a folder', '.', undefined, 'is not a file'],
+      ['a directory', '.', undefined, 'is not a file'],
       ['one that is no tar', 'junk.tar', Buffer.alloc(4096, 'x'), 'junk.tar'],
       ['one that is cut short', 'cut.tar', formatOciArchive(shellImage()).subarray(0, 300_000), 'cut.tar'],
     ])('refuses %s', async (_, name, content, message) => {
@@ -251,7 +251,7 @@ class TestInstance {
     this.#dir = dir
     this.#cgroupName = basename(dir)
     const { networkName, bridgeName } = containerdPlaces(join(dir, 'root'), join(dir, 'run'))
-    writeTestMarks({ folder: dir, cgroup: `/${this.#cgroupName}`, names: [networkName, bridgeName] })
+    writeTestMarks({ directory: dir, cgroup: `/${this.#cgroupName}`, names: [networkName, bridgeName] })
     this.options = {
       rootDir: join(dir, 'root'),
       runDir: join(dir, 'run'),
@@ -347,8 +347,8 @@ class TestInstance {
   leave(name: string, { kind, isRunning }: { kind: 'sandbox' | 'container'; isRunning: boolean }): void {
     const { snapshotter = '' } = importTargetOf(this.containerd)
     const label = ['--label', `io.cri-containerd.kind=${kind}`, '--snapshotter', snapshotter]
-    const folders = ['--runc-root', join(this.#dir, 'runc'), '--fifo-dir', join(this.#dir, 'fifo')]
-    const place = [...folders, '--cgroup', `/${this.#cgroupName}/pod${name}`]
+    const directories = ['--runc-root', join(this.#dir, 'runc'), '--fifo-dir', join(this.#dir, 'fifo')]
+    const place = [...directories, '--cgroup', `/${this.#cgroupName}/pod${name}`]
     const verb = isRunning ? ['run', '--detach', ...place] : ['containers', 'create']
     this.ctr(...verb, ...label, sandboxImageName, name)
   }
@@ -384,15 +384,15 @@ function importTargetOf(containerd: EmbeddedContainerd): RunningContainerd['impo
   return containerd.state.running.importTarget
 }
 
-/** What one instance has on the host outside of its folder; nothing of others that work beside it. */
+/** What one instance has on the host outside of its directory; nothing of others that work beside it. */
 class Traces {
   readonly #places: PoddPlaces
   /** Chains and sockets bear hashes: whose they are is known while their owner runs. */
   readonly #chains = new Set<string>()
   readonly #sockets = new Set<string>()
 
-  constructor({ rootDir, runDir }: EmbeddedContainerdOptions, folder: string) {
-    this.#places = { folder, rootDir, runDir, cgroupRoot: `/${basename(folder)}` }
+  constructor({ rootDir, runDir }: EmbeddedContainerdOptions, directory: string) {
+    this.#places = { directory, rootDir, runDir, cgroupRoot: `/${basename(directory)}` }
   }
 
   /** Without what comes and goes: programs that containerd calls. */

@@ -23,7 +23,7 @@ const imageOf = (name: string): string => `localhost/garbage/${name}:1`
 async function importImage(podd: PoddRig, name: string, ...flags: readonly string[]): Promise<void> {
   const base = shellImage(imageOf(name))
   const ballast = { kind: 'file', path: 'ballast', mode: 0o644, data: randomBytes(ballastBytes) } as const
-  const archive = join(podd.folder, `${name}.tar`)
+  const archive = join(podd.directory, `${name}.tar`)
   writeFileSync(archive, formatOciArchive({ ...base, entries: [...base.entries, ballast] }))
   await podd.cliOk('images', 'import', archive, ...flags)
   rmSync(archive)

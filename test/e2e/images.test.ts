@@ -20,16 +20,16 @@ function waitingReason(pod: PodObject): string | undefined {
 async function startRegistry(
   podd: PoddRig,
 ): Promise<{ readonly child: ChildProcess; readonly address: string }> {
-  const folder = join(podd.folder, 'registry')
-  mkdirSync(folder)
+  const directory = join(podd.directory, 'registry')
+  mkdirSync(directory)
   const address = `127.0.0.1:${await freePort()}`
   const config = {
     version: 0.1,
-    storage: { filesystem: { rootdirectory: folder } },
+    storage: { filesystem: { rootdirectory: directory } },
     http: { addr: address },
     log: { level: 'error' },
   }
-  const configPath = join(podd.folder, 'registry.yml')
+  const configPath = join(podd.directory, 'registry.yml')
   writeFileSync(configPath, JSON.stringify(config))
   const child = spawn(registryProgram, ['serve', configPath], { stdio: 'ignore' })
   await podd.until('the registry', async () => (await fetch(`http://${address}/v2/`)).ok)

@@ -86,23 +86,23 @@ describe('install.sh --stage', () => {
   ])(
     'is for root alone to write and for all to read, under umask %s and from a checkout made under it',
     (umask, checkoutMode) => {
-      const folder = mkdtempSync(join(tmpdir(), 'podd-checkout-'))
+      const directory = mkdtempSync(join(tmpdir(), 'podd-checkout-'))
       try {
         const script = [
           'mkdir here; tar -C "$1" -cf - --exclude=./node_modules --exclude=./dist --exclude=./.git --exclude=./test . | tar -C here -xf -',
           `chmod -R ${checkoutMode} here; ln -s "$1/node_modules" here/node_modules`,
           `umask ${umask}; here/install.sh --stage stage`,
         ].join('\n')
-        const done = spawnSync('sh', ['-euc', script, 'sh', root], { encoding: 'utf8', cwd: folder })
+        const done = spawnSync('sh', ['-euc', script, 'sh', root], { encoding: 'utf8', cwd: directory })
         expect(done).toMatchObject({ status: 0, stderr: '' })
         const wrong = spawnSync(
           'find',
           ['stage', '!', '-type', 'l', '(', '-perm', '/022', '-o', '!', '-perm', '-444', ')'],
-          { encoding: 'utf8', cwd: folder },
+          { encoding: 'utf8', cwd: directory },
         )
         expect(wrong.stdout).toBe('')
       } finally {
-        rmSync(folder, { recursive: true, force: true })
+        rmSync(directory, { recursive: true, force: true })
       }
     },
   )
@@ -196,13 +196,13 @@ describe.skipIf(process.getuid?.() !== 0)('install.sh on a machine', () => {
       expect(machine.read('/var/log/podd.log')).toBe('')
     })
 
-    it.each(['', '/', '//', '/tmp/..', '--no-hello'])('takes no --stage %j', (folder) => {
-      expect(machine.run(`install --stage '${folder}'`)).toMatchObject({ status: 2 })
+    it.each(['', '/', '//', '/tmp/..', '--no-hello'])('takes no --stage %j', (directory) => {
+      expect(machine.run(`install --stage '${directory}'`)).toMatchObject({ status: 2 })
       expect(machine.has('/opt/podd')).toBe(false)
       expect(machine.takeCalls()).toEqual([])
     })
 
-    it("takes a --stage from the caller's folder on", () => {
+    it("takes a --stage from the caller's directory on", () => {
       expect(machine.run('mkdir /here; cd /here; install --stage out')).toMatchObject(done)
       expect(machine.has('/here/out/opt/podd/dist/main.js')).toBe(true)
       expect(machine.has('/out')).toBe(false)

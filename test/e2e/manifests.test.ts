@@ -43,7 +43,7 @@ async function end(podd: PoddRig, name: string): Promise<void> {
 
 describePodd('the example manifests', {}, (rig) => {
   beforeAll(async () => {
-    const archive = join(rig().folder, 'busybox-image.tar')
+    const archive = join(rig().directory, 'busybox-image.tar')
     const busybox = execFileSync('sh', ['-c', 'command -v busybox'], { encoding: 'utf8' }).trim()
     execFileSync(process.execPath, ['packaging/busybox-image.ts', busybox, archive])
     await rig().cliOk('images', 'import', archive)

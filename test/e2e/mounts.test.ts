@@ -46,15 +46,15 @@ function filledPod(
 }
 
 describePodd('parts of volumes', {}, (rig) => {
-  it('are folders and files, and folders that are made', async () => {
+  it('are directories and files, and directories that are made', async () => {
     rig().drop(
       'parts',
       filledPod(rig(), 'parts', {
         fill: 'mkdir -p /v/a/b; echo inside >/v/a/b/file; ln -s a /v/link',
         script:
-          'say $(ls /folder) $(cat /file) $(cat /linked/file); say $(ls /made) $(stat -c %a /made); touch /made/x; touch /ro/y || say ro',
+          'say $(ls /directory) $(cat /file) $(cat /linked/file); say $(ls /made) $(stat -c %a /made); touch /made/x; touch /ro/y || say ro',
         mounts: [
-          { name: 'v', mountPath: '/folder', subPath: 'a/b' },
+          { name: 'v', mountPath: '/directory', subPath: 'a/b' },
           { name: 'v', mountPath: '/file', subPath: 'a/b/file' },
           { name: 'v', mountPath: '/linked', subPath: 'link/b' },
           { name: 'v', mountPath: '/made', subPath: 'new/er' },
@@ -147,8 +147,8 @@ describePodd('parts of volumes', {}, (rig) => {
     rig().drop('expr', pod('expr', 'of/$(POD)'))
     expect(await saidBy(rig(), 'expr')).toEqual(['done'])
     const { metadata } = await rig().untilReady('expr')
-    const folder = join(rig().rootDir, 'pods', metadata.uid, 'volumes/kubernetes.io~empty-dir/v')
-    expect(readFileSync(join(folder, 'of/expr/file'), 'utf8')).toBe('mine\n')
+    const directory = join(rig().rootDir, 'pods', metadata.uid, 'volumes/kubernetes.io~empty-dir/v')
+    expect(readFileSync(join(directory, 'of/expr/file'), 'utf8')).toBe('mine\n')
     rig().drop('no-value', pod('no-value', '$(NOBODY)'))
     expect((await rig().untilEvent('no-value', 'Failed')).message).toContain('missing value for "NOBODY"')
     rig().drop('up', pod('up', 'a/$(UP)/$(UP)'))
@@ -182,7 +182,7 @@ describePodd('parts of volumes', {}, (rig) => {
 
 describePodd('mounts', {}, (rig) => {
   it('see what is mounted below them later, and show what is mounted in them, where they are told to', async () => {
-    const shared = join(rig().folder, 'propagated')
+    const shared = join(rig().directory, 'propagated')
     mkdirSync(shared)
     execFileSync('mount', ['--bind', shared, shared])
     execFileSync('mount', ['--make-shared', shared])
@@ -235,7 +235,7 @@ describePodd('mounts', {}, (rig) => {
   })
 
   it('are read-only all the way down where the runtime can, and refused by name where it can’t', async () => {
-    const top = join(rig().folder, 'recursive')
+    const top = join(rig().directory, 'recursive')
     mkdirSync(join(top, 'below'), { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(top, 'below')])
     try {
@@ -304,7 +304,7 @@ describePodd('mounts', {}, (rig) => {
   })
 
   it('of a claim keep the host’s files out of the group, whatever a pod linked to before', async () => {
-    const precious = join(rig().folder, 'precious')
+    const precious = join(rig().directory, 'precious')
     mkdirSync(precious, { mode: 0o700 })
     writeFileSync(join(precious, 'file'), '', { mode: 0o600 })
     const claim = {
@@ -394,7 +394,7 @@ describePodd('mounts', {}, (rig) => {
     rig().removeManifest('imaged')
   })
 
-  it('may be mounted inside a folder of files, which follows its object all the same', async () => {
+  it('may be mounted inside a directory of files, which follows its object all the same', async () => {
     rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))
     rig().drop(
       'nested',

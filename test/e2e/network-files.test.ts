@@ -138,15 +138,15 @@ describePodd('names and consoles', {}, (rig) => {
   })
 })
 
-const folder = join(tmpdir(), `podd-resolv-${process.pid}`)
-const resolvConf = join(folder, 'resolv.conf')
+const directory = join(tmpdir(), `podd-resolv-${process.pid}`)
+const resolvConf = join(directory, 'resolv.conf')
 
 describePodd('the host’s resolver', { config: { resolvConf } }, (rig) => {
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
   it('is followed by pods that run, from none at boot through every way of changing it', async () => {
     const podd = rig()
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(directory, { recursive: true })
     rmSync(resolvConf, { force: true })
     const script =
       'say start; while sleep 0.05; do cat /etc/resolv.conf > /shared/now.new; mv /shared/now.new /shared/now; done'
@@ -170,11 +170,11 @@ describePodd('the host’s resolver', { config: { resolvConf } }, (rig) => {
     await seen('nameserver 192.0.2.1')
     writeFileSync(resolvConf, 'search lan\nnameserver 192.0.2.2\nnameserver 192.0.2.3\n')
     await seen('search lan\nnameserver 192.0.2.2\nnameserver 192.0.2.3')
-    const next = join(folder, 'next')
+    const next = join(directory, 'next')
     writeFileSync(next, 'nameserver 192.0.2.4\n')
     renameSync(next, resolvConf)
     await seen('nameserver 192.0.2.4')
-    const behind = join(folder, 'run')
+    const behind = join(directory, 'run')
     mkdirSync(behind)
     writeFileSync(join(behind, 'stub.conf'), 'nameserver 192.0.2.5\n')
     symlinkSync(join(behind, 'stub.conf'), next)

@@ -51,7 +51,7 @@ const podLimit = (pod: PodObject): string | undefined => pod.status.resources?.l
 const resizeCondition = (pod: PodObject) =>
   pod.status.conditions.find(({ type }) => type.startsWith('PodResize'))
 
-const folderOf = (podd: PoddRig, { metadata }: PodObject): string =>
+const directoryOf = (podd: PoddRig, { metadata }: PodObject): string =>
   podCgroup(podd.cgroupRoot, '', metadata.uid)
 
 describePodd('resources of a pod as a whole', {}, (rig) => {
@@ -95,17 +95,17 @@ done`
       allocatedResources: { cpu: '200m', memory: '96Mi' },
       resources: { limits: { cpu: '200m', memory: '96Mi' }, requests: { cpu: '200m', memory: '96Mi' } },
     })
-    const folder = folderOf(podd, before)
-    const cgroups = (id: string) => containerCgroup(folder, idOf(before, id))
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(96 * mib)
+    const directory = directoryOf(podd, before)
+    const cgroups = (id: string) => containerCgroup(directory, idOf(before, id))
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(96 * mib)
     expect(readCgroup.memoryLimitBytes(cgroups('free'))).toBe(96 * mib)
 
     podd.drop('whole', pod({ cpu: '400m', memory: '160Mi' }))
     const grown = await podd.untilPod('whole', 'more', (now) => podLimit(now) === '160Mi')
     expect(grown.status.allocatedResources).toEqual({ cpu: '400m', memory: '160Mi' })
     await podd.untilPod('whole', 'its completion', (now) => resizeCondition(now) === undefined)
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(160 * mib)
-    expect(readCgroup.cpuQuota(folder)).toEqual({ quotaUs: 40_000, periodUs: 100_000 })
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(160 * mib)
+    expect(readCgroup.cpuQuota(directory)).toEqual({ quotaUs: 40_000, periodUs: 100_000 })
     expect(readCgroup.memoryLimitBytes(cgroups('free'))).toBe(160 * mib)
     expect(readCgroup.cpuQuota(cgroups('free'))).toEqual({ quotaUs: 40_000, periodUs: 100_000 })
     expect(readCgroup.memoryLimitBytes(cgroups('own'))).toBe(24 * mib)
@@ -113,8 +113,8 @@ done`
 
     podd.drop('whole', pod({ cpu: '150m', memory: '64Mi' }))
     const shrunk = await podd.untilPod('whole', 'less', (now) => podLimit(now) === '64Mi')
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(64 * mib)
-    expect(readCgroup.cpuQuota(folder)).toEqual({ quotaUs: 15_000, periodUs: 100_000 })
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(64 * mib)
+    expect(readCgroup.cpuQuota(directory)).toEqual({ quotaUs: 15_000, periodUs: 100_000 })
     expect(readCgroup.memoryLimitBytes(cgroups('free'))).toBe(64 * mib)
     expect(shrunk.metadata.uid).toBe(before.metadata.uid)
     for (const name of ['free', 'own']) {
@@ -137,9 +137,9 @@ done`
     })
     expect(after.metadata.uid).toBe(before.metadata.uid)
     expect(idOf(after, 'own')).toBe(idOf(before, 'own'))
-    const folder = folderOf(podd, after)
-    expect(readCgroup.memoryLimitBytes(containerCgroup(folder, idOf(after, 'free')))).toBe(128 * mib)
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(128 * mib)
+    const directory = directoryOf(podd, after)
+    expect(readCgroup.memoryLimitBytes(containerCgroup(directory, idOf(after, 'free')))).toBe(128 * mib)
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(128 * mib)
     expect(await podd.untilWords('bound', 3)).toEqual(['start', 'end', 'start'])
   })
 
@@ -160,7 +160,7 @@ done`
       /^attempting to set pod memory limit \(33554432\) below current usage \(\d+\)$/u,
     )
     expect(podLimit(refused)).toBe('96Mi')
-    expect(readCgroup.memoryLimitBytes(folderOf(podd, before))).toBe(96 * mib)
+    expect(readCgroup.memoryLimitBytes(directoryOf(podd, before))).toBe(96 * mib)
 
     podd.drop('sized', pod({ cpu: '200m', memory: '96Mi' }))
     await podd.untilPod('sized', 'what it had', (now) => resizeCondition(now) === undefined)
@@ -186,6 +186,6 @@ done`
     expect(podLimit(after)).toBe('64Mi')
     expect(resizeCondition(after)).toBeUndefined()
     expect(idOf(after, 'free')).toBe(idOf(before, 'free'))
-    expect(readCgroup.memoryLimitBytes(folderOf(podd, after))).toBe(64 * mib)
+    expect(readCgroup.memoryLimitBytes(directoryOf(podd, after))).toBe(64 * mib)
   })
 })

@@ -21,16 +21,16 @@ describePodd('the life of a pod', {}, (rig) => {
     for (const type of ['PodReadyToStartContainers', 'Initialized', 'ContainersReady', 'Ready'])
       expect(conditionOf(pod, type)).toBe('True')
 
-    const named = (folder: string, prefix: string) =>
-      readdirSync(folder).filter((name) => name.startsWith(prefix))
+    const named = (directory: string, prefix: string) =>
+      readdirSync(directory).filter((name) => name.startsWith(prefix))
     const links = () => named(podd.linksDir, 'hello_')
-    const cgroup = readCgroup.folder(podCgroup(podd.cgroupRoot, 'besteffort', uid))
+    const cgroup = readCgroup.directory(podCgroup(podd.cgroupRoot, 'besteffort', uid))
     const namespaces = networkNamespaces(podd)
     expect(namespaces).toHaveLength(1)
     const traces = () => ({
       links: links().length,
       logs: named(podd.logsDir, 'default_hello_').length,
-      folder: named(join(podd.rootDir, 'pods'), uid).length,
+      directory: named(join(podd.rootDir, 'pods'), uid).length,
       record: named(join(podd.rootDir, 'records'), uid).length,
       addresses: addressesOf(podd).filter((address) => address === pod.status.podIP).length,
       cgroup: existsSync(cgroup),
@@ -40,7 +40,7 @@ describePodd('the life of a pod', {}, (rig) => {
     expect(traces()).toEqual({
       links: 1,
       logs: 1,
-      folder: 1,
+      directory: 1,
       record: 1,
       addresses: 1,
       cgroup: true,
@@ -57,7 +57,7 @@ describePodd('the life of a pod', {}, (rig) => {
     expect(traces()).toEqual({
       links: 0,
       logs: 0,
-      folder: 0,
+      directory: 0,
       record: 0,
       addresses: 0,
       cgroup: false,
@@ -66,7 +66,7 @@ describePodd('the life of a pod', {}, (rig) => {
     })
   })
 
-  it.concurrent('gives a container its command, arguments, environment and folder', async () => {
+  it.concurrent('gives a container its command, arguments, environment and directory', async () => {
     const podd = rig()
     const container = {
       args: ['one', 'two words'],
@@ -92,10 +92,10 @@ describePodd('the life of a pod', {}, (rig) => {
 
   it.concurrent('mounts hostPath and emptyDir volumes', async () => {
     const podd = rig()
-    writeFileSync(join(podd.folder, 'a-file'), 'from the host')
+    writeFileSync(join(podd.directory, 'a-file'), 'from the host')
     const volumes = [
-      { name: 'made', hostPath: { path: join(podd.folder, 'made/deep'), type: 'DirectoryOrCreate' } },
-      { name: 'file', hostPath: { path: join(podd.folder, 'a-file'), type: 'File' } },
+      { name: 'made', hostPath: { path: join(podd.directory, 'made/deep'), type: 'DirectoryOrCreate' } },
+      { name: 'file', hostPath: { path: join(podd.directory, 'a-file'), type: 'File' } },
       { name: 'scratch', emptyDir: {} },
       { name: 'memory', emptyDir: { medium: 'Memory' } },
     ]
@@ -125,17 +125,17 @@ describePodd('the life of a pod', {}, (rig) => {
       'tmpfs',
       'up',
     ])
-    expect(readFileSync(join(podd.folder, 'made/deep/here'), 'utf8')).toBe('made\n')
+    expect(readFileSync(join(podd.directory, 'made/deep/here'), 'utf8')).toBe('made\n')
     const pod = await podd.untilReady('volumes')
     podd.removeManifest('volumes')
     await podd.untilGone('volumes')
     expect(existsSync(join(podd.rootDir, 'pods', pod.metadata.uid))).toBe(false)
-    expect(statSync(join(podd.folder, 'made/deep/here')).isFile()).toBe(true)
+    expect(statSync(join(podd.directory, 'made/deep/here')).isFile()).toBe(true)
   })
 
   it.concurrent('shows why a volume can not be had, and starts when it can', async () => {
     const podd = rig()
-    const path = join(podd.folder, 'comes-later')
+    const path = join(podd.directory, 'comes-later')
     const volumes = [{ name: 'late', hostPath: { path, type: 'File' } }]
     const mounts = [{ name: 'late', mountPath: '/late' }]
     podd.drop('late', shellPod('late', podd.shared, 'say $(cat /late); stay', { volumes, mounts }))
@@ -267,5 +267,5 @@ function networkNamespaces(podd: PoddRig): string[] {
   return readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
-    .filter((path) => path.startsWith(podd.folder) && path.includes('netns'))
+    .filter((path) => path.startsWith(podd.directory) && path.includes('netns'))
 }

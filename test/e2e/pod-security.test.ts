@@ -28,9 +28,9 @@ function simplePod(name: string, spec: object = {}, container: object = {}): obj
 
 const list = (...items: object[]): object => ({ apiVersion: 'v1', kind: 'PodList', items })
 
-/** A folder of the host's that pods of the URL may have. */
+/** A directory of the host's that pods of the URL may have. */
 const given = `/tmp/podd-e2e-given-${process.pid}`
-writeTestMarks({ folder: given })
+writeTestMarks({ directory: given })
 
 const config = {
   staticPodURL: `http://127.0.0.1:${port}/pods`,

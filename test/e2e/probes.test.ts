@@ -83,7 +83,7 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
       ports: [{ name: 'web', containerPort: 8080 }],
       readinessProbe: { ...handler, ...always },
     }
-    // The word in the shared folder rules both: a file that is served, and a port that listens.
+    // The word in the shared directory rules both: a file that is served, and a port that listens.
     const script = `mkdir -p /www; httpd -p 8080 -h /www; say start
       trap 'exit 0' TERM
       while :; do

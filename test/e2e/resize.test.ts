@@ -25,7 +25,7 @@ while :; do
   sleep 0.1
 done`
 
-function podFolder(podd: PoddRig, pod: PodObject): string {
+function podDirectory(podd: PoddRig, pod: PodObject): string {
   const qos = pod.status.qosClass === 'Guaranteed' ? '' : pod.status.qosClass.toLowerCase()
   return podCgroup(podd.cgroupRoot, qos, pod.metadata.uid)
 }
@@ -54,23 +54,23 @@ describePodd('resizing in place', {}, (rig) => {
     const before = await podd.untilReady('sized')
     const pid = podd.pidOf(idOf(before, 'main'))
     expect(pid).toBeGreaterThan(0)
-    const folder = podFolder(podd, before)
+    const directory = podDirectory(podd, before)
 
     podd.drop('sized', pod({ cpu: '300m', memory: '128Mi' }))
     const grown = await podd.untilPod('sized', 'more', (now) => limitOf(now, 'main') === '128Mi')
     expect(containerOf(grown, 'main').allocatedResources).toEqual({ cpu: '300m', memory: '128Mi' })
-    const own = containerCgroup(folder, idOf(before, 'main'))
+    const own = containerCgroup(directory, idOf(before, 'main'))
     expect(readCgroup.memoryLimitBytes(own)).toBe(128 * mib)
     expect(readCgroup.cpuQuota(own)).toEqual({ quotaUs: 30_000, periodUs: 100_000 })
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(160 * mib)
-    expect(readCgroup.cpuQuota(folder)).toEqual({ quotaUs: 40_000, periodUs: 100_000 })
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(160 * mib)
+    expect(readCgroup.cpuQuota(directory)).toEqual({ quotaUs: 40_000, periodUs: 100_000 })
     await podd.untilLine('sized', new RegExp(` ${128 * mib}$`, 'u'))
 
     podd.drop('sized', pod({ cpu: '50m', memory: '48Mi' }))
     const shrunk = await podd.untilPod('sized', 'less', (now) => limitOf(now, 'main') === '48Mi')
     expect(readCgroup.memoryLimitBytes(own)).toBe(48 * mib)
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(80 * mib)
-    expect(readCgroup.cpuQuota(folder)).toEqual({ quotaUs: 15_000, periodUs: 100_000 })
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(80 * mib)
+    expect(readCgroup.cpuQuota(directory)).toEqual({ quotaUs: 15_000, periodUs: 100_000 })
     expect(resizeCondition(shrunk)).toBeUndefined()
     expect(shrunk.metadata.uid).toBe(before.metadata.uid)
     expect(idOf(shrunk, 'main')).toBe(idOf(before, 'main'))
@@ -97,13 +97,13 @@ describePodd('resizing in place', {}, (rig) => {
     })
     expect(after.metadata.uid).toBe(before.metadata.uid)
     expect(idOf(after, 'other')).toBe(idOf(before, 'other'))
-    const folder = podFolder(podd, after)
-    await podd.until('the cgroup of the pod', () => readCgroup.memoryLimitBytes(folder) === 160 * mib)
-    expect(readCgroup.memoryLimitBytes(containerCgroup(folder, idOf(after, 'main')))).toBe(128 * mib)
+    const directory = podDirectory(podd, after)
+    await podd.until('the cgroup of the pod', () => readCgroup.memoryLimitBytes(directory) === 160 * mib)
+    expect(readCgroup.memoryLimitBytes(containerCgroup(directory, idOf(after, 'main')))).toBe(128 * mib)
 
     podd.drop('policy', pod('48Mi'))
     await podd.untilPod('policy', 'the next', (now) => containerOf(now, 'main').restartCount === 2)
-    await podd.until('less for the pod', () => readCgroup.memoryLimitBytes(folder) === 80 * mib)
+    await podd.until('less for the pod', () => readCgroup.memoryLimitBytes(directory) === 80 * mib)
   })
 
   it.concurrent('refuses a memory limit below what is in use', async () => {
@@ -127,9 +127,9 @@ describePodd('resizing in place', {}, (rig) => {
     )
     expect(limitOf(refused, 'main')).toBe('96Mi')
     await podd.untilEvent('full', 'ResizeError')
-    const folder = podFolder(podd, before)
-    expect(readCgroup.memoryLimitBytes(containerCgroup(folder, idOf(before, 'main')))).toBe(96 * mib)
-    expect(readCgroup.memoryLimitBytes(folder)).toBe(96 * mib)
+    const directory = podDirectory(podd, before)
+    expect(readCgroup.memoryLimitBytes(containerCgroup(directory, idOf(before, 'main')))).toBe(96 * mib)
+    expect(readCgroup.memoryLimitBytes(directory)).toBe(96 * mib)
     podd.drop('full', pod('80Mi'))
     const after = await podd.untilPod('full', 'a limit that fits', (now) => limitOf(now, 'main') === '80Mi')
     expect(resizeCondition(after)).toBeUndefined()

@@ -234,11 +234,11 @@ describePodd('security context', {}, (rig) => {
 
   it.concurrent('filters calls by a seccomp profile of the host’s', async () => {
     const podd = rig()
-    const folder = join(podd.rootDir, 'seccomp/profiles')
-    mkdirSync(folder, { recursive: true })
+    const directory = join(podd.rootDir, 'seccomp/profiles')
+    mkdirSync(directory, { recursive: true })
     const syscalls = [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }]
     writeFileSync(
-      join(folder, 'no-mkdir.json'),
+      join(directory, 'no-mkdir.json'),
       JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls }),
     )
     const seccompProfile = { type: 'Localhost', localhostProfile: 'profiles/no-mkdir.json' }
@@ -321,7 +321,7 @@ describePodd('the user of an image', {}, (rig) => {
   it('counts where the pod names none, and must be a number for runAsNonRoot', async () => {
     const podd = rig()
     chmodSync(podd.shared, 0o777)
-    const archive = join(podd.folder, 'users.tar')
+    const archive = join(podd.directory, 'users.tar')
     writeFileSync(archive, formatOciArchive(shellImage(numbered, '1001'), shellImage(named, 'nobody')))
     await podd.cliOk('images', 'import', archive)
     const pod = (name: string, image: string, securityContext: Fields) =>

@@ -50,9 +50,9 @@ function strangerPod(rig: PoddRig, name: string): object {
 const notPodds = /\/(?:volumes|claims\/[^/]+\/[^/]+|snapshots|rootfs|shm|containers\/[^/]+\/\d+)(?:\/|$)/u
 
 /** None where it has gone meanwhile: that of a command that has ended. */
-function entriesOf(folder: string): readonly Dirent[] {
+function entriesOf(directory: string): readonly Dirent[] {
   try {
-    return readdirSync(folder, { withFileTypes: true })
+    return readdirSync(directory, { withFileTypes: true })
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []
     throw error
@@ -60,9 +60,9 @@ function entriesOf(folder: string): readonly Dirent[] {
 }
 
 /** All that lies there and that others than its owner may write to. */
-function writableByOthers(folder: string): readonly string[] {
-  return entriesOf(folder).flatMap((entry) => {
-    const path = join(folder, entry.name)
+function writableByOthers(directory: string): readonly string[] {
+  return entriesOf(directory).flatMap((entry) => {
+    const path = join(directory, entry.name)
     if (entry.isSymbolicLink() || notPodds.test(path)) return []
     const found = lstatSync(path, { throwIfNoEntry: false })
     if (found === undefined) return []
@@ -90,8 +90,8 @@ for (const umask of ['000', '027', '077']) {
       ])
       expect(await rig().cliOk('exec', 'stranger', '--', 'sh', '-c', 'umask')).toBe('0022\n')
       const { rootDir, runDir, logsDir, linksDir, cgroupRoot } = rig()
-      for (const folder of [rootDir, runDir, logsDir, linksDir, readCgroup.folder(cgroupRoot)])
-        expect(writableByOthers(folder)).toEqual([])
+      for (const directory of [rootDir, runDir, logsDir, linksDir, readCgroup.directory(cgroupRoot)])
+        expect(writableByOthers(directory)).toEqual([])
       const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
       expect(
         ['cgroups.json', `records/${metadata.uid}.json`].map((name) => modeOf(join(rootDir, name))),
@@ -120,7 +120,7 @@ for (const umask of ['000', '027', '077']) {
       expect(readUmask(old)).toBe(Number.parseInt(umask, 8))
       await rig().startDaemon()
       expect(readUmask(rig().containerdPid)).toBe(0o022)
-      expect(readFileSync(join(rig().folder, 'podd.log'), 'utf8')).toContain(`its umask is 0${umask}`)
+      expect(readFileSync(join(rig().directory, 'podd.log'), 'utf8')).toContain(`its umask is 0${umask}`)
       // A container that is made now, in a pod that ran on meanwhile.
       rig().drop('after', strangerPod(rig(), 'after'))
       await rig().untilLine('after', / up$/u)

@@ -57,8 +57,8 @@ describePodd('users of a pod’s own', {}, (rig) => {
 
   it('are nobody’s on the host where the runtime can, and refused by name where it can’t', async () => {
     const podd = rig()
-    // As podd's own folders: others may go through.
-    chmodSync(podd.folder, 0o711)
+    // As podd's own directories: others may go through.
+    chmodSync(podd.directory, 0o711)
     chmodSync(podd.shared, 0o777)
     podd.drop('settings', settings, access)
     for (const name of ['one', 'two']) podd.drop(name, pod(name))
@@ -90,6 +90,6 @@ async function usersOnHost(podd: PoddRig): Promise<readonly number[]> {
   await podd.restartDaemon('SIGKILL')
   const found = await podd.untilReady('one')
   const pid = podd.pidOf(containerOf(found, 'main').containerID ?? '')
-  const folder = join(podd.rootDir, 'pods', found.metadata.uid, 'volumes/kubernetes.io~empty-dir/e')
-  return [statSync(`/proc/${pid}`).uid, statSync(join(folder, 'mine')).uid]
+  const directory = join(podd.rootDir, 'pods', found.metadata.uid, 'volumes/kubernetes.io~empty-dir/e')
+  return [statSync(`/proc/${pid}`).uid, statSync(join(directory, 'mine')).uid]
 }

@@ -146,7 +146,7 @@ describePodd('volumes that podd fills', {}, (rig) => {
     rig().removeManifest('fields')
   })
 
-  it('project several sources into one folder', async () => {
+  it('project several sources into one directory', async () => {
     rig().drop(
       'projected',
       configMap('settings', { one: '1', both: 'map' }),
@@ -373,7 +373,7 @@ describePodd('volumes that podd fills', {}, (rig) => {
     rig().removeManifest('killed')
     await rig().startDaemon()
     await rig().untilGone('killed')
-    await rig().until('the folder’s end', () => !existsSync(join(rig().rootDir, 'pods', metadata.uid)))
+    await rig().until('the directory’s end', () => !existsSync(join(rig().rootDir, 'pods', metadata.uid)))
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(metadata.uid)
   })
 })
@@ -395,8 +395,8 @@ describePodd('claims', {}, (rig) => {
     rig().removeManifest('reader')
     rig().removeManifest('data')
     await rig().untilGone('reader')
-    const folder = join(rig().rootDir, 'claims/default/data')
-    expect(readdirSync(folder)).toEqual(['file'])
+    const directory = join(rig().rootDir, 'claims/default/data')
+    expect(readdirSync(directory)).toEqual(['file'])
     expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
   })
 

@@ -29,7 +29,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     // Another run directory makes it no better: the pods are the same.
     const elsewhere = podd
       .flags()
-      .map((flag) => (flag === podd.runDir ? join(podd.folder, 'other-run') : flag))
+      .map((flag) => (flag === podd.runDir ? join(podd.directory, 'other-run') : flag))
     const second = await podd.cli('run', ...elsewhere)
     expect(second.code).toBe(1)
     expect(second.stderr).toContain(`another podd works in ${podd.rootDir}`)
@@ -63,7 +63,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
 
   it('says what is wrong in a config file, with its place', async () => {
     const podd = rig()
-    const path = join(podd.folder, 'bad-config.yaml')
+    const path = join(podd.directory, 'bad-config.yaml')
     writeFileSync(path, 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\nmaxPod: 3\n')
     const { code, stderr } = await podd.cli('run', '--config', path)
     expect(code).toBe(1)
@@ -169,7 +169,7 @@ describePodd('bad surroundings', { rootDisk: { sizeMiB: 48 } }, (rig) => {
     const child = podd.launch(['unshare', '--mount', 'sh', '-c', readOnly, 'sh'])
     const [code] = await once(child, 'exit')
     expect(code).toBe(1)
-    const log = readFileSync(join(podd.folder, 'podd.log'), 'utf8')
+    const log = readFileSync(join(podd.directory, 'podd.log'), 'utf8')
     expect(log.slice(log.lastIndexOf('podd: '))).toMatch(/EROFS|read-only/u)
     await podd.startDaemon()
     const after = await podd.untilReady('steady')

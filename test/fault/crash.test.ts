@@ -7,7 +7,7 @@ import { shellPod } from '../support/shell-pods.ts'
 
 /** Has the daemon evaluate an expression, through Node's inspector. */
 async function evaluate(podd: PoddRig, expression: string): Promise<void> {
-  const log = (): string => readFileSync(join(podd.folder, 'podd.log'), 'utf8')
+  const log = (): string => readFileSync(join(podd.directory, 'podd.log'), 'utf8')
   const before = log().length
   process.kill(podd.daemonPid, 'SIGUSR1')
   const url = await podd.until(
@@ -68,7 +68,7 @@ describePodd('an error that nothing handles', {}, (rig) => {
         await podd.until('the new daemon', async () => (await podd.status()).startedAt !== startedAt)
     }
     await podd.until('the reason', () =>
-      readFileSync(join(podd.folder, 'podd.log'), 'utf8').includes(
+      readFileSync(join(podd.directory, 'podd.log'), 'utf8').includes(
         'crashes repeatedly, delaying the restart',
       ),
     )

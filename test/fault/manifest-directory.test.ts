@@ -40,7 +40,7 @@ describePodd('the manifest directory', {}, (rig) => {
 
   it('keeps its pods when it vanishes, over a restart, and is followed when it is back', async () => {
     const podd = rig()
-    const aside = join(podd.folder, 'aside')
+    const aside = join(podd.directory, 'aside')
     renameSync(podd.manifests, aside)
     await podd.untilNote(gone())
     await sleep(300)
@@ -64,7 +64,7 @@ describePodd('the manifest directory', {}, (rig) => {
     podd.dropText('spoilt.yaml', yamlPod('spoilt', podd.shared))
     rmSync(join(podd.manifests, 'bad.yaml'))
     await podd.until('a clean slate', async () => !(await podd.notes()).includes('.yaml'))
-    const aside = join(podd.folder, 'aside')
+    const aside = join(podd.directory, 'aside')
     await podd.stopDaemon('SIGTERM')
     renameSync(podd.manifests, aside)
     rmSync(join(podd.rootDir, 'sources'), { recursive: true })

@@ -13,16 +13,16 @@ it(
   { timeout: 600_000 * slowness },
   async () => {
     const memoryDisk = '/dev/shm'
-    const folder = await mkdtemp(join(existsSync(memoryDisk) ? memoryDisk : tmpdir(), 'podd-writer-'))
+    const directory = await mkdtemp(join(existsSync(memoryDisk) ? memoryDisk : tmpdir(), 'podd-writer-'))
     const write = async (round: number): Promise<void> => {
       const data = Buffer.from(`${round}\n`)
       // A file that comes and goes is there in every other state.
       const names = round % 2 === 0 ? ['a', 'b', 'in/c'] : ['a', 'b']
       const files = new Map(names.map((path) => [path, { data, mode: 0o644 }]))
-      await writeVolumeFiles(folder, files, { nowMs: systemClock.wallMs() })
+      await writeVolumeFiles(directory, files, { nowMs: systemClock.wallMs() })
     }
     await write(0)
-    const reader = spawn(process.execPath, ['-e', readerScript, folder], {
+    const reader = spawn(process.execPath, ['-e', readerScript, directory], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     const chunks: Buffer[] = []
@@ -35,7 +35,7 @@ it(
       await ended
     }
     const report = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { seen: number; bad: string[] }
-    await rm(folder, { recursive: true })
+    await rm(directory, { recursive: true })
     expect(report.bad).toEqual([])
     // It did look on while they changed.
     expect(report.seen).toBeGreaterThan(100)
@@ -45,24 +45,24 @@ it(
 /** Reads both files of one state again and again: through the links it has just read, and by their names. */
 const readerScript = `
 const { readFileSync, readlinkSync } = require('node:fs')
-const folder = process.argv[1]
+const directory = process.argv[1]
 const bad = [], seen = new Set()
 let over = false
 process.stdin.on('end', () => { over = true }).resume()
-function read(name) { return readFileSync(folder + '/' + name, 'utf8') }
+function read(name) { return readFileSync(directory + '/' + name, 'utf8') }
 function look() {
   for (let index = 0; index < 20; index += 1) {
-    const state = readlinkSync(folder + '/..data')
+    const state = readlinkSync(directory + '/..data')
     let a, b
     try { [a, b] = [read(state + '/a'), read(state + '/b')] } catch (error) {
       // Too late for a state that was swapped out long ago: never for the one that is shown.
-      if (readlinkSync(folder + '/..data') === state) bad.push(error.message)
+      if (readlinkSync(directory + '/..data') === state) bad.push(error.message)
       continue
     }
     if (a !== b || !/^\\d+\\n$/.test(a)) bad.push('together: ' + a + b)
     let c
     try { c = read(state + '/in/c') } catch { c = undefined }
-    if (c !== (Number(a) % 2 === 0 ? a : undefined) && readlinkSync(folder + '/..data') === state) bad.push('coming and going: ' + a + c)
+    if (c !== (Number(a) % 2 === 0 ? a : undefined) && readlinkSync(directory + '/..data') === state) bad.push('coming and going: ' + a + c)
     try {
       const alone = read('a')
       if (!/^\\d+\\n$/.test(alone) || Number(alone) < Number(a)) bad.push('alone: ' + alone)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Another Debian release's containerd and CNI plugins, unpacked into a folder of their own beside the
+# Another Debian release's containerd and CNI plugins, unpacked into a directory of their own beside the
 # installed ones, to test against newer runtimes than the host's. Nothing on the host changes: apt runs
 # with private lists and caches, from the mirror that the host already uses. runc stays the host's (a newer
 # one wants a newer C library).
@@ -12,12 +12,12 @@
 set -euo pipefail
 
 suite=${1:?a Debian release, please: trixie or forky}
-folder=${2:?a folder, please}
+directory=${2:?a directory, please}
 
 give_up() { printf '%s\n' "$1" >&2; exit 69; }
-version() { "$folder/usr/bin/containerd" --version | awk '{ print $3 }'; }
+version() { "$directory/usr/bin/containerd" --version | awk '{ print $3 }'; }
 
-if [ -e "$folder/.complete" ] && version; then exit 0; fi
+if [ -e "$directory/.complete" ] && version; then exit 0; fi
 
 command -v apt-get >/dev/null || give_up 'no apt-get here'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -31,8 +31,8 @@ mirror=$(
 )
 [ -n "$mirror" ] || give_up 'no Debian mirror in the apt sources of this host'
 
-mkdir -p "$(dirname "$folder")"
-work=$(mktemp -d "$folder.XXXXXX")
+mkdir -p "$(dirname "$directory")"
+work=$(mktemp -d "$directory.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 129' HUP; trap 'exit 130' INT; trap 'exit 143' TERM
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs" "$work/root"
@@ -50,6 +50,6 @@ cd "$work/debs"
 private_apt download "containerd/$suite" "containernetworking-plugins/$suite"
 for deb in *.deb; do dpkg-deb -x "$deb" "$work/root"; done
 touch "$work/root/.complete"
-rm -rf "$folder"
-mv "$work/root" "$folder"
+rm -rf "$directory"
+mv "$work/root" "$directory"
 version

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # test/lib/leftovers.sh MARKS: lists, sorted, what is on this host and bears a mark of the tests: processes, mounts,
-# links, firewall rules, cgroups, folders. What others have or start here meanwhile is none of it.
+# links, firewall rules, cgroups, directories. What others have or start here meanwhile is none of it.
 #
 # MARKS is the file that PODD_TEST_MARKS named for the tests. Each line is a mark that a rig gave away
 # (test/support/test-marks.ts):
-#   folder /tmp/podd-e2e-…   processes with it in their arguments, mounts below it, the folder itself
-#   tmp /tmp/podd-run-…      the same, but of the folder what is in it and is called podd-…
+#   directory /tmp/podd-e2e-…   processes with it in their arguments, mounts below it, the directory itself
+#   tmp /tmp/podd-run-…      the same, but of the directory what is in it and is called podd-…
 #   cgroup /podd-e2e-…       cgroups of that path, and the processes in them
 #   name podd-01234567       bridges, CNI networks, and the firewall rules that speak of them
 # All that the tests start has PODD_TEST_MARKS=MARKS in its environment, too: this script must not.
@@ -16,9 +16,9 @@ marks=${1:?}
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT
 marks_of() { sed -n "s/^$1 \(..*\)$/\1/p" "$marks" 2>/dev/null | sort -u; } # KIND
-marks_of folder >"$lists/folders"
+marks_of directory >"$lists/directories"
 marks_of tmp >"$lists/tmp"
-sed 's|$|/|' "$lists/folders" "$lists/tmp" >"$lists/inside"
+sed 's|$|/|' "$lists/directories" "$lists/tmp" >"$lists/inside"
 marks_of cgroup >"$lists/cgroups"
 # A path ends where a line or the next name begins.
 sed 's|^|:|; s|$|/|' "$lists/cgroups" >"$lists/in-cgroups"
@@ -55,8 +55,8 @@ is_ours() { # /proc/PID
     done
   done <"$lists/names"
   {
-    cat "$lists/folders"
-    while read -r folder; do printf '%s\n' "$folder"/podd-*; done <"$lists/tmp"
+    cat "$lists/directories"
+    while read -r directory; do printf '%s\n' "$directory"/podd-*; done <"$lists/tmp"
   } | while read -r path; do [ -e "$path" ] && printf 'path %s\n' "$path"; done
   :
 } | sort -u

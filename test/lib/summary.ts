@@ -23,14 +23,14 @@ interface Tally {
 /** More skipped tests of one run than this are told by their number. */
 const fewSkips = 20
 
-const folder = process.argv[2] ?? '.'
+const directory = process.argv[2] ?? '.'
 const total: Tally = { passed: 0, failed: 0, skipped: 0 }
 const failures: string[] = []
 const skips: string[] = []
 const secondTries: string[] = []
 
 function linesOf(file: string): string[] {
-  const path = join(folder, file)
+  const path = join(directory, file)
   return existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : []
 }
 
@@ -110,8 +110,8 @@ for (const line of linesOf('runs')) {
   const tally = addRun({
     name: name.join(' '),
     status: Number(status),
-    report: readReport(join(folder, report)),
-    second: readReport(join(folder, `second-${report}`)),
+    report: readReport(join(directory, report)),
+    second: readReport(join(directory, `second-${report}`)),
   })
   addToTotal(tally)
   console.log(`${name.join(' ')}: ${tallyLine(tally)}`)

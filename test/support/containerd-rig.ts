@@ -36,9 +36,9 @@ export interface ContainerdRigOptions {
   readonly editConfig?: (toml: string) => string
 }
 
-/** Where the rigs' folders lie, each with the pid of its process; one whose process is gone is swept by the next rig that starts. */
+/** Where the rigs' directories lie, each with the pid of its process; one whose process is gone is swept by the next rig that starts. */
 const rigsDir = '/tmp'
-const folderPrefix = 'podd-test-rig-'
+const directoryPrefix = 'podd-test-rig-'
 
 const ipProgram = '/sbin/ip'
 
@@ -61,13 +61,13 @@ export class ContainerdRig {
   private constructor(install: ContainerdInstall) {
     const id = randomBytes(3).toString('hex')
     this.install = install
-    this.dir = mkdtempSync(join(rigsDir, `${folderPrefix}${process.pid}-`))
+    this.dir = mkdtempSync(join(rigsDir, `${directoryPrefix}${process.pid}-`))
     this.socketPath = join(this.dir, 'containerd.sock')
     this.endpoint = `unix://${this.socketPath}`
     this.cgroupParent = `/podd-test-${id}`
     this.podCidr = freeSubnet()
     this.#bridge = `podt${id}`
-    writeTestMarks({ folder: this.dir, cgroup: this.cgroupParent, names: [this.#bridge] })
+    writeTestMarks({ directory: this.dir, cgroup: this.cgroupParent, names: [this.#bridge] })
     writeFileSync(join(this.dir, 'leftovers'), `${this.#bridge} ${this.cgroupParent}`)
   }
 
@@ -258,13 +258,13 @@ export async function waitFor(what: string, holds: () => boolean | Promise<boole
 /** Clears what rigs of dead processes left. */
 function sweep(): void {
   for (const name of readdirSync(rigsDir)) {
-    if (!name.startsWith(folderPrefix)) continue
-    const pid = Number.parseInt(name.slice(folderPrefix.length), 10)
+    if (!name.startsWith(directoryPrefix)) continue
+    const pid = Number.parseInt(name.slice(directoryPrefix.length), 10)
     if (!existsSync(`/proc/${pid}`)) removeRig(join(rigsDir, name))
   }
 }
 
-/** Takes away all that a rig's folder tells of: processes, mounts, the bridge, cgroups, and the folder. */
+/** Takes away all that a rig's directory tells of: processes, mounts, the bridge, cgroups, and the directory. */
 function removeRig(dir: string): void {
   killAll(dir)
   for (const mount of mountsBelow(dir)) run('umount', ['-l', mount])
@@ -285,7 +285,7 @@ function run(program: string, args: readonly string[]): void {
   }
 }
 
-/** Kills containerd and its shims, which bear the folder in their arguments, and everything below them. */
+/** Kills containerd and its shims, which bear the directory in their arguments, and everything below them. */
 function killAll(dir: string): void {
   for (let round = 0; round < 50; round += 1) {
     const pids = processTree((pid) => commandLine(pid).includes(`${dir}/`))

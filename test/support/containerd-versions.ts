@@ -44,7 +44,7 @@ export type ContainerdChoice =
   | { readonly kind: 'skip'; readonly reason: string }
 
 /**
- * `PODD_TEST_CONTAINERD` picks, by comma-separated releases (`1.6,2.1`) or folders of programs; unset,
+ * `PODD_TEST_CONTAINERD` picks, by comma-separated releases (`1.6,2.1`) or directories of programs; unset,
  * the host's own is taken. Throws for one that isn't there: a test asked for must not vanish.
  */
 export function chooseContainerds(): ContainerdChoice {

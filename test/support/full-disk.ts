@@ -13,19 +13,19 @@ export function mountSmallDisk(file: string, on: string, sizeMiB: number): void 
 }
 
 /** Takes all the room that a disk has; `makeRoom` gives it back. */
-export function fillDisk(folder: string): void {
+export function fillDisk(directory: string): void {
   const chunk = Buffer.alloc(1024 * 1024)
   for (const size of [chunk.length, 4096, 512]) {
     try {
-      for (;;) writeFileSync(join(folder, fillerName), chunk.subarray(0, size), { flag: 'a' })
+      for (;;) writeFileSync(join(directory, fillerName), chunk.subarray(0, size), { flag: 'a' })
     } catch {
       // Full, for pieces of this size.
     }
   }
 }
 
-export function makeRoom(folder: string): void {
-  rmSync(join(folder, fillerName), { force: true })
+export function makeRoom(directory: string): void {
+  rmSync(join(directory, fillerName), { force: true })
 }
 
 const fillerName = 'filler'

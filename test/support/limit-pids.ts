@@ -15,12 +15,12 @@ export function forbidNewThreads(pid: number): () => void {
   const lines = readFileSync(`/proc/${pid}/cgroup`, 'utf8').split('\n')
   const line = lines.map((text) => text.split(':')).find(([, name]) => name === controller)
   const before = join(root, line?.[2] ?? '/')
-  const folder = join(root, `podd-test-pids-${pid}`)
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'cgroup.procs'), String(pid))
-  writeFileSync(join(folder, 'pids.max'), '1')
+  const directory = join(root, `podd-test-pids-${pid}`)
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'cgroup.procs'), String(pid))
+  writeFileSync(join(directory, 'pids.max'), '1')
   return () => {
     if (existsSync(`/proc/${pid}`)) writeFileSync(join(before, 'cgroup.procs'), String(pid))
-    rmdirSync(folder)
+    rmdirSync(directory)
   }
 }

@@ -8,7 +8,7 @@ const busyboxPath = '/usr/bin/busybox'
 /** The files of a busybox image: every applet, users, and the directories that programs expect. */
 function busyboxFiles(): readonly TarEntry[] {
   const applets = execFileSync(busyboxPath, ['--list'], { encoding: 'utf8' }).trim().split('\n')
-  const folder = (path: string, mode = 0o755): TarEntry => ({ kind: 'folder', path, mode })
+  const directory = (path: string, mode = 0o755): TarEntry => ({ kind: 'directory', path, mode })
   const file = (path: string, content: Uint8Array | string, mode = 0o644): TarEntry => ({
     kind: 'file',
     path,
@@ -16,8 +16,8 @@ function busyboxFiles(): readonly TarEntry[] {
     data: Buffer.from(content),
   })
   return [
-    ...['bin/', 'etc/', 'root/', 'usr/', 'usr/bin/', 'var/', 'var/tmp/'].map((path) => folder(path)),
-    folder('tmp/', 0o1777),
+    ...['bin/', 'etc/', 'root/', 'usr/', 'usr/bin/', 'var/', 'var/tmp/'].map((path) => directory(path)),
+    directory('tmp/', 0o1777),
     file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n'),
     file('etc/group', 'root:x:0:\nnogroup:x:65534:\n'),
     file('bin/busybox', readFileSync(busyboxPath), 0o755),

@@ -7,21 +7,21 @@ import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-c
 
 /** What tells one podd's things on the host from all others. */
 export interface PoddPlaces {
-  readonly folder: string
+  readonly directory: string
   readonly rootDir: string
   readonly runDir: string
   /** Empty where it isn't known. */
   readonly cgroupRoot: string
 }
 
-/** What a podd that was taken down has left on the host, outside of its own folder. */
+/** What a podd that was taken down has left on the host, outside of its own directory. */
 export function findLeftovers(places: PoddPlaces): readonly string[] {
   const { networkName, bridgeName } = containerdPlaces(places.rootDir, places.runDir)
   return [
     ...processesOf(places).map(
       (pid) => `process ${pid} ${readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')}`,
     ),
-    ...mountsBelow(places.folder).map((path) => `mount ${path}`),
+    ...mountsBelow(places.directory).map((path) => `mount ${path}`),
     ...(existsSync(`/sys/class/net/${bridgeName}`) ? [`bridge ${bridgeName}`] : []),
     ...cgroupsOf(places).map((path) => `cgroup ${path}`),
     ...['iptables-save', 'ip6tables-save'].flatMap((program) => rulesOf(program, [networkName, bridgeName])),
@@ -40,27 +40,27 @@ export async function removeLeftovers(places: PoddPlaces): Promise<void> {
   }
   const { rootDir, runDir } = places
   await removeEmbeddedContainerd({ rootDir, runDir, clock: systemClock }).catch(() => {})
-  for (const path of mountsBelow(places.folder)) run('umount', ['-l', path])
+  for (const path of mountsBelow(places.directory)) run('umount', ['-l', path])
   for (const path of cgroupsOf(places))
     run('find', [path, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';'])
 }
 
 /** The daemon, containerd and its shims by their arguments, containers by their cgroup. */
-export function processesOf({ folder, cgroupRoot }: PoddPlaces): number[] {
+export function processesOf({ directory, cgroupRoot }: PoddPlaces): number[] {
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
   return pids.filter((pid) => {
     if (pid === process.pid) return false
-    if (readOr(`/proc/${pid}/cmdline`).includes(`${folder}/`)) return true
+    if (readOr(`/proc/${pid}/cmdline`).includes(`${directory}/`)) return true
     return cgroupRoot !== '' && readOr(`/proc/${pid}/cgroup`).includes(`${cgroupRoot}/`)
   })
 }
 
 /** The innermost first. */
-function mountsBelow(folder: string): string[] {
+function mountsBelow(directory: string): string[] {
   return readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
-    .filter((path) => path.startsWith(`${folder}/`))
+    .filter((path) => path.startsWith(`${directory}/`))
     .reverse()
 }
 
@@ -78,9 +78,9 @@ function rulesOf(program: string, names: readonly string[]): string[] {
 }
 
 function cniResultsOf(networkName: string): string[] {
-  const folder = '/var/lib/cni/results'
-  if (!existsSync(folder)) return []
-  return readdirSync(folder).filter((name) => name.startsWith(`${networkName}-`))
+  const directory = '/var/lib/cni/results'
+  if (!existsSync(directory)) return []
+  return readdirSync(directory).filter((name) => name.startsWith(`${networkName}-`))
 }
 
 function run(program: string, args: readonly string[]): string {

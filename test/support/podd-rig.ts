@@ -53,7 +53,7 @@ export interface CliResult {
 }
 
 const rigsDir = '/tmp'
-const folderPrefix = 'podd-e2e-'
+const directoryPrefix = 'podd-e2e-'
 
 /** Far longer than anything takes here: other work may load the machine. */
 const patienceMs = 60_000 * Math.min(slowness, 8)
@@ -61,15 +61,15 @@ const patienceMs = 60_000 * Math.min(slowness, 8)
 const pollMs = { first: 15 * slowness, later: 60 * slowness, firstForMs: 500 }
 
 /**
- * A podd as users have it, with a containerd, folders, a cgroup and a network of its own: started as a
+ * A podd as users have it, with a containerd, directories, a cgroup and a network of its own: started as a
  * process, fed with files, asked by its command line and its API. `remove` ends it by `podd down` and
  * fails where anything is left on the host.
  */
 export class PoddRig {
   readonly install: ContainerdInstall
-  readonly folder: string
+  readonly directory: string
   readonly manifests: string
-  /** A folder of the host's for pods to write to. */
+  /** A directory of the host's for pods to write to. */
   readonly shared: string
   readonly socketPath: string
   readonly cgroupRoot: string
@@ -81,55 +81,55 @@ export class PoddRig {
     this.install = install
     this.#options = options
     this.#program = poddProgram()
-    this.folder = mkdtempSync(join(rigsDir, `${folderPrefix}${process.pid}-`))
-    this.manifests = join(this.folder, 'pods')
-    this.shared = join(this.folder, 'shared')
+    this.directory = mkdtempSync(join(rigsDir, `${directoryPrefix}${process.pid}-`))
+    this.manifests = join(this.directory, 'pods')
+    this.shared = join(this.directory, 'shared')
     this.socketPath = join(this.runDir, 'podd.sock')
     this.cgroupRoot = `/podd-e2e-${randomBytes(4).toString('hex')}`
     const { networkName, bridgeName } = containerdPlaces(this.rootDir, this.runDir)
-    writeTestMarks({ folder: this.folder, cgroup: this.cgroupRoot, names: [networkName, bridgeName] })
+    writeTestMarks({ directory: this.directory, cgroup: this.cgroupRoot, names: [networkName, bridgeName] })
   }
 
   get rootDir(): string {
-    return join(this.folder, 'root')
+    return join(this.directory, 'root')
   }
 
   /** Its own from the start: podds that choose at the same moment may choose the same. */
   readonly #podCidr = freeSubnet()
 
   get runDir(): string {
-    return join(this.folder, 'run')
+    return join(this.directory, 'run')
   }
 
   get logsDir(): string {
-    return join(this.folder, 'logs')
+    return join(this.directory, 'logs')
   }
 
   get linksDir(): string {
-    return join(this.folder, 'links')
+    return join(this.directory, 'links')
   }
 
   get places(): PoddPlaces {
-    const { folder, rootDir, runDir, cgroupRoot } = this
-    return { folder, rootDir, runDir, cgroupRoot }
+    const { directory, rootDir, runDir, cgroupRoot } = this
+    return { directory, rootDir, runDir, cgroupRoot }
   }
 
-  /** Everything that a user would have set up: folders, a running podd, images. */
+  /** Everything that a user would have set up: directories, a running podd, images. */
   async start(): Promise<void> {
     for (const path of [this.manifests, this.shared, this.rootDir]) mkdirSync(path, { recursive: true })
     const { rootDisk } = this.#options
     if (rootDisk?.ext4 === true)
-      mountSmallDisk(join(this.folder, 'root.ext4'), this.rootDir, rootDisk.sizeMiB)
+      mountSmallDisk(join(this.directory, 'root.ext4'), this.rootDir, rootDisk.sizeMiB)
     else if (rootDisk !== undefined)
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
     writeFileSync(
-      join(this.folder, 'config.yaml'),
+      join(this.directory, 'config.yaml'),
       JSON.stringify({ ...configHead, podCIDR: this.#podCidr, ...this.#options.config }),
     )
     const { slowRuncSeconds } = this.#options
     if (slowRuncSeconds !== undefined) this.#wrapRunc(slowRuncSeconds)
     await this.startDaemon()
-    const archive = join(this.folder, 'images.tar')
+    const archive = join(this.directory, 'images.tar')
     writeFileSync(archive, rigImages())
     await this.cliOk('images', 'import', archive)
   }
@@ -148,7 +148,7 @@ export class PoddRig {
 
   /** Starts the daemon and returns at once; `wrapper` is a program with arguments that runs it. */
   launch(wrapper: readonly string[] = []): ChildProcess {
-    const log = openSync(join(this.folder, 'podd.log'), 'a')
+    const log = openSync(join(this.directory, 'podd.log'), 'a')
     const [program = '', ...args] = [...wrapper, ...this.#command('run', ...this.flags())]
     const child = spawn(program, args, {
       stdio: ['ignore', log, log],
@@ -187,14 +187,14 @@ export class PoddRig {
     return findContainerd(containerdPlaces(this.rootDir, this.runDir))?.pid ?? 0
   }
 
-  /** Ends everything with `podd down` and fails when something is left on the host; then removes its folder. */
+  /** Ends everything with `podd down` and fails when something is left on the host; then removes its directory. */
   async remove(): Promise<void> {
     const down = await this.cli('down', '--grace-period', '0', ...this.flags())
     await this.stopDaemon('SIGKILL')
     if (this.#options.rootDisk !== undefined) execFileSync('umount', [this.rootDir])
     const left = await settle(() => findLeftovers(this.places))
     await removeLeftovers(this.places)
-    rmSync(this.folder, { recursive: true, force: true })
+    rmSync(this.directory, { recursive: true, force: true })
     if (down.code !== 0 || left.length > 0)
       throw new Error(`podd down (exit code ${down.code}) left:\n${left.join('\n')}\n${down.stderr}`)
   }
@@ -205,37 +205,37 @@ export class PoddRig {
       ...process.env,
       // Whoever asks for Node's inspector gets a port of its own.
       NODE_OPTIONS: '--inspect-port=0',
-      PATH: this.#options.slowRuncSeconds === undefined ? path : `${join(this.folder, 'bin')}:${path}`,
+      PATH: this.#options.slowRuncSeconds === undefined ? path : `${join(this.directory, 'bin')}:${path}`,
     }
   }
 
-  /** A folder of programs with a runc that takes its time; containerd stands in it too, as it looks beside itself first. */
+  /** A directory of programs with a runc that takes its time; containerd stands in it too, as it looks beside itself first. */
   #wrapRunc(seconds: number): void {
-    const folder = join(this.folder, 'bin')
-    mkdirSync(folder)
+    const directory = join(this.directory, 'bin')
+    mkdirSync(directory)
     for (const name of readdirSync(this.install.binDir))
-      if (/^(containerd|ctr)/u.test(name)) symlinkSync(join(this.install.binDir, name), join(folder, name))
+      if (/^(containerd|ctr)/u.test(name)) symlinkSync(join(this.install.binDir, name), join(directory, name))
     const real = execFileSync('sh', ['-c', 'command -v runc'], { encoding: 'utf8' }).trim()
     const script = `#!/bin/sh
 ${real} "$@"
 code=$?
-for verb in $(cat ${this.folder}/slow-runc); do
+for verb in $(cat ${this.directory}/slow-runc); do
   case " $* " in *" $verb "*) sleep ${seconds} ;; esac
 done
 exit $code
 `
-    writeFileSync(join(folder, 'runc'), script, { mode: 0o755 })
+    writeFileSync(join(directory, 'runc'), script, { mode: 0o755 })
     this.slowDown()
   }
 
   /** Has runc return late from these of its commands, after they are done. */
   slowDown(...commands: readonly ('create' | 'start')[]): void {
-    writeFileSync(join(this.folder, 'slow-runc'), commands.join(' '))
+    writeFileSync(join(this.directory, 'slow-runc'), commands.join(' '))
   }
 
   flags(): string[] {
     return Object.entries({
-      config: join(this.folder, 'config.yaml'),
+      config: join(this.directory, 'config.yaml'),
       'root-dir': this.rootDir,
       'run-dir': this.runDir,
       'pod-logs-dir': this.logsDir,
@@ -254,7 +254,7 @@ exit $code
   }
 
   dropText(fileName: string, text: string): void {
-    const temporary = join(this.folder, `dropped-${randomBytes(4).toString('hex')}`)
+    const temporary = join(this.directory, `dropped-${randomBytes(4).toString('hex')}`)
     writeFileSync(temporary, text)
     renameSync(temporary, join(this.manifests, fileName))
   }
@@ -263,7 +263,7 @@ exit $code
     rmSync(join(this.manifests, `${name}.yaml`), { force: true })
   }
 
-  /** What pods wrote to a file of the shared folder, in lines; none where there is no file. */
+  /** What pods wrote to a file of the shared directory, in lines; none where there is no file. */
   lines(name: string): string[] {
     return readOr(join(this.shared, name))
       .split('\n')
@@ -454,7 +454,7 @@ exit $code
   async #story(): Promise<string> {
     const table = await this.cli('get', 'pods', '-A', '-o', 'wide')
     const events = await this.cli('events', '-A')
-    const log = readOr(join(this.folder, 'podd.log')).slice(-3000)
+    const log = readOr(join(this.directory, 'podd.log')).slice(-3000)
     return `${table.stdout}${table.stderr}\n${events.stdout.slice(-4000)}\n${log}`
   }
 }
@@ -492,16 +492,18 @@ const noInstall: ContainerdInstall = { version: 'none', release: 'none', binDir:
 /** Clears what tests left that were killed themselves. */
 async function sweep(): Promise<void> {
   for (const name of readdirSync(rigsDir)) {
-    const pid = name.startsWith(folderPrefix) ? /^\d+(?=-)/u.exec(name.slice(folderPrefix.length)) : null
+    const pid = name.startsWith(directoryPrefix)
+      ? /^\d+(?=-)/u.exec(name.slice(directoryPrefix.length))
+      : null
     if (pid === null || existsSync(`/proc/${pid[0]}`)) continue
-    const folder = join(rigsDir, name)
+    const directory = join(rigsDir, name)
     await removeLeftovers({
-      folder,
-      rootDir: join(folder, 'root'),
-      runDir: join(folder, 'run'),
+      directory,
+      rootDir: join(directory, 'root'),
+      runDir: join(directory, 'run'),
       cgroupRoot: '',
     })
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true })
   }
 }
 

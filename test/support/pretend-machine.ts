@@ -19,13 +19,13 @@ import { slowness } from './slowness.ts'
 const root = new URL('../../', import.meta.url).pathname
 
 /**
- * A machine to install podd on and to remove it from: a folder that is the root of processes with mounts, processes
+ * A machine to install podd on and to remove it from: a directory that is the root of processes with mounts, processes
  * and a network of their own. It has the host's programs and libraries, which can't be written to there; nothing
  * else of the host is in reach. What install.sh calls and builds are stand-ins that note their calls in /calls:
- * podd, Node, apt-get, dpkg-query, sync and systemctl. All of it goes with the processes but the folder.
+ * podd, Node, apt-get, dpkg-query, sync and systemctl. All of it goes with the processes but the directory.
  */
 export class PretendMachine implements Disposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'podd-machine-'))
+  readonly #directory = mkdtempSync(join(tmpdir(), 'podd-machine-'))
 
   constructor() {
     for (const name of ['bin', 'lib', 'lib64'].filter((name) => existsSync(`/usr/${name}`)))
@@ -58,7 +58,7 @@ export class PretendMachine implements Disposable {
 
   /** Runs lines of bash as root of the machine, `install` among its commands; what runs still at their end is killed. */
   run(script: string): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
-    return spawnSync('bash', ['-c', apart, 'bash', enter, this.#folder, script], {
+    return spawnSync('bash', ['-c', apart, 'bash', enter, this.#directory, script], {
       // bash takes a socket there for a remote shell's, and reads the host's settings.
       stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',
@@ -89,7 +89,7 @@ export class PretendMachine implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#folder, { recursive: true, force: true })
+    rmSync(this.#directory, { recursive: true, force: true })
   }
 
   #program(path: string, script: string): void {
@@ -98,7 +98,7 @@ export class PretendMachine implements Disposable {
   }
 
   #at(path: string): string {
-    return join(this.#folder, path)
+    return join(this.#directory, path)
   }
 }
 
@@ -108,7 +108,7 @@ function isLink(path: string): boolean {
 
 const apart = 'exec unshare --mount --pid --net --fork --kill-child bash -euc "$@"'
 
-/** Makes the folder $0 the root, and runs $1 in it. The mounts are seen by nobody else, and go with the last process. */
+/** Makes the directory $0 the root, and runs $1 in it. The mounts are seen by nobody else, and go with the last process. */
 const enter = `
 mount --make-rprivate /
 cd "$0"

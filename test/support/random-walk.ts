@@ -381,21 +381,21 @@ export class RandomWalk {
 /** What pods that are gone left of files, cgroups, addresses and mounts. */
 function leftBehind(rig: PoddRig): string[] {
   const { cniDataDir, networkName } = containerdPlaces(rig.rootDir, rig.runDir)
-  const folders = [join(rig.rootDir, 'pods'), join(rig.rootDir, 'records'), rig.logsDir, rig.linksDir]
+  const directories = [join(rig.rootDir, 'pods'), join(rig.rootDir, 'records'), rig.logsDir, rig.linksDir]
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   return [
-    ...folders.flatMap((folder) => filesIn(folder).map((name) => join(folder, name))),
+    ...directories.flatMap((directory) => filesIn(directory).map((name) => join(directory, name))),
     ...filesIn(join(cniDataDir, networkName))
       .filter((name) => /^\d+\.\d+\.\d+\.\d+$/u.test(name))
       .map((name) => `address ${name}`),
     ...podCgroups(rig.cgroupRoot).map((path) => `cgroup ${path}`),
-    ...mounts.filter((line) => line.includes(rig.folder)).map((line) => `mount ${line}`),
+    ...mounts.filter((line) => line.includes(rig.directory)).map((line) => `mount ${line}`),
     ...shims(rig.runDir).map((pid) => `shim ${pid}`),
   ]
 }
 
-function filesIn(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder) : []
+function filesIn(directory: string): string[] {
+  return existsSync(directory) ? readdirSync(directory) : []
 }
 
 function podCgroups(root: string): string[] {

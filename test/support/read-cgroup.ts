@@ -13,7 +13,7 @@ function read(controller: string, path: string, file: string): string {
 
 /** What a cgroup allows, whichever version of cgroups the host has. Paths are below the mount point. */
 export const readCgroup = {
-  folder(path: string): string {
+  directory(path: string): string {
     return join(base, isUnified() ? '' : 'memory', path)
   },
 
@@ -60,5 +60,5 @@ export function podCgroup(root: string, qos: string, uid: string): string {
   const parts = [root.slice(1), ...names].map((name) => name.replaceAll('-', '_'))
   const slices = parts.map((_, index) => `${parts.slice(0, index + 1).join('-')}.slice`)
   const ofSystemd = join('/', ...slices)
-  return existsSync(readCgroup.folder(ofSystemd)) ? ofSystemd : plain
+  return existsSync(readCgroup.directory(ofSystemd)) ? ofSystemd : plain
 }

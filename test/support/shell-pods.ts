@@ -22,7 +22,7 @@ stay() { trap 'say end; exit 0' TERM; sleep 1000000 & wait; }
 `
 }
 
-/** A container that runs a script with the preamble, and sees the shared folder. */
+/** A container that runs a script with the preamble, and sees the shared directory. */
 export function shellContainer(name: string, log: string, script: string, fields: Fields = {}): object {
   const { volumeMounts = [], ...rest } = fields
   return {
@@ -37,7 +37,7 @@ export function shellContainer(name: string, log: string, script: string, fields
   }
 }
 
-/** A Pod of given containers with the shared folder (`rig.shared`). */
+/** A Pod of given containers with the shared directory (`rig.shared`). */
 export function podOf(
   name: string,
   shared: string,

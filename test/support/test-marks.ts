@@ -2,8 +2,8 @@ import { appendFileSync } from 'node:fs'
 
 /** What tells a rig's things on the host from all others, as test/lib/leftovers.sh looks for them. */
 export interface TestMarks {
-  /** Its folder: an absolute path. */
-  readonly folder?: string
+  /** Its directory: an absolute path. */
+  readonly directory?: string
   /** The cgroup above its pods: `/podd-e2e-0123`. */
   readonly cgroup?: string
   /** Of its bridge, and of its CNI network. */
@@ -11,11 +11,11 @@ export interface TestMarks {
 }
 
 /** Writes a rig's marks down, before it makes anything, where `PODD_TEST_MARKS` names a file for that. */
-export function writeTestMarks({ folder, cgroup, names = [] }: TestMarks): void {
+export function writeTestMarks({ directory, cgroup, names = [] }: TestMarks): void {
   const file = process.env['PODD_TEST_MARKS']
   if (file === undefined || file === '') return
   const lines = [
-    ...(folder === undefined ? [] : [`folder ${folder}`]),
+    ...(directory === undefined ? [] : [`directory ${directory}`]),
     ...(cgroup === undefined ? [] : [`cgroup ${cgroup}`]),
     ...names.map((name) => `name ${name}`),
   ]

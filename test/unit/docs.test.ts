@@ -77,7 +77,7 @@ describe.each(pages)('%s', (page) => {
     expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
     const files = [...text.matchAll(/`((?:src|test|docs|packaging|manifests|bench|proto)\/[\w./-]+)`/g)]
     const missing = files.map(([, path = '']) => path).filter((path) => !existsSync(path))
-    // A suite may have no test yet; then git has no folder for it.
+    // A suite may have no test yet; then git has no directory for it.
     expect(missing.filter((path) => !suites.has(path))).toEqual([])
   })
 })

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 
 const program = new URL('../lib/summary.ts', import.meta.url).pathname
-const folders: string[] = []
-afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive: true })))
+const directories: string[] = []
+afterEach(() => directories.splice(0).forEach((directory) => rmSync(directory, { recursive: true })))
 
 function summarize(files: Readonly<Record<string, string | object>>) {
-  const folder = mkdtempSync(join(tmpdir(), 'podd-summary-'))
-  folders.push(folder)
+  const directory = mkdtempSync(join(tmpdir(), 'podd-summary-'))
+  directories.push(directory)
   for (const [name, content] of Object.entries(files))
-    writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
-  const { status, stdout } = spawnSync(process.execPath, [program, folder], { encoding: 'utf8' })
+    writeFileSync(join(directory, name), typeof content === 'string' ? content : JSON.stringify(content))
+  const { status, stdout } = spawnSync(process.execPath, [program, directory], { encoding: 'utf8' })
   return { status, lines: stdout.trimEnd().split('\n') }
 }
 

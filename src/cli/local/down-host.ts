@@ -58,8 +58,9 @@ export async function downHost(request: DownRequest, isRoot = process.getuid?.()
 async function unmountVolumes(rootDir: string): Promise<readonly string[]> {
   try {
     // Mount tables know real paths only.
-    const folder = await realpath(`${rootDir}/pods`)
-    const left = (): readonly string[] => mountsBelow(folder, readMounts()).filter((path) => path !== folder)
+    const directory = await realpath(`${rootDir}/pods`)
+    const left = (): readonly string[] =>
+      mountsBelow(directory, readMounts()).filter((path) => path !== directory)
     for (const path of left()) await unmount(path).catch(() => undefined)
     return left().map((path) => `${path} is still mounted`)
   } catch (error) {

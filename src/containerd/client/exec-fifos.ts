@@ -37,19 +37,23 @@ const openPatienceMs = 30_000
  * reader. Named pipes and not sockets, because the shim takes no other; non-blocking, so that none of Node's few
  * threads ever waits for one. Throws PoddError EXEC_FAILED, and leaves nothing then.
  */
-export async function makeExecFifos(folder: string, choices: FifoChoices, clock: Clock): Promise<ExecFifos> {
+export async function makeExecFifos(
+  directory: string,
+  choices: FifoChoices,
+  clock: Clock,
+): Promise<ExecFifos> {
   const opened: Socket[] = []
   const close = (): void => {
     for (const socket of opened) socket.destroy()
   }
   const remove = async (): Promise<void> => {
     close()
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   }
   const paths = {
-    stdin: choices.stdin ? join(folder, 'stdin') : '',
-    stdout: join(folder, 'stdout'),
-    stderr: choices.stderr ? join(folder, 'stderr') : '',
+    stdin: choices.stdin ? join(directory, 'stdin') : '',
+    stdout: join(directory, 'stdout'),
+    stderr: choices.stderr ? join(directory, 'stderr') : '',
   }
   const openEnd = async (path: string, end: 'read' | 'write'): Promise<Socket> => {
     const flag = end === 'read' ? constants.O_RDONLY : constants.O_WRONLY
@@ -61,7 +65,7 @@ export async function makeExecFifos(folder: string, choices: FifoChoices, clock:
     return socket
   }
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await mkdir(directory, { recursive: true, mode: 0o700 })
     // Node can't make named pipes; coreutils and busybox can.
     await commandOutput('mkfifo', ['-m', '600', ...Object.values(paths).filter((path) => path !== '')])
     return {

@@ -15,7 +15,7 @@ export interface ContainerdExecOptions {
   readonly tasks: ExecDefinitions
   readonly containers: ExecDefinitions
   /** Where the commands' pipes are, `<run-dir>/exec`. */
-  readonly folder: string
+  readonly directory: string
   readonly clock: Clock
 }
 
@@ -51,14 +51,14 @@ export class ContainerdExec {
    * EXEC_UNSUPPORTED by a runtime that is no containerd.
    */
   async start(command: ContainerCommand): Promise<ExecProcess> {
-    const { folder, clock } = this.#options
+    const { directory, clock } = this.#options
     const target: ExecTarget = { containerId: command.containerId, execId: newUuid() }
     this.#own.add(target.execId)
     const forget = (): boolean => this.#own.delete(target.execId)
     try {
       const process = makeExecProcess(await this.#calls.containerSpec(target.containerId), command)
       const choices = { stdin: command.stdin, stderr: !command.terminal }
-      const fifos = await makeExecFifos(join(folder, folderName(target)), choices, clock)
+      const fifos = await makeExecFifos(join(directory, directoryName(target)), choices, clock)
       try {
         await this.#calls.create({ ...target, process, terminal: command.terminal, ...fifos.paths })
         await this.#calls.start(target)
@@ -94,17 +94,17 @@ export class ContainerdExec {
    * ended is left to the next podd. Never rejects.
    */
   async sweep(): Promise<void> {
-    const names = await readdir(this.#options.folder).catch(() => [])
-    await Promise.all(names.map((name) => this.#sweepFolder(name).catch(() => undefined)))
+    const names = await readdir(this.#options.directory).catch(() => [])
+    await Promise.all(names.map((name) => this.#sweepDirectory(name).catch(() => undefined)))
   }
 
-  async #sweepFolder(name: string): Promise<void> {
+  async #sweepDirectory(name: string): Promise<void> {
     const target = targetOf(name)
     if (target !== undefined) {
       if (this.#own.has(target.execId)) return
       if (!(await this.#end(target))) return
     }
-    await rm(join(this.#options.folder, name), { recursive: true, force: true })
+    await rm(join(this.#options.directory, name), { recursive: true, force: true })
   }
 
   /**
@@ -137,7 +137,7 @@ export class ContainerdExec {
   }
 }
 
-function folderName({ containerId, execId }: ExecTarget): string {
+function directoryName({ containerId, execId }: ExecTarget): string {
   return `${containerId}.${execId}`
 }
 

@@ -5,7 +5,7 @@ import { runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 
 /** Where containerd's CRI keeps the network namespaces of sandboxes (`netns_mounts_under_state_dir`). */
-const namespacesFolder = 'io.containerd.grpc.v1.cri/netns'
+const namespacesDirectory = 'io.containerd.grpc.v1.cri/netns'
 
 /**
  * Paths of network namespaces that no process lives in, and of addresses that are given to a sandbox that
@@ -17,13 +17,13 @@ export function findUnusedNetworks(
   knownIds: readonly string[],
 ): { readonly namespaces: readonly string[]; readonly addresses: readonly string[] } {
   const inhabited = inhabitedNamespaces()
-  const addressFolder = join(places.cniDataDir, places.networkName)
+  const addressDirectory = join(places.cniDataDir, places.networkName)
   return {
-    namespaces: filesIn(join(places.stateDir, namespacesFolder)).filter(
+    namespaces: filesIn(join(places.stateDir, namespacesDirectory)).filter(
       (path) => !inhabited.has(inodeOf(path)),
     ),
-    addresses: filesIn(addressFolder).filter((path) => {
-      if (!/\/[\d.]+$|:/.test(path.slice(addressFolder.length))) return false
+    addresses: filesIn(addressDirectory).filter((path) => {
+      if (!/\/[\d.]+$|:/.test(path.slice(addressDirectory.length))) return false
       // host-local writes the sandbox's id into its first line.
       const [id = ''] = readOr(path).split(/\r?\n/)
       return id !== '' && !knownIds.includes(id)
@@ -59,9 +59,9 @@ function inodeOf(path: string): string {
   }
 }
 
-function filesIn(folder: string): readonly string[] {
+function filesIn(directory: string): readonly string[] {
   try {
-    return readdirSync(folder).map((name) => join(folder, name))
+    return readdirSync(directory).map((name) => join(directory, name))
   } catch {
     return []
   }

@@ -7,11 +7,11 @@ export const neededCniPlugins: readonly string[] = ['bridge', 'host-local', 'loo
 export const knownCniBinDirs: readonly string[] = ['/usr/lib/cni', '/opt/cni/bin', '/usr/libexec/cni']
 
 /** The directories that hold every needed plugin, in order of preference. */
-export function findCniBinDirs(folders = knownCniBinDirs): readonly string[] {
-  return folders.filter((folder) => missingCniPlugins(folder).length === 0)
+export function findCniBinDirs(directories = knownCniBinDirs): readonly string[] {
+  return directories.filter((directory) => missingCniPlugins(directory).length === 0)
 }
 
 /** Which of the needed plugins a directory lacks. */
-export function missingCniPlugins(folder: string): readonly string[] {
-  return neededCniPlugins.filter((plugin) => findExecutable(plugin, [folder]) === undefined)
+export function missingCniPlugins(directory: string): readonly string[] {
+  return neededCniPlugins.filter((plugin) => findExecutable(plugin, [directory]) === undefined)
 }

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { poddUmask } from '../../base/umask.ts'
-import { searchFolders } from '../../host/find-executable.ts'
+import { searchDirectories } from '../../host/find-executable.ts'
 import { listProcesses, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
@@ -148,7 +148,7 @@ export function containerdEnvironment(
   containerdPath: string,
   own: NodeJS.ProcessEnv = process.env,
 ): Readonly<Record<string, string>> {
-  const path = [dirname(containerdPath), ...searchFolders(own['PATH'])]
+  const path = [dirname(containerdPath), ...searchDirectories(own['PATH'])]
   const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'].flatMap(
     (name) => {
       const value = own[name]

@@ -66,13 +66,13 @@ export async function importPinnedImage(
   target: ImageImportTarget,
   image: { readonly name: string; readonly archive: Uint8Array; readonly tempDir: string },
 ): Promise<void> {
-  const folder = await mkdtemp(join(image.tempDir, 'import-'))
+  const directory = await mkdtemp(join(image.tempDir, 'import-'))
   try {
-    const path = join(folder, 'image.tar')
+    const path = join(directory, 'image.tar')
     await writeFile(path, image.archive)
     await importImageFile(target, path)
   } finally {
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   }
   await pinImage(target, image.name)
 }

@@ -29,7 +29,7 @@ export async function killContainers(places: ContainerdPlaces, clock: Clock): Pr
     const contained = selectDescendants(processes, shimPids).filter((process) => !process.zombie)
     for (const process of contained) {
       const own = readOr(`/proc/${process.pid}/cgroup`)
-      for (const cgroup of system === undefined ? [] : cgroupFolders(own, system)) cgroups.add(cgroup)
+      for (const cgroup of system === undefined ? [] : cgroupDirectories(own, system)) cgroups.add(cgroup)
       signalProcess(process, 'SIGKILL')
     }
     // The shims reap what was killed, so they go last.
@@ -43,7 +43,7 @@ export async function killContainers(places: ContainerdPlaces, clock: Clock): Pr
 }
 
 /** The directories that a /proc/PID/cgroup text names; none for root cgroups. */
-export function cgroupFolders(text: string, system: CgroupSystem): readonly string[] {
+export function cgroupDirectories(text: string, system: CgroupSystem): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const [, controllers, path] = /^\d+:([^:]*):(.+)$/.exec(line) ?? []
     if (controllers === undefined || path === undefined || path === '/') return []

@@ -25,7 +25,7 @@ export interface EmbeddedFactsOptions {
   readonly podCidrs: readonly string[]
   /** Where a static pause program is, if anywhere. */
   readonly pauseProgram: string | undefined
-  readonly cniFolders?: readonly string[]
+  readonly cniDirectories?: readonly string[]
 }
 
 /** How things stand with an embedded containerd, whether it runs or not. Changes nothing. */
@@ -38,7 +38,7 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
     kind: 'embedded',
     pid: running?.pid,
     ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
-    cniFolders: (options.cniFolders ?? knownCniBinDirs).map((path) => {
+    cniDirectories: (options.cniDirectories ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
     }),

@@ -9,7 +9,7 @@ import type { ResourceFacts } from '../../translate/resources.ts'
 import type { ResourceList } from '../../translate/spec-view.ts'
 import { computeVolumeFiles } from '../../translate/volume-files.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
-import { listClaimOwners } from '../../volumes/claim-folder.ts'
+import { listClaimOwners } from '../../volumes/claim-directory.ts'
 import { writeEtcHosts } from '../../volumes/etc-hosts-file.ts'
 import type { FsGroup } from '../../volumes/fs-group.ts'
 import { makeNestedMountPoint } from '../../volumes/nested-mount-point.ts'
@@ -18,7 +18,7 @@ import { prepareVolumes } from '../../volumes/prepare-volumes.ts'
 import { readInside } from '../../volumes/read-inside.ts'
 import { refreshResolvConf, removeResolvConf, writeResolvConf } from '../../volumes/resolv-conf-file.ts'
 import { measureDiskUsage } from '../../volumes/disk-usage.ts'
-import { listPodFolders, volumeFolder } from '../../volumes/pod-folder.ts'
+import { listPodDirectories, volumeDirectory } from '../../volumes/pod-directory.ts'
 import { bindSubPath } from '../../volumes/sub-path.ts'
 import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
 import {
@@ -69,7 +69,7 @@ export function createPodVolumes(options: {
     checkHostPaths: async ({ spec }) => {
       for (const volume of spec.volumes) await checkHostPath(volume)
     },
-    measureEmptyDir: (uid, volume) => measureDiskUsage(volumeFolder(rootDir, uid, 'empty-dir', volume)),
+    measureEmptyDir: (uid, volume) => measureDiskUsage(volumeDirectory(rootDir, uid, 'empty-dir', volume)),
     makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
     writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
@@ -84,7 +84,7 @@ export function createPodVolumes(options: {
       removeTerminationLog({ rootDir, uid, container, restartCount }),
     userRange: (uid) => claimUserRange(rootDir, uid),
     teardown: (uid) => teardownVolumes(rootDir, uid),
-    listPods: () => listPodFolders(rootDir),
+    listPods: () => listPodDirectories(rootDir),
   }
 }
 

@@ -5,8 +5,8 @@ import type { PersistentVolumeClaim } from '../../pod/schema/object-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
-import { claimFolder, listClaimFolders, purgeClaimFolder } from '../../volumes/claim-folder.ts'
-import type { ClaimName } from '../../volumes/claim-folder.ts'
+import { claimDirectory, listClaimDirectories, purgeClaimDirectory } from '../../volumes/claim-directory.ts'
+import type { ClaimName } from '../../volumes/claim-directory.ts'
 import { measureDiskUsage } from '../../volumes/disk-usage.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 
@@ -42,7 +42,7 @@ export class LocalObjects {
   /** Claims with a document, then those that left data behind. */
   async listClaims(): Promise<readonly ClaimObject[]> {
     const { objects, rootDir } = this.#deps
-    const folders = await listClaimFolders(rootDir)
+    const directories = await listClaimDirectories(rootDir)
     const wanted = objects.documents().flatMap(({ source, document }) => {
       const { object } = document
       return object.kind === 'PersistentVolumeClaim' ? [{ source, document, object }] : []
@@ -51,10 +51,12 @@ export class LocalObjects {
       wanted.some(({ object: { metadata } }) => sameClaim(metadata, claim))
     return Promise.all([
       ...wanted.map(({ source, document, object }) => {
-        const hasData = folders.some((folder) => sameClaim(folder, object.metadata))
+        const hasData = directories.some((directory) => sameClaim(directory, object.metadata))
         return this.#toClaim(object, { source, place: document.place }, hasData)
       }),
-      ...folders.filter((folder) => !isWanted(folder)).map((folder) => this.#toReleased(folder)),
+      ...directories
+        .filter((directory) => !isWanted(directory))
+        .map((directory) => this.#toReleased(directory)),
     ])
   }
 
@@ -79,7 +81,7 @@ export class LocalObjects {
       throw new ClaimError('CLAIM_IN_USE', message, 'Remove the pod first.')
     }
     try {
-      await purgeClaimFolder(this.#deps.rootDir, claim)
+      await purgeClaimDirectory(this.#deps.rootDir, claim)
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
       throw new ClaimError('CLAIM_NOT_FOUND', `claim ${name} has no data in namespace ${namespace}`)
@@ -91,7 +93,7 @@ export class LocalObjects {
     origin: { readonly source: 'file' | 'http'; readonly place: ObjectDocument['place'] },
     hasData: boolean,
   ): Promise<ClaimObject> {
-    const path = claimFolder(this.#deps.rootDir, metadata.namespace, metadata.name)
+    const path = claimDirectory(this.#deps.rootDir, metadata.namespace, metadata.name)
     const { accessModes } = spec
     return {
       apiVersion: 'v1',
@@ -113,7 +115,7 @@ export class LocalObjects {
   }
 
   async #toReleased({ namespace, name }: ClaimName): Promise<ClaimObject> {
-    const path = claimFolder(this.#deps.rootDir, namespace, name)
+    const path = claimDirectory(this.#deps.rootDir, namespace, name)
     const usedBytes = await measureDiskUsage(path)
     return {
       apiVersion: 'v1',

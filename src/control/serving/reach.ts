@@ -44,7 +44,7 @@ export class Reach {
       channel: client.connection,
       tasks: loadProto('containerd-tasks.proto'),
       containers: loadProto('containerd-containers.proto'),
-      folder: `${runDir}/exec`,
+      directory: `${runDir}/exec`,
       clock,
     })
   }

@@ -79,12 +79,12 @@ function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): 
   }
 }
 
-function checkCniPlugins({ cniFolders }: EmbeddedRuntimeFacts): DoctorFinding {
+function checkCniPlugins({ cniDirectories }: EmbeddedRuntimeFacts): DoctorFinding {
   const name = 'cni-plugins'
-  const whole = cniFolders.find(({ missing }) => missing.length === 0)
+  const whole = cniDirectories.find(({ missing }) => missing.length === 0)
   if (whole !== undefined) return { name, status: 'ok', message: whole.path }
-  const best = [...cniFolders].sort((a, b) => a.missing.length - b.missing.length)[0]
-  const places = cniFolders.map(({ path }) => path).join(', ')
+  const best = [...cniDirectories].sort((a, b) => a.missing.length - b.missing.length)[0]
+  const places = cniDirectories.map(({ path }) => path).join(', ')
   return {
     name,
     status: 'error',

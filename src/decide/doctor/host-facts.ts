@@ -72,7 +72,7 @@ export interface ClockFacts {
   readonly synchronized: boolean | undefined
 }
 
-export interface CniFolderFacts {
+export interface CniDirectoryFacts {
   readonly path: string
   /** Of the needed plugins. */
   readonly missing: readonly string[]
@@ -91,7 +91,7 @@ export interface EmbeddedRuntimeFacts {
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }
     | undefined
   /** The directories that CNI plugins are looked for in. */
-  readonly cniFolders: readonly CniFolderFacts[]
+  readonly cniDirectories: readonly CniDirectoryFacts[]
   /** The static program that the sandbox image is made of. */
   readonly pauseProgram: string | undefined
   /** The pods' subnet, recorded or free; undefined where the host's routes leave none. */

@@ -63,15 +63,15 @@ export class CgroupfsPodCgroups implements PodCgroups {
   }
 
   removePod(uid: PodUid): Promise<readonly string[]> {
-    return removePodFolders(uid, 'cgroupfs', this.#options)
+    return removePodDirectories(uid, 'cgroupfs', this.#options)
   }
 
   listPods(): readonly PodCgroup[] {
-    return listPodFolders('cgroupfs', this.#options)
+    return listPodDirectories('cgroupfs', this.#options)
   }
 
   async removeQosTree(): Promise<readonly string[]> {
-    return removeQosFolders('cgroupfs', this.#options)
+    return removeQosDirectories('cgroupfs', this.#options)
   }
 
   countOomKills(pod: PodCgroup, liveIds: readonly string[]): number | undefined {
@@ -91,13 +91,13 @@ export class CgroupfsPodCgroups implements PodCgroups {
     for (const hierarchy of this.#own()) {
       for (const qosClass of qosClasses) {
         const parts = qosCgroupName(root, qosClass)
-        let folder = hierarchy.path
+        let directory = hierarchy.path
         for (const part of parts) {
-          if (system.version === 2) delegateControllers(folder)
-          folder = `${folder}/${part}`
-          if (makeCgroup(folder)) countHierarchically(folder, hierarchy)
+          if (system.version === 2) delegateControllers(directory)
+          directory = `${directory}/${part}`
+          if (makeCgroup(directory)) countHierarchically(directory, hierarchy)
         }
-        if (system.version === 2) delegateControllers(folder)
+        if (system.version === 2) delegateControllers(directory)
       }
     }
     this.#setShares('Guaranteed', shares.kubepods)
@@ -150,14 +150,14 @@ export class CgroupfsPodCgroups implements PodCgroups {
 }
 
 /** Version 1 before Linux 5.11: without this, a pod's memory limit wouldn't count its containers. */
-function countHierarchically(folder: string, { controllers }: CgroupHierarchy): void {
-  if (controllers.includes('memory') && readCgroup(folder, 'memory.use_hierarchy')[0] === '0') {
-    writeCgroup(folder, 'memory.use_hierarchy', '1')
+function countHierarchically(directory: string, { controllers }: CgroupHierarchy): void {
+  if (controllers.includes('memory') && readCgroup(directory, 'memory.use_hierarchy')[0] === '0') {
+    writeCgroup(directory, 'memory.use_hierarchy', '1')
   }
 }
 
 /** Ends and removes a pod's cgroup wherever one of its QoS classes could have put it. */
-export function removePodFolders(
+export function removePodDirectories(
   uid: PodUid,
   driver: CgroupDriver,
   { system, root, clock }: CgroupOptions,
@@ -168,13 +168,16 @@ export function removePodFolders(
   return removeCgroupTrees(paths, clock, removalTimeoutMs)
 }
 
-export function listPodFolders(driver: CgroupDriver, { system, root }: CgroupOptions): readonly PodCgroup[] {
+export function listPodDirectories(
+  driver: CgroupDriver,
+  { system, root }: CgroupOptions,
+): readonly PodCgroup[] {
   const found = new Map<string, PodCgroup>()
   for (const { path } of system.hierarchies) {
     for (const qosClass of qosClasses) {
       const level = cgroupPath(qosCgroupName(root, qosClass), driver)
-      for (const folder of childCgroups(`${path}${level}`)) {
-        const uid = parsePodCgroup(folder, driver)
+      for (const directory of childCgroups(`${path}${level}`)) {
+        const uid = parsePodCgroup(directory, driver)
         if (uid !== undefined) found.set(uid, { uid, qosClass })
       }
     }
@@ -195,14 +198,14 @@ export function removeQosLevels(driver: CgroupDriver, { system, root }: CgroupOp
 }
 
 /** Removes empty levels from the bottom up: the QoS levels, `kubepods`, and a cgroup root of podd's own. */
-export function removeQosFolders(driver: CgroupDriver, options: CgroupOptions): readonly string[] {
+export function removeQosDirectories(driver: CgroupDriver, options: CgroupOptions): readonly string[] {
   const { system, root } = options
   const rootParts = cgroupRootParts(root)
   const left = removeQosLevels(driver, options)
   for (let depth = rootParts.length; depth > 0; depth -= 1) {
-    const folder = cgroupPath(rootParts.slice(0, depth), driver)
+    const directory = cgroupPath(rootParts.slice(0, depth), driver)
     // Whoever gave podd this root may keep other things in it.
-    for (const { path } of system.hierarchies) removeCgroup(`${path}${folder}`)
+    for (const { path } of system.hierarchies) removeCgroup(`${path}${directory}`)
   }
   return left
 }

@@ -9,16 +9,16 @@ const enabledFile = 'cgroup.subtree_control'
  * refuses. What is set for such a controller is passed over, and the runtime fails for a container that
  * needs it.
  */
-export function delegateControllers(folder: string): void {
-  const enabled = readCgroup(folder, enabledFile)
-  const missing = readCgroup(folder, 'cgroup.controllers').filter((name) => !enabled.includes(name))
+export function delegateControllers(directory: string): void {
+  const enabled = readCgroup(directory, enabledFile)
+  const missing = readCgroup(directory, 'cgroup.controllers').filter((name) => !enabled.includes(name))
   if (missing.length === 0) return
   try {
-    enableControllers(missing, (value) => writeCgroup(folder, enabledFile, value))
+    enableControllers(missing, (value) => writeCgroup(directory, enabledFile, value))
   } catch (error) {
     if (isBusy(error)) {
       throw new CgroupError(
-        `cannot enable controllers for the cgroups below ${folder}: there are processes in it`,
+        `cannot enable controllers for the cgroups below ${directory}: there are processes in it`,
         error,
         'Give podd a cgroup root of its own (cgroupRoot) that has no processes.',
       )

@@ -86,13 +86,13 @@ export async function removeCgroupTrees(
 
 function removeTree(path: string): boolean {
   return cgroupTree(path)
-    .map((folder) => removeCgroup(folder))
+    .map((directory) => removeCgroup(directory))
     .every((gone) => gone)
 }
 
 function killProcesses(path: string): void {
-  for (const folder of cgroupTree(path)) {
-    for (const word of readCgroup(folder, 'cgroup.procs')) {
+  for (const directory of cgroupTree(path)) {
+    for (const word of readCgroup(directory, 'cgroup.procs')) {
       const pid = Number(word)
       // 0 stands for a process of another pid namespace, and would mean podd's own process group.
       if (pid <= 1 || pid === process.pid) continue
@@ -100,7 +100,7 @@ function killProcesses(path: string): void {
         process.kill(pid, 'SIGKILL')
       } catch (error) {
         if (errorCode(error) !== 'ESRCH')
-          throw new CgroupError(`cannot kill process ${pid} in ${folder}`, error)
+          throw new CgroupError(`cannot kill process ${pid} in ${directory}`, error)
       }
     }
   }

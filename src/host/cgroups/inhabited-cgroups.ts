@@ -13,13 +13,13 @@ export function hasProcesses(
   path: string,
   ids: readonly string[],
 ): boolean | undefined {
-  const folders = hierarchies.map((hierarchy) => `${hierarchy.path}${path}`)
-  const there = folders.filter((folder) => existsSync(folder))
+  const directories = hierarchies.map((hierarchy) => `${hierarchy.path}${path}`)
+  const there = directories.filter((directory) => existsSync(directory))
   if (there.length === 0) return undefined
-  return there.some((folder) =>
-    childCgroups(folder)
+  return there.some((directory) =>
+    childCgroups(directory)
       .filter((name) => ids.some((id) => name.includes(id)))
-      .flatMap((name) => cgroupTree(`${folder}/${name}`))
+      .flatMap((name) => cgroupTree(`${directory}/${name}`))
       .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
   )
 }

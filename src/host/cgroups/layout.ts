@@ -23,15 +23,15 @@ export interface CgroupSystem {
  */
 export function detectCgroups(
   mounts: readonly MountEntry[],
-  folder = '/sys/fs/cgroup',
+  directory = '/sys/fs/cgroup',
 ): CgroupSystem | undefined {
   const cgroups = mounts.filter(
     ({ mountPoint, fsType }) =>
       (fsType === 'cgroup' || fsType === 'cgroup2') &&
-      (mountPoint === folder || mountPoint.startsWith(`${folder}/`)),
+      (mountPoint === directory || mountPoint.startsWith(`${directory}/`)),
   )
-  if (cgroups.some(({ mountPoint, fsType }) => mountPoint === folder && fsType === 'cgroup2')) {
-    return { version: 2, hierarchies: [{ path: folder, controllers: [] }] }
+  if (cgroups.some(({ mountPoint, fsType }) => mountPoint === directory && fsType === 'cgroup2')) {
+    return { version: 2, hierarchies: [{ path: directory, controllers: [] }] }
   }
   if (cgroups.length === 0) return undefined
   return {
@@ -63,7 +63,7 @@ export function chooseCgroupDriver(facts: {
 /** A cgroup's name, from the root's components down: `['kubepods', 'burstable', 'pod<uid>']`. */
 export type CgroupName = readonly string[]
 
-const qosFolders: Readonly<Record<QosClass, readonly string[]>> = {
+const qosDirectories: Readonly<Record<QosClass, readonly string[]>> = {
   Guaranteed: [],
   Burstable: ['burstable'],
   BestEffort: ['besteffort'],
@@ -76,7 +76,7 @@ export function cgroupRootParts(root: string): CgroupName {
 
 /** `<root>/kubepods[/burstable|/besteffort]`. */
 export function qosCgroupName(root: string, qosClass: QosClass): CgroupName {
-  return [...cgroupRootParts(root), 'kubepods', ...qosFolders[qosClass]]
+  return [...cgroupRootParts(root), 'kubepods', ...qosDirectories[qosClass]]
 }
 
 export function podCgroupName(root: string, qosClass: QosClass, uid: string): CgroupName {
@@ -99,7 +99,7 @@ export function sliceName(name: CgroupName): string {
 }
 
 /** The UID of the pod whose cgroup a directory is, undefined for other directories. */
-export function parsePodCgroup(folder: string, driver: CgroupDriver): string | undefined {
-  if (driver === 'cgroupfs') return /^pod([\w-]+)$/.exec(folder)?.[1]
-  return /-pod([\w]+)\.slice$/.exec(folder)?.[1]?.replaceAll('_', '-')
+export function parsePodCgroup(directory: string, driver: CgroupDriver): string | undefined {
+  if (driver === 'cgroupfs') return /^pod([\w-]+)$/.exec(directory)?.[1]
+  return /-pod([\w]+)\.slice$/.exec(directory)?.[1]?.replaceAll('_', '-')
 }

@@ -16,13 +16,13 @@ export function countOomKills(
 ): number | undefined {
   const [unified] = hierarchies
   if (version === 1 || unified === undefined) return undefined
-  const folder = `${unified.path}${path}`
-  const live = childCgroups(folder).filter((name) => liveIds.some((id) => name.includes(id)))
-  return live.reduce((rest, name) => rest - readOomKills(`${folder}/${name}`), readOomKills(folder))
+  const directory = `${unified.path}${path}`
+  const live = childCgroups(directory).filter((name) => liveIds.some((id) => name.includes(id)))
+  return live.reduce((rest, name) => rest - readOomKills(`${directory}/${name}`), readOomKills(directory))
 }
 
-function readOomKills(folder: string): number {
-  const words = readCgroup(folder, 'memory.events')
+function readOomKills(directory: string): number {
+  const words = readCgroup(directory, 'memory.events')
   const at = words.indexOf('oom_kill')
   return at === -1 ? 0 : Number(words[at + 1])
 }

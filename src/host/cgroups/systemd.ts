@@ -3,7 +3,12 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/spec/qos.ts'
 import { sharesToWeight } from '../../translate/resources.ts'
 import type { PodCgroupResources } from '../../translate/resources.ts'
-import { listPodFolders, removePodFolders, removeQosFolders, removeQosLevels } from './cgroupfs.ts'
+import {
+  listPodDirectories,
+  removePodDirectories,
+  removeQosDirectories,
+  removeQosLevels,
+} from './cgroupfs.ts'
 import type { CgroupOptions } from './cgroupfs.ts'
 import { childCgroups, writeCgroup } from './files.ts'
 import { cgroupPath, cgroupRootParts, podCgroupName, qosCgroupName, sliceName } from './layout.ts'
@@ -57,11 +62,11 @@ export class SystemdPodCgroups implements PodCgroups {
     for (const pod of this.listPods()) {
       if (pod.uid === uid) await this.#stopSlice(podCgroupName(this.#options.root, pod.qosClass, uid))
     }
-    return removePodFolders(uid, 'systemd', this.#options)
+    return removePodDirectories(uid, 'systemd', this.#options)
   }
 
   listPods(): readonly PodCgroup[] {
-    return listPodFolders('systemd', this.#options)
+    return listPodDirectories('systemd', this.#options)
   }
 
   async removeQosTree(): Promise<readonly string[]> {
@@ -72,7 +77,7 @@ export class SystemdPodCgroups implements PodCgroups {
     }
     await this.#untilLevelsGone()
     await this.#stopRootSlices()
-    return removeQosFolders('systemd', this.#options)
+    return removeQosDirectories('systemd', this.#options)
   }
 
   /** A cgroup root of podd's own goes too, unless somebody keeps other things in it. */
@@ -192,8 +197,8 @@ export class SystemdPodCgroups implements PodCgroups {
     for (const { controller, file, value } of podCgroupSettings(resources, system.version, 'existing')) {
       if (controller !== 'hugetlb') continue
       for (const { path } of system.hierarchies) {
-        const folder = `${path}${cgroupPath(name, 'systemd')}`
-        if (existsSync(`${folder}/${file}`)) writeCgroup(folder, file, value)
+        const directory = `${path}${cgroupPath(name, 'systemd')}`
+        if (existsSync(`${directory}/${file}`)) writeCgroup(directory, file, value)
       }
     }
   }

@@ -89,9 +89,9 @@ function readMinOomScoreAdj(root: string): number {
 function hasSwapController({ version, hierarchies }: CgroupSystem, root: string): boolean {
   const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
   if (memory === undefined) return false
-  const folder = `${root}${memory.path}`
-  if (version === 1) return existsSync(`${folder}/memory.memsw.limit_in_bytes`)
-  return listFolder(folder).some((name) => existsSync(`${folder}/${name}/memory.swap.max`))
+  const directory = `${root}${memory.path}`
+  if (version === 1) return existsSync(`${directory}/memory.memsw.limit_in_bytes`)
+  return listDirectory(directory).some((name) => existsSync(`${directory}/${name}/memory.swap.max`))
 }
 
 function hasHugePageController({ version, hierarchies }: CgroupSystem, root: string): boolean {
@@ -103,20 +103,20 @@ function hasHugePageController({ version, hierarchies }: CgroupSystem, root: str
 
 /** The kernel's directories are named `hugepages-2048kB`. */
 function hugePageSizes(root: string): readonly string[] {
-  return listFolder(`${root}/sys/kernel/mm/hugepages`).flatMap((name) => {
+  return listDirectory(`${root}/sys/kernel/mm/hugepages`).flatMap((name) => {
     const kibibytes = /^hugepages-(\d+)kB$/.exec(name)?.[1]
     return kibibytes === undefined ? [] : [hugePageSizeName(`${kibibytes}Ki`)]
   })
 }
 
 function hugePagesBytes(root: string): ReadonlyMap<string, number> {
-  const folder = `${root}/sys/kernel/mm/hugepages`
+  const directory = `${root}/sys/kernel/mm/hugepages`
   return new Map(
-    listFolder(folder).flatMap((name): readonly [string, number][] => {
+    listDirectory(directory).flatMap((name): readonly [string, number][] => {
       const kibibytes = /^hugepages-(\d+)kB$/.exec(name)?.[1]
       const size = kibibytes === undefined ? undefined : canonicalQuantity(`${kibibytes}Ki`)
       if (size === undefined) return []
-      const count = Number(readText(`${folder}/${name}/nr_hugepages`).trim())
+      const count = Number(readText(`${directory}/${name}/nr_hugepages`).trim())
       return [[size, count * Number(kibibytes) * 1024]]
     }),
   )
@@ -130,7 +130,7 @@ function readText(path: string): string {
   }
 }
 
-function listFolder(path: string): readonly string[] {
+function listDirectory(path: string): readonly string[] {
   try {
     return readdirSync(path)
   } catch {

@@ -32,7 +32,7 @@ export async function followResolver(options: FollowResolverOptions, signal: Abo
     const round = new AbortController()
     const until = AbortSignal.any([signal, round.signal])
     const names = await watchedNames([options.path, systemdResolvPath])
-    for (const [folder, files] of names) watchFolder(folder, files, () => round.abort(), until)
+    for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
     // Now that it is watched: what changed before is seen too.
     onHint()
     await clock.sleep(options.recheckMs, until).catch(() => undefined)
@@ -68,14 +68,14 @@ async function linkTarget(path: string): Promise<string | undefined> {
 }
 
 /** A directory that can't be watched is left to the recheck. */
-function watchFolder(
-  folder: string,
+function watchDirectory(
+  directory: string,
   names: ReadonlySet<string>,
   onChange: () => void,
   signal: AbortSignal,
 ): void {
   try {
-    const watcher = watch(folder, { persistent: false, signal }, (_, name) => {
+    const watcher = watch(directory, { persistent: false, signal }, (_, name) => {
       if (name !== null && names.has(name)) onChange()
     })
     watcher.on('error', () => watcher.close())

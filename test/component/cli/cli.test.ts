@@ -944,14 +944,14 @@ describe('podd validate', () => {
 
   it('says of a directory what cannot be read in it, and does not wait for it', async () => {
     const odd = join(directory, 'odd')
-    await mkdir(join(odd, 'folder.yaml'), { recursive: true })
+    await mkdir(join(odd, 'directory.yaml'), { recursive: true })
     execFileSync('mkfifo', [join(odd, 'pipe.yaml')])
     await symlink('nowhere', join(odd, 'link.json'))
     await writeFile(join(odd, '#draft.yaml'), 'nonsense')
     await writeFile(join(odd, 'ok.yaml'), 'apiVersion: v1\nkind: PodList\nitems: []\n')
     expect(await callCli(['validate', odd])).toEqual({
       exitCode: 1,
-      stdout: `${odd}/folder.yaml: is a directory: subdirectories of the manifest directory are not read
+      stdout: `${odd}/directory.yaml: is a directory: subdirectories of the manifest directory are not read
 ${odd}/link.json: is a symlink to a file that is missing
 ${odd}/pipe.yaml: is not a regular file
 `,

@@ -15,24 +15,24 @@ import { completeConfig } from '../../../src/config/options.ts'
 import { apiSocketPath } from '../../../src/config/places.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-let folder = ''
+let directory = ''
 let reports: string[] = []
 let child: ChildProcess | undefined
 let server: Server | undefined
 const sockets = new Set<Socket>()
 
-const runDir = (): string => join(folder, 'run')
+const runDir = (): string => join(directory, 'run')
 const request = () => ({
-  config: completeConfig({ rootDir: join(folder, 'root'), runDir: runDir() }),
+  config: completeConfig({ rootDir: join(directory, 'root'), runDir: runDir() }),
   graceSeconds: undefined,
   signal: new AbortController().signal,
   report: (line: string) => void reports.push(line),
 })
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-end-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-end-'))
   reports = []
-  mkdirSync(join(folder, 'root'))
+  mkdirSync(join(directory, 'root'))
   mkdirSync(runDir())
 })
 
@@ -46,7 +46,7 @@ afterEach(async () => {
   server?.close()
   child = undefined
   server = undefined
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(directory, { recursive: true, force: true })
 })
 
 /** A process that holds the lock of a directory as a daemon does. */
@@ -65,7 +65,7 @@ async function listenSilently(): Promise<void> {
 
 /** A daemon's socket elsewhere, as a container's is seen from the host. */
 async function answerWith(pid: number): Promise<string> {
-  const socketPath = join(folder, 'named.sock')
+  const socketPath = join(directory, 'named.sock')
   server = createHttpServer((_request, response) => void response.end(JSON.stringify({ pid })))
   server.listen(socketPath)
   await once(server, 'listening')
@@ -90,14 +90,14 @@ describe('endDaemon', () => {
   })
 
   it.each(['root', 'run'])('ends one whose socket is gone, by its lock on the %s directory', async (name) => {
-    const pid = await holdLock(join(folder, name))
+    const pid = await holdLock(join(directory, name))
     await endDaemon(request(), systemClock)
     expect(reports).toEqual([`ending the daemon (pid ${pid})`])
     await expect.poll(() => child?.signalCode).toBe('SIGTERM')
   })
 
   it('ends the one whose socket was named', async () => {
-    const pid = await holdLock(join(folder, 'root'))
+    const pid = await holdLock(join(directory, 'root'))
     const socketPath = await answerWith(pid)
     await endDaemon({ ...request(), socketPath }, systemClock)
     expect(reports).toEqual([`ending the daemon (pid ${pid})`])
@@ -105,7 +105,7 @@ describe('endDaemon', () => {
   })
 
   it('ends none where another one answers at the socket that was named', async () => {
-    const pid = await holdLock(join(folder, 'root'))
+    const pid = await holdLock(join(directory, 'root'))
     const socketPath = await answerWith(pid + 1)
     await expect(endDaemon({ ...request(), socketPath }, systemClock)).rejects.toMatchObject({
       code: 'DAEMON_UNKNOWN',
@@ -116,12 +116,12 @@ describe('endDaemon', () => {
   })
 
   it('does not mind that the one at the socket that was named has ended meanwhile', async () => {
-    await endDaemon({ ...request(), socketPath: join(folder, 'none.sock') }, systemClock)
+    await endDaemon({ ...request(), socketPath: join(directory, 'none.sock') }, systemClock)
     expect(reports).toEqual([])
   })
 
   it('tells of one that is stopped, neither answers nor ends', async () => {
-    const pid = await holdLock(join(folder, 'root'))
+    const pid = await holdLock(join(directory, 'root'))
     await listenSilently()
     process.kill(pid, 'SIGSTOP')
     expect(await endWithTime()).toMatchObject({
@@ -143,7 +143,7 @@ describe('endDaemon', () => {
 
 describe('downHost', () => {
   it('does nothing without root, and says so', async () => {
-    const pid = await holdLock(join(folder, 'root'))
+    const pid = await holdLock(join(directory, 'root'))
     await expect(downHost(request(), false)).rejects.toMatchObject({
       code: 'ROOT_NEEDED',
       hint: expect.stringContaining('sudo') as string,

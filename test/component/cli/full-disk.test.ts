@@ -8,15 +8,15 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { slowness } from '../../support/slowness.ts'
 
 const main = join(import.meta.dirname, '../../../src/main.ts')
-let folder: string
+let directory: string
 const children: ChildProcess[] = []
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-full-'))
+  directory = await mkdtemp(join(tmpdir(), 'podd-full-'))
 })
 afterEach(async () => {
   for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL')
-  await rm(folder, { recursive: true })
+  await rm(directory, { recursive: true })
 })
 
 interface Outcome {
@@ -54,21 +54,21 @@ async function start(
 describe('a daemon whose log can’t be written', { timeout: 30_000 * slowness }, () => {
   let flags: readonly string[]
   beforeEach(async () => {
-    const config = join(folder, 'config.yaml')
+    const config = join(directory, 'config.yaml')
     await writeFile(config, 'apiVersion: podd.dev/v1\nkind: PoddConfiguration\nfailSwapOn: true\n')
-    await mkdir(join(folder, 'pods'))
+    await mkdir(join(directory, 'pods'))
     flags = [
       `--config=${config}`,
-      `--pod-manifest-path=${folder}/pods`,
-      `--root-dir=${folder}/root`,
-      `--run-dir=${folder}/run`,
-      `--pod-logs-dir=${folder}/logs`,
-      `--container-logs-dir=${folder}/links`,
-      `--container-runtime-endpoint=unix://${folder}/nobody.sock`,
+      `--pod-manifest-path=${directory}/pods`,
+      `--root-dir=${directory}/root`,
+      `--run-dir=${directory}/run`,
+      `--pod-logs-dir=${directory}/logs`,
+      `--container-logs-dir=${directory}/links`,
+      `--container-runtime-endpoint=unix://${directory}/nobody.sock`,
     ]
   })
   const answers = async (): Promise<boolean> => {
-    const { outcome } = await start(undefined, ['get', 'pods', '--socket', join(folder, 'run/podd.sock')])
+    const { outcome } = await start(undefined, ['get', 'pods', '--socket', join(directory, 'run/podd.sock')])
     return (await outcome).code === 0
   }
 

@@ -9,7 +9,7 @@ import { execProtocol } from '../../../src/api/exec-frames.ts'
 import { ApiClient } from '../../../src/cli/client/client.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-let folder: string
+let directory: string
 let server: Server
 let clock: ManualClock
 let client: ApiClient
@@ -20,9 +20,9 @@ let healthChecks: number
 let answer: (() => void) | undefined
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-silent-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-silent-'))
   clock = new ManualClock()
-  client = new ApiClient(join(folder, 'podd.sock'), clock)
+  client = new ApiClient(join(directory, 'podd.sock'), clock)
   isAlive = false
   healthChecks = 0
   answer = undefined
@@ -43,7 +43,7 @@ beforeEach(async () => {
 afterEach(() => {
   server.closeAllConnections()
   server.close()
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(directory, { recursive: true, force: true })
 })
 
 const never = new AbortController().signal

@@ -10,17 +10,17 @@ import {
 
 const id = 'ab'.repeat(32)
 const other = 'cd'.repeat(32)
-let folder: string
+let directory: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-cni-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-cni-'))
 })
 afterEach(() => {
-  rmSync(folder, { recursive: true })
+  rmSync(directory, { recursive: true })
 })
 
 function result(name: string, text: string): void {
-  writeFileSync(join(folder, name), text)
+  writeFileSync(join(directory, name), text)
 }
 
 it('takes away what a power cut left of results, and nothing that is whole or of another network', async () => {
@@ -28,16 +28,16 @@ it('takes away what a power cut left of results, and nothing that is whole or of
   result(`cni-loopback-${id}-lo`, '{"kind":')
   result(`podd-${other}-eth0`, '{"kind":"cniCacheV1"}')
   result(`bridge-${id}-eth0`, '')
-  await removeTornCniResults('podd', folder)
-  expect(readdirSync(folder).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
+  await removeTornCniResults('podd', directory)
+  expect(readdirSync(directory).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
 })
 
 it('forgets all of a network, with the loopback of its sandboxes', async () => {
   result(`podd-${id}-eth0`, '{}')
   result(`cni-loopback-${id}-lo`, '{}')
   result(`cni-loopback-${other}-lo`, '{}')
-  await removeCniResults('podd', { folder })
-  expect(readdirSync(folder)).toEqual([`cni-loopback-${other}-lo`])
+  await removeCniResults('podd', { directory })
+  expect(readdirSync(directory)).toEqual([`cni-loopback-${other}-lo`])
 })
 
 it('lists and forgets the results of some sandboxes alone', async () => {
@@ -45,14 +45,14 @@ it('lists and forgets the results of some sandboxes alone', async () => {
   result(`cni-loopback-${id}-lo`, '{}')
   result(`podd-${other}-eth0`, '{}')
   result(`bridge-${id}-eth0`, '{}')
-  expect(new Set(await listCniResults('podd', folder))).toEqual(new Set([id, other]))
-  await removeCniResults('podd', { ids: new Set([id]), folder })
-  expect(readdirSync(folder).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
+  expect(new Set(await listCniResults('podd', directory))).toEqual(new Set([id, other]))
+  await removeCniResults('podd', { ids: new Set([id]), directory })
+  expect(readdirSync(directory).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
 })
 
-it('does without the folder', async () => {
-  const absent = join(folder, 'absent')
-  await expect(removeCniResults('podd', { folder: absent })).resolves.toBeUndefined()
+it('does without the directory', async () => {
+  const absent = join(directory, 'absent')
+  await expect(removeCniResults('podd', { directory: absent })).resolves.toBeUndefined()
   await expect(removeTornCniResults('podd', absent)).resolves.toBeUndefined()
   await expect(listCniResults('podd', absent)).resolves.toEqual([])
 })

@@ -67,31 +67,31 @@ class FakeContainerd implements ExecChannel {
 
 describe('ContainerdExec', () => {
   const command = { containerId: 'c1', command: ['true'], terminal: false, stdin: false }
-  let folder = ''
+  let directory = ''
   let containerd: FakeContainerd
   let exec: ContainerdExec
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'podd-exec-'))
+    directory = await mkdtemp(join(tmpdir(), 'podd-exec-'))
     containerd = new FakeContainerd()
     exec = new ContainerdExec({
       channel: containerd,
       tasks: definitions,
       containers: definitions,
-      folder,
+      directory,
       // Its output is waited for a second.
       clock: { ...systemClock, sleep: () => nextTurn() },
     })
   })
 
   afterEach(async () => {
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   })
 
-  /** Whether the exec takes a command's folder, put there again, for another podd's. */
+  /** Whether the exec takes a command's directory, put there again, for another podd's. */
   async function isForgotten(): Promise<boolean> {
     const execId = containerd.sent.find(({ name }) => name === 'Exec')?.execId ?? 'none'
-    const path = join(folder, `c1.${execId}`)
+    const path = join(directory, `c1.${execId}`)
     await mkdir(path, { recursive: true })
     await exec.sweep()
     return !existsSync(path)
@@ -106,7 +106,7 @@ describe('ContainerdExec', () => {
   })
 
   it('ends a command that another podd left in the middle of its start, and nothing before', async () => {
-    const path = join(folder, 'c1.other')
+    const path = join(directory, 'c1.other')
     await mkdir(path)
     containerd.leaveCommand()
     containerd.isStarting = true
@@ -120,7 +120,7 @@ describe('ContainerdExec', () => {
   })
 
   it('leaves what can’t be ended to the next podd', async () => {
-    const path = join(folder, 'c1.other')
+    const path = join(directory, 'c1.other')
     await mkdir(path)
     containerd.leaveCommand()
     containerd.isStarting = true
@@ -129,7 +129,7 @@ describe('ContainerdExec', () => {
   })
 
   it('looks twice for a command that is not there', async () => {
-    await mkdir(join(folder, 'c1.other'))
+    await mkdir(join(directory, 'c1.other'))
     containerd.failing = 'DeleteProcess'
     const gone = containerd.unary.bind(containerd)
     containerd.unary = async (method, request) => {
@@ -141,7 +141,7 @@ describe('ContainerdExec', () => {
     }
     await exec.sweep()
     expect(containerd.sent.filter(({ name }) => name === 'Kill')).toHaveLength(2)
-    expect(existsSync(join(folder, 'c1.other'))).toBe(false)
+    expect(existsSync(join(directory, 'c1.other'))).toBe(false)
   })
 
   it('tells the sizes of a terminal one after the other, and the last one last', async () => {

@@ -12,7 +12,7 @@ const cidrs = ['10.86.0.0/24']
 const path = process.env['PATH']
 
 const clock = new ManualClock()
-let folder = ''
+let directory = ''
 let known: Set<string>
 let isMaking = false
 let rules: LeakedRules
@@ -22,7 +22,7 @@ const ruleOf = (id: string): string =>
 
 async function write(...ids: readonly string[]): Promise<void> {
   const lines = ['*nat', ':CNI-0123456789abcdef01234567 - [0:0]', ...ids.map(ruleOf), 'COMMIT', '']
-  await writeFile(join(folder, 'rules'), lines.join('\n'))
+  await writeFile(join(directory, 'rules'), lines.join('\n'))
 }
 
 function check(): Promise<readonly string[]> {
@@ -30,16 +30,16 @@ function check(): Promise<readonly string[]> {
 }
 
 async function calls(): Promise<string> {
-  return readFile(join(folder, 'calls'), 'utf8').catch(() => '')
+  return readFile(join(directory, 'calls'), 'utf8').catch(() => '')
 }
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-leaks-'))
-  const save = `#!/bin/sh\necho save >>${folder}/calls\ncat ${folder}/rules\n`
-  const restore = `#!/bin/sh\ncat >>${folder}/restored\n: >${folder}/rules\n`
-  await writeFile(join(folder, 'iptables-save'), save, { mode: 0o755 })
-  await writeFile(join(folder, 'iptables-restore'), restore, { mode: 0o755 })
-  process.env['PATH'] = `${folder}:${path ?? ''}`
+  directory = await mkdtemp(join(tmpdir(), 'podd-leaks-'))
+  const save = `#!/bin/sh\necho save >>${directory}/calls\ncat ${directory}/rules\n`
+  const restore = `#!/bin/sh\ncat >>${directory}/restored\n: >${directory}/rules\n`
+  await writeFile(join(directory, 'iptables-save'), save, { mode: 0o755 })
+  await writeFile(join(directory, 'iptables-restore'), restore, { mode: 0o755 })
+  process.env['PATH'] = `${directory}:${path ?? ''}`
   known = new Set(['ab'])
   isMaking = false
   rules = new LeakedRules(places, clock)
@@ -47,7 +47,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   process.env['PATH'] = path ?? ''
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 })
 
 it('removes the rules of a sandbox that has been unknown for half a minute', async () => {
@@ -57,7 +57,7 @@ it('removes the rules of a sandbox that has been unknown for half a minute', asy
   expect(await check()).toEqual([])
   await clock.advance(1000)
   expect(await check()).toEqual(['cd'])
-  const restored = await readFile(join(folder, 'restored'), 'utf8')
+  const restored = await readFile(join(directory, 'restored'), 'utf8')
   expect(restored).toContain(ruleOf('cd').replace('-A', '-D'))
   expect(restored).not.toContain(ruleOf('ab').replace('-A', '-D'))
   expect(await check()).toEqual([])

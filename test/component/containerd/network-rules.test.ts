@@ -35,58 +35,58 @@ esac
 
 /** The rules of a host, which is not this one's. */
 class FakeFirewall {
-  readonly #folder: string
+  readonly #directory: string
 
-  constructor(folder: string) {
-    this.#folder = folder
+  constructor(directory: string) {
+    this.#directory = directory
   }
 
   async install(): Promise<void> {
     for (const name of ['iptables', 'ip6tables'] as const) {
       for (const program of [name, `${name}-save`, `${name}-restore`])
-        await writeFile(join(this.#folder, program), script, { mode: 0o755 })
+        await writeFile(join(this.#directory, program), script, { mode: 0o755 })
       await this.write(name, [], [])
     }
   }
 
   write(name: 'iptables' | 'ip6tables', filter: readonly string[], nat: readonly string[]): Promise<void> {
     const lines = ['*filter', ':FORWARD DROP [0:0]', ...filter, 'COMMIT', '*nat', ...nat, 'COMMIT', '']
-    return writeFile(join(this.#folder, `rules-${name}`), lines.join('\n'))
+    return writeFile(join(this.#directory, `rules-${name}`), lines.join('\n'))
   }
 
   async forward(name: 'iptables' | 'ip6tables'): Promise<readonly string[]> {
-    const lines = (await readFile(join(this.#folder, `rules-${name}`), 'utf8')).split('\n')
+    const lines = (await readFile(join(this.#directory, `rules-${name}`), 'utf8')).split('\n')
     return lines.filter((line) => line.startsWith('-A FORWARD'))
   }
 
   /** What was called since the last time that this was asked. */
   async calls(): Promise<readonly string[]> {
-    const path = join(this.#folder, 'calls')
+    const path = join(this.#directory, 'calls')
     const lines = (await readFile(path, 'utf8').catch(() => '')).trim().split('\n')
     await rm(path, { force: true })
     return lines.map((line) => line.trim()).filter((line) => line !== '')
   }
 
   restored(): Promise<string> {
-    return readFile(join(this.#folder, 'restored'), 'utf8')
+    return readFile(join(this.#directory, 'restored'), 'utf8')
   }
 }
 
 describe('NetworkRules', () => {
   const path = process.env['PATH']
-  let folder = ''
+  let directory = ''
   let firewall: FakeFirewall
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'podd-rules-'))
-    firewall = new FakeFirewall(folder)
+    directory = await mkdtemp(join(tmpdir(), 'podd-rules-'))
+    firewall = new FakeFirewall(directory)
     await firewall.install()
-    process.env['PATH'] = `${folder}:${path ?? ''}`
+    process.env['PATH'] = `${directory}:${path ?? ''}`
   })
 
   afterEach(async () => {
     process.env['PATH'] = path ?? ''
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   })
 
   it('lets traffic through again where a reload took these rules alone, in each family', async () => {
@@ -124,7 +124,7 @@ describe('NetworkRules', () => {
     await firewall.write('iptables', openRules, [masquerade])
     await rules.check(['10.86.0.0/24'], ready)
     await firewall.write('iptables', [], [])
-    await writeFile(join(folder, 'iptables'), '#!/bin/sh\nexit 1\n')
+    await writeFile(join(directory, 'iptables'), '#!/bin/sh\nexit 1\n')
     await expect(rules.check(['10.86.0.0/24'], ready)).rejects.toThrow('FORWARD')
     expect(await firewall.restored()).toContain(masquerade)
   })

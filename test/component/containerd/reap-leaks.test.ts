@@ -27,7 +27,7 @@ esac
 `
 
 describe('reapLeaks', () => {
-  let folder = ''
+  let directory = ''
   let known: Set<string>
   let makingUntilLook = -1
   /** What happens before a look, by its number. */
@@ -35,19 +35,19 @@ describe('reapLeaks', () => {
   let looks = 0
 
   const books = (): readonly string[] =>
-    readFileSync(join(folder, 'containers'), 'utf8').split('\n').filter(Boolean)
+    readFileSync(join(directory, 'containers'), 'utf8').split('\n').filter(Boolean)
 
   function keep(containers: readonly string[], tasks: readonly string[] = []): void {
-    writeFileSync(join(folder, 'containers'), containers.map((id) => `${id}\n`).join(''))
-    writeFileSync(join(folder, 'tasks'), tasks.map((task) => `${task}\n`).join(''))
+    writeFileSync(join(directory, 'containers'), containers.map((id) => `${id}\n`).join(''))
+    writeFileSync(join(directory, 'tasks'), tasks.map((task) => `${task}\n`).join(''))
   }
 
   async function reap(): Promise<void> {
-    const places = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
+    const places = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
     let nowMs = 0
     await reapLeaks({
       places,
-      ctrPath: join(folder, 'ctr'),
+      ctrPath: join(directory, 'ctr'),
       known: {
         list: () => Promise.resolve(known),
         isAnyInTheMaking: () => looks <= makingUntilLook,
@@ -70,25 +70,25 @@ describe('reapLeaks', () => {
   }
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'podd-reap-'))
-    writeFileSync(join(folder, 'ctr'), ctrScript, { mode: 0o755 })
+    directory = mkdtempSync(join(tmpdir(), 'podd-reap-'))
+    writeFileSync(join(directory, 'ctr'), ctrScript, { mode: 0o755 })
     known = new Set(['mine'])
     events = {}
     looks = 0
     makingUntilLook = -1
   })
 
-  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+  afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
   it('looks three times where there is nothing to remove', async () => {
     keep(['mine'], ['mine 7 RUNNING'])
     await reap()
     expect(looks).toBe(3)
-    expect(readFileSync(join(folder, 'calls'), 'utf8')).not.toContain('delete')
+    expect(readFileSync(join(directory, 'calls'), 'utf8')).not.toContain('delete')
   })
 
   it('removes a sandbox that two looks have found, its task, and then its address', async () => {
-    const places = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
+    const places = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
     const addresses = join(places.cniDataDir, places.networkName)
     mkdirSync(addresses, { recursive: true })
     writeFileSync(join(addresses, '10.86.0.2'), 'leaked\neth0')
@@ -96,7 +96,7 @@ describe('reapLeaks', () => {
     keep(['mine', 'leaked'], ['mine 7 RUNNING', 'leaked 8 RUNNING'])
     await reap()
     expect(books()).toEqual(['mine'])
-    expect(readFileSync(join(folder, 'tasks'), 'utf8')).toBe('mine 7 RUNNING\n')
+    expect(readFileSync(join(directory, 'tasks'), 'utf8')).toBe('mine 7 RUNNING\n')
     expect(existsSync(join(addresses, '10.86.0.2'))).toBe(false)
     expect(existsSync(join(addresses, '10.86.0.3'))).toBe(true)
     expect(looks).toBe(4)
@@ -107,7 +107,7 @@ describe('reapLeaks', () => {
     known.add('pod-known')
     await reap()
     expect(books()).toEqual(['mine', 'pod-known', 'pod-runs'])
-    expect(readFileSync(join(folder, 'tasks'), 'utf8')).toContain('pod-runs')
+    expect(readFileSync(join(directory, 'tasks'), 'utf8')).toContain('pod-runs')
   })
 
   it('leaves alone what may be in the making, for as long as it is', async () => {
@@ -123,11 +123,11 @@ describe('reapLeaks', () => {
     keep(['mine'], ['mine 7 CREATED'])
     makingUntilLook = 1
     await reap()
-    expect(readFileSync(join(folder, 'tasks'), 'utf8')).toBe('mine 7 CREATED\n')
+    expect(readFileSync(join(directory, 'tasks'), 'utf8')).toBe('mine 7 CREATED\n')
     looks = 0
     makingUntilLook = -1
     await reap()
-    expect(readFileSync(join(folder, 'tasks'), 'utf8')).toBe('')
+    expect(readFileSync(join(directory, 'tasks'), 'utf8')).toBe('')
   })
 
   it('leaves a sandbox alone that CRI knows in the end', async () => {
@@ -140,8 +140,8 @@ describe('reapLeaks', () => {
   it('goes on where one cannot be removed, or a look fails', async () => {
     keep(['mine', 'hung', 'leaked'])
     events = {
-      1: () => rmSync(join(folder, 'ctr')),
-      2: () => writeFileSync(join(folder, 'ctr'), ctrScript, { mode: 0o755 }),
+      1: () => rmSync(join(directory, 'ctr')),
+      2: () => writeFileSync(join(directory, 'ctr'), ctrScript, { mode: 0o755 }),
     }
     await reap()
     expect(books()).toEqual(['mine', 'hung'])

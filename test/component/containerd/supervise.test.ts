@@ -22,17 +22,17 @@ import { slowness } from '../../support/slowness.ts'
 // As podd does when it starts.
 setPoddUmask()
 
-let folder = ''
+let directory = ''
 let containerdPath = ''
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-ctd-'))
-  containerdPath = join(folder, 'containerd')
+  directory = await mkdtemp(join(tmpdir(), 'podd-ctd-'))
+  containerdPath = join(directory, 'containerd')
   await writeProgram('containerd github.com/containerd/containerd 1.7.0', 'containerd: no space left')
 })
 
 afterEach(async () => {
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 })
 
 /** A program with containerd's version that says something and ends, whenever it is told to run. */
@@ -73,7 +73,7 @@ if (process.argv[2] === '--version') {
   const server = new Server()
   server.addService({ Version: serve('/runtime.v1.RuntimeService/Version') }, { Version: answer })
   server.addService({ Get: serve('/containerd.services.images.v1.Images/Get') }, { Get: answer })
-  const socket = ${JSON.stringify(containerdPlaces(join(folder, 'root'), join(folder, 'run')).socketPath)}
+  const socket = ${JSON.stringify(containerdPlaces(join(directory, 'root'), join(directory, 'run')).socketPath)}
   require('node:fs').rmSync(socket, { force: true })
   server.bindAsync('unix://' + socket, ServerCredentials.createInsecure(), () => {})
 }
@@ -100,8 +100,8 @@ function hastyClock(slept: number[]): Clock {
 
 function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedContainerdOptions {
   return {
-    rootDir: join(folder, 'root'),
-    runDir: join(folder, 'run'),
+    rootDir: join(directory, 'root'),
+    runDir: join(directory, 'run'),
     cgroupDriver: 'cgroupfs',
     sandboxImage: { name: 'localhost/none:1', build: () => Promise.reject(new Error('not asked for')) },
     containerdPath,
@@ -151,8 +151,8 @@ describe('start', () => {
     [
       'a root directory that cannot be made',
       async () => {
-        await writeFile(join(folder, 'file'), '')
-        return { rootDir: join(folder, 'file/root') }
+        await writeFile(join(directory, 'file'), '')
+        return { rootDir: join(directory, 'file/root') }
       },
       "cannot write containerd's files",
       'writable',
@@ -222,8 +222,8 @@ describe('supervise', () => {
       await writeAnswering()
       // What opens the firewall for pods shall not reach this host's.
       for (const name of ['iptables', 'ip6tables'])
-        await writeFile(join(folder, name), script(''), { mode: 0o755 })
-      process.env['PATH'] = `${folder}:${path ?? ''}`
+        await writeFile(join(directory, name), script(''), { mode: 0o755 })
+      process.env['PATH'] = `${directory}:${path ?? ''}`
     })
 
     afterEach(async () => {
@@ -354,7 +354,7 @@ describe('importImages', () => {
 describe('removeEmbeddedContainerd', () => {
   it('is content where nothing ever ran', async () => {
     await removeEmbeddedContainerd({ ...options(), clock: systemClock })
-    await expect(stat(join(folder, 'root'))).rejects.toMatchObject({ code: 'ENOENT' })
+    await expect(stat(join(directory, 'root'))).rejects.toMatchObject({ code: 'ENOENT' })
   })
 
   it('removes the run directory and leaves the root directory', async () => {

@@ -7,22 +7,22 @@ import { writeOutLayers } from '../../../src/containerd/process/import-image.ts'
 import { WriteOuts } from '../../../src/containerd/process/write-outs.ts'
 
 const path = process.env['PATH']
-let folder: string
+let directory: string
 
 /** A `sync` that notes its calls, waits for the file `go`, and ends with the exit code. */
 function provideSync(exitCode: number): void {
-  const program = join(folder, 'sync')
-  const wait = `until [ -e ${folder}/go ]; do sleep 0.01; done`
+  const program = join(directory, 'sync')
+  const wait = `until [ -e ${directory}/go ]; do sleep 0.01; done`
   writeFileSync(
     program,
-    `#!/bin/sh\necho "$*" >>${folder}/calls\n${wait}\necho no room >&2\nexit ${exitCode}\n`,
+    `#!/bin/sh\necho "$*" >>${directory}/calls\n${wait}\necho no room >&2\nexit ${exitCode}\n`,
   )
   chmodSync(program, 0o755)
 }
-const letGo = (): void => writeFileSync(join(folder, 'go'), '')
+const letGo = (): void => writeFileSync(join(directory, 'go'), '')
 const calls = (): readonly string[] => {
   try {
-    return readFileSync(join(folder, 'calls'), 'utf8').trim().split('\n')
+    return readFileSync(join(directory, 'calls'), 'utf8').trim().split('\n')
   } catch {
     return []
   }
@@ -35,12 +35,12 @@ const target = (major: number) => ({
 })
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-sync-'))
-  process.env['PATH'] = `${folder}:${path}`
+  directory = mkdtempSync(join(tmpdir(), 'podd-sync-'))
+  process.env['PATH'] = `${directory}:${path}`
 })
 afterEach(() => {
   process.env['PATH'] = path
-  rmSync(folder, { recursive: true })
+  rmSync(directory, { recursive: true })
 })
 
 describe('what containerd has unpacked', () => {

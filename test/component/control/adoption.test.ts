@@ -407,12 +407,12 @@ describe('a host that was rebooted', () => {
 })
 
 describe('records that are lost', () => {
-  it('leave no folder of a pod behind that nobody knows', async () => {
+  it('leave no directory of a pod behind that nobody knows', async () => {
     await rig.start()
     await rig.apply(podManifest('web'))
     const { uid } = rig.pod('web').metadata
     await rig.kill()
-    rig.podFolders = [uid, 'of-long-ago', 'lost']
+    rig.podDirectories = [uid, 'of-long-ago', 'lost']
     await rig.start()
     expect(rig.tornDown).toEqual(['of-long-ago', 'lost'])
   })
@@ -556,11 +556,11 @@ describe('records that cannot be read', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 
-  it('keep the folders of their pods', async () => {
+  it('keep the directories of their pods', async () => {
     await rig.start()
     rig.records.spoil('of-a-newer-podd')
     await rig.kill()
-    rig.podFolders = ['of-a-newer-podd', 'lost']
+    rig.podDirectories = ['of-a-newer-podd', 'lost']
     await rig.start()
     expect(rig.tornDown).toEqual(['lost'])
   })

@@ -114,7 +114,7 @@ describe('a container of which only a log is left', () => {
     expect(rig.container('web').restartCount).toBe(6)
   })
 
-  it('counts from the beginning where there is no log in its folder', async () => {
+  it('counts from the beginning where there is no log in its directory', async () => {
     rig.logged.set('main', undefined)
     await rig.apply(podManifest('web'))
     expect(rig.container('web').restartCount).toBe(0)

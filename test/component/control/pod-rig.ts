@@ -156,8 +156,8 @@ export class PodRig {
   hostIps: readonly string[] = ['192.0.2.1']
   /** Has podd look at what follows the host's network. */
   hint: () => void = () => {}
-  /** Those that have a folder when podd begins. */
-  podFolders: readonly PodUid[] = []
+  /** Those that have a directory when podd begins. */
+  podDirectories: readonly PodUid[] = []
   /** What a new version of a pod is asked before it takes the old one's place. */
   checkHostPaths: (pod: Pod) => Promise<void> = async () => {}
   /** When the runtime may be asked; at once unless told. */
@@ -378,7 +378,7 @@ export class PodRig {
 
   #host(): PodHost {
     const { clock, fake } = this
-    const folder = (ref: { namespace: string; name: string; uid: string }): string =>
+    const directory = (ref: { namespace: string; name: string; uid: string }): string =>
       `/logs/${ref.namespace}_${ref.name}_${ref.uid}`
     return {
       calls: fake.runtime,
@@ -403,10 +403,10 @@ export class PodRig {
         removeTerminationLog: async () => {},
         userRange: () => ({ firstId: 65_536, length: 65_536 }),
         teardown: async (uid) => void this.tornDown.push(uid),
-        listPods: async () => this.podFolders,
+        listPods: async () => this.podDirectories,
       },
       logs: {
-        directory: folder,
+        directory,
         prepare: async (_ref, container) => !this.logged.has(container),
         newestInstance: async (_ref, container) => this.logged.get(container),
         link: async (_ref, { id }) => {

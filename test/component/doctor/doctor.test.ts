@@ -9,37 +9,37 @@ import { runDoctor } from '../../../src/cli/local/doctor.ts'
 import { gatherExternalFacts } from '../../../src/cli/local/gather-external-facts.ts'
 import { completeConfig } from '../../../src/config/options.ts'
 
-let folder = ''
+let directory = ''
 const { signal } = new AbortController()
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-doctor-'))
+  directory = await mkdtemp(join(tmpdir(), 'podd-doctor-'))
 })
 
 afterEach(async () => {
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 })
 
 describe('runDoctor', () => {
   it('looks at the host without a daemon, and makes nothing', async () => {
     const config = completeConfig({
-      rootDir: join(folder, 'root'),
-      runDir: join(folder, 'run'),
-      podLogsDir: join(folder, 'logs'),
-      staticPodPath: join(folder, 'manifests'),
+      rootDir: join(directory, 'root'),
+      runDir: join(directory, 'run'),
+      podLogsDir: join(directory, 'logs'),
+      staticPodPath: join(directory, 'manifests'),
     })
     const findings = await runDoctor(config, signal)
     const names = findings.map(({ name }) => name)
     expect(names).toContain('containerd')
     expect(names).toContain('cgroups')
     expect(findings.find(({ name }) => name === 'manifests')).toMatchObject({ status: 'warning' })
-    expect(await readdir(folder)).toEqual([])
+    expect(await readdir(directory)).toEqual([])
     const troubles = findings.filter(({ status }) => status === 'error' || status === 'warning')
     expect(troubles.filter(({ hint }) => hint === undefined)).toEqual([])
   })
 
   it('says that a runtime is not there', async () => {
-    const config = completeConfig({ containerRuntimeEndpoint: `unix://${folder}/none.sock` })
+    const config = completeConfig({ containerRuntimeEndpoint: `unix://${directory}/none.sock` })
     const findings = await runDoctor(config, signal)
     expect(findings.find(({ name }) => name === 'runtime')).toMatchObject({
       status: 'error',
@@ -53,7 +53,7 @@ describe('gatherExternalFacts', () => {
   const ask = (path: string) => gatherExternalFacts(`unix://${path}`, systemClock, signal)
 
   it('tells a dead socket', async () => {
-    const path = join(folder, 'dead.sock')
+    const path = join(directory, 'dead.sock')
     await writeFile(path, '')
     expect(await ask(path)).toMatchObject({
       failure: { hint: expect.stringContaining('embedded') as string },
@@ -61,7 +61,7 @@ describe('gatherExternalFacts', () => {
   })
 
   it('tells a server that has nothing to say', async () => {
-    const path = join(folder, 'other.sock')
+    const path = join(directory, 'other.sock')
     const server = createServer((socket) => socket.end('no gRPC here')).listen(path)
     try {
       expect((await ask(path)).failure).toBeDefined()
@@ -71,7 +71,7 @@ describe('gatherExternalFacts', () => {
   })
 
   it('tells a containerd whose CRI plugin is off, and how to switch it on', async () => {
-    const path = join(folder, 'docker.sock')
+    const path = join(directory, 'docker.sock')
     const server = new Server()
     await new Promise((resolve, reject) => {
       server.bindAsync(`unix:${path}`, ServerCredentials.createInsecure(), (error, port) =>

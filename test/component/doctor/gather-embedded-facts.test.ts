@@ -10,12 +10,12 @@ import { gatherEmbeddedFacts } from '../../../src/containerd/setup/gather-embedd
 import type { DaemonAnswer } from '../../../src/containerd/setup/gather-embedded-facts.ts'
 import { listProcesses } from '../../../src/host/processes.ts'
 
-let folder: string
+let directory: string
 
 const gather = (daemonSays: DaemonAnswer, isRoot = true) =>
   gatherEmbeddedFacts({
-    rootDir: join(folder, 'root'),
-    runDir: join(folder, 'run'),
+    rootDir: join(directory, 'root'),
+    runDir: join(directory, 'run'),
     askDaemon: async () => daemonSays,
     clock: systemClock,
     isRoot,
@@ -24,13 +24,13 @@ const gather = (daemonSays: DaemonAnswer, isRoot = true) =>
   })
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-facts-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-facts-'))
 })
 
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 it('tells why containerd does not run only while podd does', async () => {
-  const { logPath, rootDir } = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
+  const { logPath, rootDir } = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
   expect(await gather({ kind: 'none' })).toMatchObject({ pid: undefined, failure: undefined })
   const { failure } = await gather({ kind: 'runs', message: 'invalid database' })
   expect(failure).toEqual({ message: 'invalid database', logPath, dataPath: rootDir })
@@ -42,7 +42,7 @@ it('does not judge what only root may ask', async () => {
     answers: undefined,
     failure: undefined,
   })
-  const { configPath } = containerdPlaces(join(folder, 'root'), join(folder, 'run'))
+  const { configPath } = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
   // A process that looks like a containerd, with nobody behind its socket; it ends with its input.
   const child = spawn('sh', ['-c', 'read end', 'containerd', '--config', configPath])
   try {

@@ -211,7 +211,7 @@ describe('kernel features', () => {
 
 describe('systemHostProbe', () => {
   it('looks at this host', async () => {
-    const facts = await gatherHostFacts(systemHostProbe, { ...options, rootDir: '/no/such/folder' })
+    const facts = await gatherHostFacts(systemHostProbe, { ...options, rootDir: '/no/such/directory' })
     expect(facts.kernelRelease).not.toBe('')
     expect(facts.disks[0]?.totalBytes).toBeGreaterThan(facts.disks[0]?.freeBytes ?? Infinity)
     expect(facts.cgroups?.controllers).toContain('memory')

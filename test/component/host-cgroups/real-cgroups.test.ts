@@ -21,13 +21,13 @@ describe.skipIf(unfit)('the kernel’s cgroups', () => {
     clock: systemClock,
   })
   const pod = { uid, qosClass: 'Burstable' } as const
-  const folders = (): readonly string[] =>
+  const directories = (): readonly string[] =>
     (system?.hierarchies ?? [])
       .map(({ path }) => `${path}${cgroups.parentOf(pod)}`)
       .filter((path) => existsSync(path))
   const value = (file: string): string => {
-    const folder = folders().find((path) => existsSync(`${path}/${file}`))
-    return folder === undefined ? 'missing' : readFileSync(`${folder}/${file}`, 'utf8').trim()
+    const directory = directories().find((path) => existsSync(`${path}/${file}`))
+    return directory === undefined ? 'missing' : readFileSync(`${directory}/${file}`, 'utf8').trim()
   }
 
   afterEach(async () => {
@@ -53,10 +53,10 @@ describe.skipIf(unfit)('the kernel’s cgroups', () => {
 
     const child = spawn('sleep', ['60'], { stdio: 'ignore' })
     const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)))
-    for (const folder of folders()) writeFileSync(`${folder}/cgroup.procs`, String(child.pid))
+    for (const directory of directories()) writeFileSync(`${directory}/cgroup.procs`, String(child.pid))
     expect(await cgroups.removePod(uid)).toEqual([])
     expect(await ended).toBe('SIGKILL')
-    expect(folders()).toEqual([])
+    expect(directories()).toEqual([])
     expect(await cgroups.removeQosTree()).toEqual([])
   })
 })

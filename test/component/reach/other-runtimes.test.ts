@@ -17,15 +17,15 @@ import { ManualClock } from '../../support/manual-clock.ts'
 import { deadSandbox, observedPod, observedSandbox } from '../../support/pod-builders.ts'
 
 describe('a runtime that is no containerd', () => {
-  let folder: string
+  let directory: string
   let server: FakeRuntimeServer
   let client: CriClient
   let reach: Reach
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'podd-reach-'))
+    directory = mkdtempSync(join(tmpdir(), 'podd-reach-'))
     const fake = new FakeRuntime({ clock: new ManualClock(), images: [] })
     server = await FakeRuntimeServer.start(fake, {
-      socketPath: join(folder, 'cri.sock'),
+      socketPath: join(directory, 'cri.sock'),
       nativeEvents: false,
     })
     client = new CriClient({ endpoint: server.endpoint, clock: systemClock })
@@ -33,7 +33,7 @@ describe('a runtime that is no containerd', () => {
       client,
       findPod: () => undefined,
       runtimeProblem: () => undefined,
-      runDir: folder,
+      runDir: directory,
       clock: systemClock,
     })
   })
@@ -41,7 +41,7 @@ describe('a runtime that is no containerd', () => {
     reach.close()
     client.close()
     server.stop()
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true })
   })
 
   it('is told from one, and the way out is named', async () => {

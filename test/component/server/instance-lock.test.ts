@@ -7,17 +7,17 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findLockHolder, holdInstanceLock } from '../../../src/server/instance-lock.ts'
 
-let folder = ''
+let directory = ''
 let release: (() => void) | undefined
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-lock-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-lock-'))
 })
 
 afterEach(() => {
   release?.()
   release = undefined
-  rmSync(folder, { recursive: true, force: true })
+  rmSync(directory, { recursive: true, force: true })
 })
 
 /** Runs `flock` on a file, with a program under it that says when it is there and ends with its input. */
@@ -27,23 +27,23 @@ function spawnLocker(flags: string, path: string): ChildProcessWithoutNullStream
 
 describe('findLockHolder', () => {
   it('names the process that holds the lock, as long as it does', () => {
-    expect(findLockHolder(join(folder, 'missing'))).toBeUndefined()
-    expect(findLockHolder(folder)).toBeUndefined()
-    const unlock = holdInstanceLock(folder)
-    expect(findLockHolder(folder)?.pid).toBe(process.pid)
+    expect(findLockHolder(join(directory, 'missing'))).toBeUndefined()
+    expect(findLockHolder(directory)).toBeUndefined()
+    const unlock = holdInstanceLock(directory)
+    expect(findLockHolder(directory)?.pid).toBe(process.pid)
     unlock()
-    expect(findLockHolder(folder)).toBeUndefined()
+    expect(findLockHolder(directory)).toBeUndefined()
   })
 
   it('names the parent of two that share it, and none that has another file open', async () => {
-    const other = join(folder, 'other')
+    const other = join(directory, 'other')
     mkdirSync(other)
     release = holdInstanceLock(other)
     // `flock` waits for the program, which has its descriptor too.
-    const child = spawnLocker('', join(folder, 'lock'))
+    const child = spawnLocker('', join(directory, 'lock'))
     try {
       await once(child.stdout, 'data')
-      expect(findLockHolder(folder)?.pid).toBe(child.pid)
+      expect(findLockHolder(directory)?.pid).toBe(child.pid)
     } finally {
       child.stdin.end()
       await once(child, 'exit')
@@ -51,12 +51,12 @@ describe('findLockHolder', () => {
   })
 
   it('takes nobody who only reads the file for its holder', async () => {
-    const path = join(folder, 'lock')
+    const path = join(directory, 'lock')
     writeFileSync(path, '')
     const child = spawnLocker('--shared', path)
     try {
       await once(child.stdout, 'data')
-      expect(findLockHolder(folder)).toBeUndefined()
+      expect(findLockHolder(directory)).toBeUndefined()
     } finally {
       child.stdin.end()
       await once(child, 'exit')
@@ -64,14 +64,14 @@ describe('findLockHolder', () => {
   })
 
   it('tells when the lock is held and nobody is seen who does', () => {
-    release = holdInstanceLock(folder)
-    const nobody = join(folder, 'proc')
+    release = holdInstanceLock(directory)
+    const nobody = join(directory, 'proc')
     mkdirSync(nobody)
-    expect(() => findLockHolder(folder, nobody)).toThrow(
+    expect(() => findLockHolder(directory, nobody)).toThrow(
       expect.objectContaining({
         code: 'DAEMON_UNKNOWN',
-        message: expect.stringContaining(`a podd works in ${folder}`) as string,
-        hint: expect.stringContaining(`fuser ${folder}/lock`) as string,
+        message: expect.stringContaining(`a podd works in ${directory}`) as string,
+        hint: expect.stringContaining(`fuser ${directory}/lock`) as string,
       }),
     )
   })

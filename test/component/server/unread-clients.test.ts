@@ -146,14 +146,14 @@ describe('clients that never read', () => {
 
   it.each(['follow=true', 'follow=false'])('are waited for by a log with %s', async (query) => {
     rig.pods.put(podObject({ status: { containerStatuses: [containerStatus('main')] } }))
-    const folder = join(rig.podLogsDir, 'default_web_uid-web', 'main')
-    await mkdir(folder, { recursive: true })
+    const directory = join(rig.podLogsDir, 'default_web_uid-web', 'main')
+    await mkdir(directory, { recursive: true })
     const lines = `2026-01-01T00:00:00.000000001Z stdout F ${'x'.repeat(980)}\n`.repeat(8192)
-    await appendFile(join(folder, '0.log'), lines)
+    await appendFile(join(directory, '0.log'), lines)
     const before = heldBytes()
     for (let client = 0; client < 10; client += 1) await askWithoutReading(`${podsPath}/web/log?${query}`)
     const late = await rig.open(`${podsPath}/web/log?${query}`)
-    await appendFile(join(folder, '0.log'), lines)
+    await appendFile(join(directory, '0.log'), lines)
     await settled(() => Math.round(heldBytes() / mebibyte))
     expect(heldBytes() - before).toBeLessThan(10 * mebibyte)
     await clock.advance(3_600_000)

@@ -1,4 +1,4 @@
-/** node ask-once.ts URL STATE-FOLDER: prints what a source of that URL says first. */
+/** node ask-once.ts URL STATE-DIRECTORY: prints what a source of that URL says first. */
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
@@ -6,7 +6,7 @@ import { createHttpSource } from '../../../src/sources/http.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { summarize } from './source-rig.ts'
 
-const [url = '', folder = ''] = process.argv.slice(2)
+const [url = '', directory = ''] = process.argv.slice(2)
 const stop = new AbortController()
 const source = createHttpSource({
   url,
@@ -14,7 +14,7 @@ const source = createHttpSource({
   periodMs: 1000,
   clock: systemClock,
   logger: silentLogger,
-  lastGood: createLastGoodStore(folder),
+  lastGood: createLastGoodStore(directory),
   decode: createDecodeSource(systemClock),
 })
 await source.run((snapshot) => {

@@ -23,7 +23,7 @@ import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
 import type { DirectorySourceOptions } from '../../../src/sources/directory.ts'
 import { createDirectorySource } from '../../../src/sources/directory.ts'
-import type { FolderHint } from '../../../src/sources/watch-folder.ts'
+import type { DirectoryHint } from '../../../src/sources/watch-directory.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -78,13 +78,13 @@ function start(options: Partial<DirectorySourceOptions> = {}): SourceRun {
 const write = (name: string, text: string): Promise<void> => writeFile(join(pods, name), text)
 const sleep = (ms: number): Promise<void> => systemClock.sleep(ms)
 
-/** Writes beside the folder and renames into it. */
+/** Writes beside the directory and renames into it. */
 async function drop(name: string, text: string): Promise<void> {
   await writeFile(join(scratch, 'dropped'), text)
   await rename(join(scratch, 'dropped'), join(pods, name))
 }
 
-/** A file of that text stands where the folder, or another file, was. */
+/** A file of that text stands where the directory, or another file, was. */
 async function replaceBy(text: string): Promise<void> {
   await rm(pods, { recursive: true })
   await writeFile(pods, text)
@@ -95,7 +95,7 @@ const is =
   (summary: { pods: string[] }): boolean =>
     JSON.stringify(summary.pods) === JSON.stringify(wanted)
 
-describe('a folder with files', () => {
+describe('a directory with files', () => {
   it('gives all of them in one first snapshot, in the order of their names', async () => {
     await write('b.yaml', podYaml('b'))
     await write('a.yml', `${podYaml('a')}---\n${podYaml('a2')}`)
@@ -210,13 +210,13 @@ describe('a folder with files', () => {
     expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
   })
 
-  it('gives an empty snapshot for an empty folder, and is ready', async () => {
+  it('gives an empty snapshot for an empty directory, and is ready', async () => {
     const run = start()
     await run.until(is())
     expect(run.last()).toMatchObject({ ready: true, problems: [] })
   })
 
-  it('never reads dotfiles, backups, temp files, other endings or folders inside', async () => {
+  it('never reads dotfiles, backups, temp files, other endings or directories inside', async () => {
     for (const name of [
       '.a.yaml',
       'a.yaml~',
@@ -458,7 +458,7 @@ describe('bad documents', () => {
 
   it('are told apart from what is no text, no file, or far too large', async () => {
     await writeFile(join(pods, 'binary.yaml'), Buffer.from([0xff, 0xfe, 0x00, 0x41]))
-    await mkdir(join(pods, 'folder.yaml'))
+    await mkdir(join(pods, 'directory.yaml'))
     await writeFile(join(pods, 'large.yaml'), 'x'.repeat(10 * 1024 * 1024 + 1))
     await symlink('loop.yaml', join(pods, 'loop.yaml'))
     await write('ok.yaml', podYaml('ok'))
@@ -532,7 +532,7 @@ describe('bad documents', () => {
   })
 })
 
-describe('the folder itself', () => {
+describe('the directory itself', () => {
   it('is a problem while it is missing, and is read as soon as it is there', async () => {
     await rm(pods, { recursive: true })
     const run = start()
@@ -566,7 +566,7 @@ describe('the folder itself', () => {
 
   it('keeps its pods when it vanishes just after a file of its own did', async () => {
     await write('a.yaml', podYaml('a'))
-    const hints: ((hint: FolderHint) => void)[] = []
+    const hints: ((hint: DirectoryHint) => void)[] = []
     const run = start({
       clock: slowClock,
       watch: (_path, { onHint }) => {
@@ -579,7 +579,7 @@ describe('the folder itself', () => {
     hints[0]!({ kind: 'renamed', name: 'a.yaml' })
     await sleep(100)
     await rm(pods, { recursive: true })
-    // Nobody told of the folder: podd looks before it believes that the file alone is gone.
+    // Nobody told of the directory: podd looks before it believes that the file alone is gone.
     await run.until(({ problems }) => problems.length > 0)
     await sleep(1500)
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
@@ -663,7 +663,7 @@ describe('the folder itself', () => {
     await replaceBy('x\n')
     const isAbsence = (problem: string): boolean => problem.includes('does not exist')
     await run.until(({ problems }) => problems.length === 2 && !problems.some(isAbsence))
-    // Longer than a folder has to be filled again.
+    // Longer than a directory has to be filled again.
     await sleep(700)
     expect(summarize(run.last()!).pods).toEqual(['a=busybox:1.36'])
     expect(run.last()?.problems.map(({ place }) => place.path)).toEqual([pods, join(pods, 'bad.yaml')])
@@ -727,7 +727,7 @@ describe('the folder itself', () => {
 })
 
 describe('the last good copy', () => {
-  it('stands in for a folder that is missing at the start', async () => {
+  it('stands in for a directory that is missing at the start', async () => {
     await write('a.yaml', podYaml('a'))
     const first = start()
     await first.until(is('a=busybox:1.36'))
@@ -755,7 +755,7 @@ describe('the last good copy', () => {
     expect(second.last()?.problems).toHaveLength(1)
   })
 
-  it('is a private file, and not another folder’s', async () => {
+  it('is a private file, and not another directory’s', async () => {
     await write('a.yaml', podYaml('a'))
     const run = start()
     await run.until(is('a=busybox:1.36'))

@@ -74,7 +74,7 @@ export class SourceRun {
   }
 }
 
-/** A fresh folder under the system's temp folder, and the way to remove it. */
+/** A fresh directory under the system's temp directory, and the way to remove it. */
 export async function makeScratch(): Promise<{ path: string; remove: () => Promise<void> }> {
   const path = await mkdtemp(join(tmpdir(), 'podd-source-'))
   return { path, remove: () => rm(path, { recursive: true, force: true }) }

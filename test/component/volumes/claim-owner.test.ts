@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { claimFolder, listClaimOwners, purgeClaimFolder } from '../../../src/volumes/claim-folder.ts'
+import { claimDirectory, listClaimOwners, purgeClaimDirectory } from '../../../src/volumes/claim-directory.ts'
 import { prepareClaim } from '../../../src/volumes/claim.ts'
 import type { ClaimAccess } from '../../../src/volumes/volume-plugin.ts'
 import { makePod } from '../../support/pod-builders.ts'
@@ -34,7 +34,7 @@ describe('the data of a claim', () => {
       code: 'VOLUME_SETUP',
       message: expect.stringContaining('podSecurity.url.readsObjectsOf'),
     })
-    await purgeClaimFolder(rootDir, { namespace: 'default', name: 'data' })
+    await purgeClaimDirectory(rootDir, { namespace: 'default', name: 'data' })
     expect(await listClaimOwners(rootDir)).toEqual(new Map())
     await use(url)
     expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
@@ -47,17 +47,17 @@ describe('the data of a claim', () => {
   })
 
   it('that nobody owns goes to the source that uses it next, as it is', async () => {
-    const folder = claimFolder(rootDir, 'default', 'data')
-    await mkdir(folder, { recursive: true })
-    await writeFile(`${folder}/file`, 'kept')
+    const directory = claimDirectory(rootDir, 'default', 'data')
+    await mkdir(directory, { recursive: true })
+    await writeFile(`${directory}/file`, 'kept')
     await use(url)
-    expect(await readFile(`${folder}/file`, 'utf8')).toBe('kept')
+    expect(await readFile(`${directory}/file`, 'utf8')).toBe('kept')
     expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
   })
 
   it('has no owner of a purge that was cut off', async () => {
     await use(directory)
-    await rm(claimFolder(rootDir, 'default', 'data'), { recursive: true })
+    await rm(claimDirectory(rootDir, 'default', 'data'), { recursive: true })
     await use(url)
     expect(await listClaimOwners(rootDir)).toEqual(new Map([[key, 'http']]))
   })

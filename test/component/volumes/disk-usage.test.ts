@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { measureDiskUsage } from '../../../src/volumes/disk-usage.ts'
 import { slowness } from '../../support/slowness.ts'
-import { swapForLink, tries } from './swap-folder.ts'
+import { swapForLink, tries } from './swap-directory.ts'
 
 const mib = 1024 ** 2
 
@@ -39,18 +39,18 @@ describe('measureDiskUsage', () => {
 
   it.each([
     ['a file', 'large'],
-    ['a folder', ''],
+    ['a directory', ''],
   ])('counts nothing behind a link to %s of the host', async (_what, target) => {
     await symlink(`${scratch}/host/${target}`, `${volume}/deep/link`)
     expect(await measureDiskUsage(volume)).toBeLessThan(mib)
   })
 
-  it('gives nothing for a folder that is gone', async () => {
+  it('gives nothing for a directory that is gone', async () => {
     expect(await measureDiskUsage(`${volume}/none`)).toBe(0)
   })
 
   it(
-    'never looks into the host while a folder is swapped for a link, again and again',
+    'never looks into the host while a directory is swapped for a link, again and again',
     { timeout: 60_000 * slowness },
     async () => {
       await mkdir(`${volume}/spot`)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { applyFsGroup } from '../../../src/volumes/fs-group.ts'
 import { slowness } from '../../support/slowness.ts'
-import { swapForLink, tries } from './swap-folder.ts'
+import { swapForLink, tries } from './swap-directory.ts'
 
 // Giving files away is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -62,7 +62,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
   })
 
   it.each([
-    ['a folder', 'host'],
+    ['a directory', 'host'],
     ['a file', 'host/secret'],
     ['nothing', 'host/none'],
   ])('gives away a link to %s of the host, and nothing behind it', async (_what, target) => {
@@ -73,7 +73,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
   })
 
   it(
-    'never reaches the host while a folder is swapped for a link, again and again',
+    'never reaches the host while a directory is swapped for a link, again and again',
     { timeout: 60_000 * slowness },
     async () => {
       await mkdir(`${volume}/spot`)
@@ -90,7 +90,7 @@ describe.skipIf(rootOnly)('applyFsGroup', () => {
   )
 
   it(
-    'goes on where folders are nested beyond reason, and says so',
+    'goes on where directories are nested beyond reason, and says so',
     { timeout: 60_000 * slowness },
     async () => {
       await mkdir(`${volume}/${Array.from({ length: 600 }, () => 'd').join('/')}`, { recursive: true })

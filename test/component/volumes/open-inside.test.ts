@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { handlePath, makeInside, openInside } from '../../../src/volumes/open-inside.ts'
 import { readInside } from '../../../src/volumes/read-inside.ts'
-import { swapForLink, tries } from './swap-folder.ts'
+import { swapForLink, tries } from './swap-directory.ts'
 import { slowness } from '../../support/slowness.ts'
 
 let scratch = ''

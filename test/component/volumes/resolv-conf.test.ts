@@ -10,58 +10,58 @@ import {
   writeResolvConf,
 } from '../../../src/volumes/resolv-conf-file.ts'
 
-let folder = ''
+let directory = ''
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-resolv-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-resolv-'))
 })
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => rmSync(directory, { recursive: true }))
 
 describe('a pod’s resolv.conf', () => {
   it('is rewritten in the file that containers have mounted', async () => {
-    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.100\n')
+    const path = await writeResolvConf(directory, 'u', 'nameserver 192.0.2.100\n')
     const { ino, mode } = statSync(path)
     expect(mode & 0o777).toBe(0o644)
-    expect(await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')).toBe(path)
-    expect(await refreshResolvConf(folder, 'u', 'search lan\n')).toBe(true)
+    expect(await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')).toBe(path)
+    expect(await refreshResolvConf(directory, 'u', 'search lan\n')).toBe(true)
     expect(readFileSync(path, 'utf8')).toBe('search lan\n')
     expect(statSync(path).ino).toBe(ino)
   })
 
   it('stays as a container made it, until that is undone', async () => {
-    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    const path = await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')
     writeFileSync(path, 'nameserver 198.51.100.1 # of a VPN\n')
-    await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
-    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')
+    await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 198.51.100.1 # of a VPN\n')
     writeFileSync(path, 'nameserver 192.0.2.1\n')
-    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
   })
 
   it('is podd’s where it says nothing of it, or was killed while it wrote', async () => {
-    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
-    rmSync(`${folder}/pods/u/resolv.conf.written`)
+    const path = await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')
+    rmSync(`${directory}/pods/u/resolv.conf.written`)
     writeFileSync(path, 'nameserver 192.0.2.2\n.0.2.1\n')
-    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
   })
 
   it('is podd’s where a power cut left one of them empty, and in a new sandbox', async () => {
-    const path = await writeResolvConf(folder, 'u', 'nameserver 192.0.2.1\n')
+    const path = await writeResolvConf(directory, 'u', 'nameserver 192.0.2.1\n')
     writeFileSync(`${path}.written`, '')
-    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
     writeFileSync(path, '')
-    await refreshResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await refreshResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
     writeFileSync(path, 'nameserver 198.51.100.1 # of a VPN\n')
-    await removeResolvConf(folder, 'u')
-    await writeResolvConf(folder, 'u', 'nameserver 192.0.2.2\n')
+    await removeResolvConf(directory, 'u')
+    await writeResolvConf(directory, 'u', 'nameserver 192.0.2.2\n')
     expect(readFileSync(path, 'utf8')).toBe('nameserver 192.0.2.2\n')
   })
 
   it('is not made for a pod that has none', async () => {
-    expect(await refreshResolvConf(folder, 'none', 'search lan\n')).toBe(false)
+    expect(await refreshResolvConf(directory, 'none', 'search lan\n')).toBe(false)
   })
 })
 
@@ -93,20 +93,20 @@ describe('followResolver', () => {
   }
 
   it('tells of a file that comes, is written, replaced, and becomes a link', async () => {
-    const path = join(folder, 'etc.conf')
+    const path = join(directory, 'etc.conf')
     const { until, count, end } = follow(path)
     await until(1)
     writeFileSync(path, 'a')
     await until(2)
     writeFileSync(path, 'b')
     await until(3)
-    writeFileSync(join(folder, 'next'), 'c')
-    renameSync(join(folder, 'next'), path)
+    writeFileSync(join(directory, 'next'), 'c')
+    renameSync(join(directory, 'next'), path)
     await until(4)
     const elsewhere = mkdtempSync(join(tmpdir(), 'podd-resolv-run-'))
     writeFileSync(join(elsewhere, 'stub'), 'd')
-    symlinkSync(join(elsewhere, 'stub'), join(folder, 'next'))
-    renameSync(join(folder, 'next'), path)
+    symlinkSync(join(elsewhere, 'stub'), join(directory, 'next'))
+    renameSync(join(directory, 'next'), path)
     await until(5)
     writeFileSync(join(elsewhere, 'stub'), 'e')
     await until(6)
@@ -117,9 +117,9 @@ describe('followResolver', () => {
   })
 
   it('is silent about other files', async () => {
-    const { until, count, end } = follow(join(folder, 'etc.conf'))
+    const { until, count, end } = follow(join(directory, 'etc.conf'))
     await until(1)
-    writeFileSync(join(folder, 'other.conf'), 'a')
+    writeFileSync(join(directory, 'other.conf'), 'a')
     await systemClock.sleep(120)
     expect(count()).toBe(1)
     await end()

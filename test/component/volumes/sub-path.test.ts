@@ -19,7 +19,7 @@ import { mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { bindSubPath } from '../../../src/volumes/sub-path.ts'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
 import { slowness } from '../../support/slowness.ts'
-import { swapForLink, tries } from './swap-folder.ts'
+import { swapForLink, tries } from './swap-directory.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -54,7 +54,7 @@ const bind = (subPath: string, index = 0): Promise<string> =>
   })
 
 describe.skipIf(rootOnly)('bindSubPath', () => {
-  it('shows a folder or a file, makes a folder where nothing is, and goes with the pod', async () => {
+  it('shows a directory or a file, makes a directory where nothing is, and goes with the pod', async () => {
     expect(await readFile(`${await bind('spot')}/file`, 'utf8')).toBe('mine')
     expect(await readFile(await bind('spot/file', 1), 'utf8')).toBe('mine')
     const made = await bind('new/er', 2)
@@ -65,7 +65,7 @@ describe.skipIf(rootOnly)('bindSubPath', () => {
     expect(await readdir(`${volume}/new/er`)).toEqual(['here'])
   })
 
-  it('makes folders that belong to the volume’s group, as the volume says', async () => {
+  it('makes directories that belong to the volume’s group, as the volume says', async () => {
     await chown(volume, 0, 4321)
     await chmod(volume, 0o2770)
     await bind('new/er')

@@ -13,7 +13,7 @@ import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
 import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
 import { checkHostPath } from '../../../src/volumes/host-path.ts'
-import { listPodFolders } from '../../../src/volumes/pod-folder.ts'
+import { listPodDirectories } from '../../../src/volumes/pod-directory.ts'
 import { plainResources } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
 import { prepareVolumes } from '../../../src/volumes/prepare-volumes.ts'
@@ -54,7 +54,7 @@ function emptyDir(name: string, medium = ''): VolumeSpec {
 }
 
 describe('emptyDir', () => {
-  it('is a folder for anybody to write to, and keeps what is in it', async () => {
+  it('is a directory for anybody to write to, and keeps what is in it', async () => {
     const before = (await prepare(emptyDir('data')))('data')
     expect(before).toBe(`${rootDir}/pods/${uid}/volumes/kubernetes.io~empty-dir/data`)
     expect((await stat(before)).mode & 0o7777).toBe(0o777)
@@ -238,19 +238,19 @@ describe('hostPath', () => {
       })
   })
 
-  it('makes a folder, with those above it', async () => {
+  it('makes a directory, with those above it', async () => {
     await prepare(hostPath(`${scratch}/new/deep`, 'DirectoryOrCreate'))
     const found = await stat(`${scratch}/new/deep`)
     expect([found.isDirectory(), found.mode & 0o777]).toEqual([true, 0o755])
   })
 
-  it('gives up on a folder where none can be made', async () => {
+  it('gives up on a directory where none can be made', async () => {
     await expect(prepare(hostPath('/proc/podd/deep', 'DirectoryOrCreate'))).rejects.toThrow(
       'hostPath /proc/podd/deep could not be made: ENOENT',
     )
   })
 
-  it('makes an empty file, but no folder for it', async () => {
+  it('makes an empty file, but no directory for it', async () => {
     await prepare(hostPath(`${scratch}/dir/new`, 'FileOrCreate'))
     expect(await readFile(`${scratch}/dir/new`, 'utf8')).toBe('')
     await prepare(hostPath(`${scratch}/file`, 'FileOrCreate'))
@@ -262,16 +262,16 @@ describe('hostPath', () => {
 })
 
 describe('teardownVolumes', () => {
-  it.skipIf(rootOnly)('removes the pod’s folder and nothing that it links to; twice is fine', async () => {
+  it.skipIf(rootOnly)('removes the pod’s directory and nothing that it links to; twice is fine', async () => {
     const data = (await prepare(emptyDir('data')))('data')
     await mkdir(`${scratch}/precious`)
     await writeFile(`${scratch}/precious/file`, 'still here')
     await symlink(`${scratch}/precious`, `${data}/link`)
     await chmod(data, 0o000)
-    expect(await listPodFolders(rootDir)).toEqual([uid])
+    expect(await listPodDirectories(rootDir)).toEqual([uid])
     await teardownVolumes(rootDir, uid)
     await teardownVolumes(rootDir, uid)
-    expect(await listPodFolders(rootDir)).toEqual([])
+    expect(await listPodDirectories(rootDir)).toEqual([])
     expect(await readFile(`${scratch}/precious/file`, 'utf8')).toBe('still here')
   })
 

@@ -10,27 +10,27 @@ import {
   writeFileAtomic,
 } from '../../../src/base/atomic-file.ts'
 
-let folder = ''
+let directory = ''
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-atomic-'))
+  directory = await mkdtemp(join(tmpdir(), 'podd-atomic-'))
 })
 
 afterEach(async () => {
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 })
 
 describe('writeFileAtomic', () => {
-  it('writes, replaces, and leaves nothing else in the folder', async () => {
-    const path = join(folder, 'record.json')
+  it('writes, replaces, and leaves nothing else in the directory', async () => {
+    const path = join(directory, 'record.json')
     await writeFileAtomic(path, 'one')
     await writeFileAtomic(path, Buffer.from('two'))
     expect(await readFile(path, 'utf8')).toBe('two')
-    expect(await readdir(folder)).toEqual(['record.json'])
+    expect(await readdir(directory)).toEqual(['record.json'])
   })
 
   it.each([0o600, 0o640, 0o644, 0o666])('gives the file the mode %o whatever the umask', async (mode) => {
-    const path = join(folder, 'file')
+    const path = join(directory, 'file')
     const before = process.umask(0o077)
     try {
       await writeFileAtomic(path, 'x', { mode })
@@ -41,50 +41,52 @@ describe('writeFileAtomic', () => {
   })
 
   it('is private where no mode is given', async () => {
-    await writeFileAtomic(join(folder, 'file'), 'x')
-    expect((await stat(join(folder, 'file'))).mode & 0o777).toBe(0o600)
+    await writeFileAtomic(join(directory, 'file'), 'x')
+    expect((await stat(join(directory, 'file'))).mode & 0o777).toBe(0o600)
   })
 
   it('keeps the old file and cleans up when the rename fails', async () => {
-    const path = join(folder, 'taken')
-    await writeFileAtomic(join(folder, 'other'), 'x')
-    await rm(join(folder, 'other'))
-    // A folder that isn't empty can't be replaced by a file.
+    const path = join(directory, 'taken')
+    await writeFileAtomic(join(directory, 'other'), 'x')
+    await rm(join(directory, 'other'))
+    // A directory that isn't empty can't be replaced by a file.
     await mkdir(path)
     await writeFile(join(path, 'inside'), '')
     await expect(writeFileAtomic(path, 'x')).rejects.toMatchObject({ code: 'EISDIR' })
-    expect(await readdir(folder)).toEqual(['taken'])
+    expect(await readdir(directory)).toEqual(['taken'])
   })
 
-  it('throws the error of the system when the folder is missing', async () => {
-    await expect(writeFileAtomic(join(folder, 'no', 'file'), 'x')).rejects.toMatchObject({ code: 'ENOENT' })
+  it('throws the error of the system when the directory is missing', async () => {
+    await expect(writeFileAtomic(join(directory, 'no', 'file'), 'x')).rejects.toMatchObject({
+      code: 'ENOENT',
+    })
   })
 
   it('survives writers that race: one of them wins whole', async () => {
-    const path = join(folder, 'raced')
+    const path = join(directory, 'raced')
     const texts = Array.from({ length: 8 }, (_, index) => String(index).repeat(10_000))
     await Promise.all(texts.map((text) => writeFileAtomic(path, text)))
     expect(texts).toContain(await readFile(path, 'utf8'))
-    expect(await readdir(folder)).toEqual(['raced'])
+    expect(await readdir(directory)).toEqual(['raced'])
   })
 })
 
 describe('readIfExists', () => {
   it('gives undefined for a file that is not there, and throws the rest', async () => {
-    expect(await readIfExists(join(folder, 'none'))).toBeUndefined()
-    await expect(readIfExists(folder)).rejects.toMatchObject({ code: 'EISDIR' })
-    await writeFile(join(folder, 'some'), 'text')
-    expect(await readIfExists(join(folder, 'some'))).toBe('text')
+    expect(await readIfExists(join(directory, 'none'))).toBeUndefined()
+    await expect(readIfExists(directory)).rejects.toMatchObject({ code: 'EISDIR' })
+    await writeFile(join(directory, 'some'), 'text')
+    expect(await readIfExists(join(directory, 'some'))).toBe('text')
   })
 })
 
 describe('removeFileDurably', () => {
   it('removes a file, and takes one that is not there for removed', async () => {
-    const path = join(folder, 'file')
+    const path = join(directory, 'file')
     await writeFile(path, '')
     await removeFileDurably(path)
     await removeFileDurably(path)
-    expect(await readdir(folder)).toEqual([])
+    expect(await readdir(directory)).toEqual([])
   })
 })
 
@@ -100,14 +102,18 @@ describe('isAtomicFileTemp', () => {
 
 describe('removeAtomicFileTemps', () => {
   it('removes what interrupted writes of this one file left', async () => {
-    const path = join(folder, 'events.json')
+    const path = join(directory, 'events.json')
     for (const name of ['events.json', '.events.json.1.tmp', '.other.json.1.tmp', '.events.json.swp'])
-      await writeFile(join(folder, name), 'x')
+      await writeFile(join(directory, name), 'x')
     await removeAtomicFileTemps(path)
-    expect((await readdir(folder)).sort()).toEqual(['.events.json.swp', '.other.json.1.tmp', 'events.json'])
+    expect((await readdir(directory)).sort()).toEqual([
+      '.events.json.swp',
+      '.other.json.1.tmp',
+      'events.json',
+    ])
   })
 
-  it('takes a folder that is missing for one without remains', async () => {
-    await expect(removeAtomicFileTemps(join(folder, 'none/file'))).resolves.toBeUndefined()
+  it('takes a directory that is missing for one without remains', async () => {
+    await expect(removeAtomicFileTemps(join(directory, 'none/file'))).resolves.toBeUndefined()
   })
 })

@@ -68,7 +68,7 @@ describe('formatContainerdConfig', () => {
     expect(toml).toContain(`required_plugins = [${plugins.join(', ')}]`)
   })
 
-  it('gives 1.x the first plugin folder and 2.x all of them', () => {
+  it('gives 1.x the first plugin directory and 2.x all of them', () => {
     expect(section(formatContainerdConfig(input()), `${legacyCri}.cni`)).toContain('bin_dir = "/usr/lib/cni"')
     const modern = formatContainerdConfig(input({ version: v21 }))
     expect(section(modern, `${modernRuntime}.cni`)).toContain('bin_dirs = ["/usr/lib/cni", "/opt/cni/bin"]')

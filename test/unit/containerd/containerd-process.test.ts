@@ -16,16 +16,16 @@ import {
   isContainerdOf,
 } from '../../../src/containerd/process/containerd-process.ts'
 import { parseImportedNames } from '../../../src/containerd/process/import-image.ts'
-import { cgroupFolders } from '../../../src/containerd/process/kill-containers.ts'
+import { cgroupDirectories } from '../../../src/containerd/process/kill-containers.ts'
 
 describe('containerdEnvironment', () => {
-  it('puts the folder of containerd first, so that its own shim is found, and adds the sbin folders', () => {
+  it('puts the directory of containerd first, so that its own shim is found, and adds the sbin directories', () => {
     const { PATH } = containerdEnvironment('/opt/ctd/bin/containerd', { PATH: '/usr/bin:relative::/bin' })
-    const folders = PATH?.split(':')
-    expect(folders?.slice(0, 3)).toEqual(['/opt/ctd/bin', '/usr/bin', '/bin'])
-    expect(folders).toContain('/usr/sbin')
-    expect(folders).not.toContain('relative')
-    expect(new Set(folders).size).toBe(folders?.length)
+    const directories = PATH?.split(':')
+    expect(directories?.slice(0, 3)).toEqual(['/opt/ctd/bin', '/usr/bin', '/bin'])
+    expect(directories).toContain('/usr/sbin')
+    expect(directories).not.toContain('relative')
+    expect(new Set(directories).size).toBe(directories?.length)
   })
 
   it('hands on proxies and nothing else', () => {
@@ -109,16 +109,16 @@ containerd: load required plugin io.containerd.grpc.v1.cri: no runtimes
 })
 
 describe("containerd's log", () => {
-  let folder = ''
+  let directory = ''
   let path = ''
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'podd-log-'))
-    path = join(folder, 'containerd.log')
+    directory = await mkdtemp(join(tmpdir(), 'podd-log-'))
+    path = join(directory, 'containerd.log')
   })
 
   afterEach(async () => {
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   })
 
   it('is read from where it was', async () => {
@@ -160,7 +160,7 @@ unpacking docker.io/library/b:latest (sha256:11)...done
   })
 })
 
-describe('cgroupFolders', () => {
+describe('cgroupDirectories', () => {
   const v1 = {
     version: 1,
     hierarchies: [
@@ -171,16 +171,16 @@ describe('cgroupFolders', () => {
   } as const
   const v2 = { version: 2, hierarchies: [{ path: '/sys/fs/cgroup', controllers: [] }] } as const
 
-  it('finds the folder in each hierarchy and leaves root cgroups out', () => {
+  it('finds the directory in each hierarchy and leaves root cgroups out', () => {
     const text =
       '4:cpu,cpuacct:/kubepods/pod1/c1\n3:pids:/elsewhere\n1:name=systemd:/kubepods/pod1/c1\n0::/\n'
-    expect(cgroupFolders(text, v1)).toEqual([
+    expect(cgroupDirectories(text, v1)).toEqual([
       '/sys/fs/cgroup/cpu,cpuacct/kubepods/pod1/c1',
       '/sys/fs/cgroup/systemd/kubepods/pod1/c1',
     ])
   })
 
-  it('finds the one folder of version 2', () => {
-    expect(cgroupFolders('0::/kubepods/pod1/c1\n', v2)).toEqual(['/sys/fs/cgroup/kubepods/pod1/c1'])
+  it('finds the one directory of version 2', () => {
+    expect(cgroupDirectories('0::/kubepods/pod1/c1\n', v2)).toEqual(['/sys/fs/cgroup/kubepods/pod1/c1'])
   })
 })

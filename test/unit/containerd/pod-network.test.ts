@@ -122,7 +122,7 @@ describe('formatConflist', () => {
 })
 
 describe('preparePodNetwork', () => {
-  let folder = ''
+  let directory = ''
   let places: ContainerdPlaces
   const host = (change: Partial<HostNetwork> = {}): HostNetwork => ({
     routes: parseRoutes(routeTable),
@@ -134,13 +134,13 @@ describe('preparePodNetwork', () => {
   })
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'podd-net-'))
-    places = { ...containerdPlaces(folder, '/run/podd'), networkName: 'podd' }
+    directory = await mkdtemp(join(tmpdir(), 'podd-net-'))
+    places = { ...containerdPlaces(directory, '/run/podd'), networkName: 'podd' }
     await mkdir(places.rootDir, { recursive: true })
   })
 
   afterEach(async () => {
-    await rm(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true, force: true })
   })
 
   it('chooses a subnet beside the routes once, and keeps it when a route appears there', async () => {

@@ -89,7 +89,7 @@ describe('the limits of volumes', () => {
     const workers = [fakeWorker('gone', ended), fakeWorker('greedy', ended)]
     const stop = new AbortController()
     const measure = async (uid: string): Promise<number> => {
-      if (uid === 'gone') throw new Error('no such folder')
+      if (uid === 'gone') throw new Error('no such directory')
       return (1 << 20) + 1
     }
     const deps = { workers: () => workers, measure, clock, logger: silentLogger }

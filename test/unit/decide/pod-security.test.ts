@@ -179,8 +179,8 @@ describe('podSecurityProblem', () => {
   })
 
   it.each<[string, Parameters<typeof problemOf>[1], boolean]>([
-    ['a folder', { spec: hostPath('/srv/data'), policy: { allowedHostPaths: ['/srv/'] } }, true],
-    ['the folder itself', { spec: hostPath('/srv'), policy: { allowedHostPaths: ['/srv'] } }, true],
+    ['a directory', { spec: hostPath('/srv/data'), policy: { allowedHostPaths: ['/srv/'] } }, true],
+    ['the directory itself', { spec: hostPath('/srv'), policy: { allowedHostPaths: ['/srv'] } }, true],
     ['not one beside it', { spec: hostPath('/srvx'), policy: { allowedHostPaths: ['/srv'] } }, false],
     [
       'not one that climbs out',

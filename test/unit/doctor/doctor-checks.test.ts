@@ -15,7 +15,7 @@ const embedded: EmbeddedRuntimeFacts = {
   pid: undefined,
   answers: false,
   failure: undefined,
-  cniFolders: [{ path: '/usr/lib/cni', missing: [], hasAny: true }],
+  cniDirectories: [{ path: '/usr/lib/cni', missing: [], hasAny: true }],
   pauseProgram: '/usr/bin/catatonit',
   subnet: '10.86.0.0/24',
 }
@@ -145,7 +145,7 @@ describe('checkHost', () => {
     ['a hung containerd', withEmbedded({ pid: 42 }), 'runtime', 'error', 'does not answer', 'kill 42'],
     [
       'no CNI plugins',
-      withEmbedded({ cniFolders: [{ path: '/opt/cni/bin', missing: ['bridge'], hasAny: false }] }),
+      withEmbedded({ cniDirectories: [{ path: '/opt/cni/bin', missing: ['bridge'], hasAny: false }] }),
       'cni-plugins',
       'error',
       'not installed; looked in /opt/cni/bin',
@@ -154,7 +154,7 @@ describe('checkHost', () => {
     [
       'a CNI plugin missing',
       withEmbedded({
-        cniFolders: [
+        cniDirectories: [
           { path: '/usr/lib/cni', missing: ['bridge', 'portmap'], hasAny: true },
           { path: '/opt/cni/bin', missing: ['portmap'], hasAny: true },
         ],

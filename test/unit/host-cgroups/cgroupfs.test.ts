@@ -7,7 +7,7 @@ import { CgroupfsPodCgroups } from '../../../src/host/cgroups/cgroupfs.ts'
 import type { CgroupSystem } from '../../../src/host/cgroups/layout.ts'
 import type { PodCgroupResources } from '../../../src/translate/resources.ts'
 
-/* A fake cgroup tree of plain folders: what the kernel would make by itself is not in it. */
+/* A fake cgroup tree of plain directories: what the kernel would make by itself is not in it. */
 
 const uid = 'aaaa-1111'
 const shares = { kubepods: 2048, burstable: 512 }
@@ -26,34 +26,34 @@ const unlimited: PodCgroupResources = {
   pidsLimit: undefined,
 }
 
-let folder: string
+let directory: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-cgroups-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-cgroups-'))
 })
 
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => rmSync(directory, { recursive: true }))
 
 function read(path: string): string | undefined {
-  return existsSync(join(folder, path)) ? readFileSync(join(folder, path), 'utf8') : undefined
+  return existsSync(join(directory, path)) ? readFileSync(join(directory, path), 'utf8') : undefined
 }
 
 function version1(): CgroupSystem {
   const names = ['cpu', 'memory', 'pids', 'freezer', 'systemd']
-  for (const name of names) mkdirSync(join(folder, name))
+  for (const name of names) mkdirSync(join(directory, name))
   return {
     version: 1,
-    hierarchies: names.map((name) => ({ path: join(folder, name), controllers: [name] })),
+    hierarchies: names.map((name) => ({ path: join(directory, name), controllers: [name] })),
   }
 }
 
 /** With these levels there already, and the controllers that each of them has. */
 function version2(levels: Readonly<Record<string, string>> = {}): CgroupSystem {
   for (const [level, controllers] of Object.entries({ '': 'cpuset cpu io memory pids', ...levels })) {
-    mkdirSync(join(folder, level), { recursive: true })
-    writeFileSync(join(folder, level, 'cgroup.controllers'), `${controllers}\n`)
+    mkdirSync(join(directory, level), { recursive: true })
+    writeFileSync(join(directory, level, 'cgroup.controllers'), `${controllers}\n`)
   }
-  return { version: 2, hierarchies: [{ path: folder, controllers: [] }] }
+  return { version: 2, hierarchies: [{ path: directory, controllers: [] }] }
 }
 
 function cgroupsOf(system: CgroupSystem, root = '/'): CgroupfsPodCgroups {
@@ -66,8 +66,8 @@ describe('on cgroup v1', () => {
     expect(read('cpu/own/kubepods/cpu.shares')).toBe('2048')
     expect(read('cpu/own/kubepods/burstable/cpu.shares')).toBe('512')
     expect(read('cpu/own/kubepods/besteffort/cpu.shares')).toBe('2')
-    expect(existsSync(join(folder, 'memory/own/kubepods/besteffort'))).toBe(true)
-    expect(existsSync(join(folder, 'freezer/own'))).toBe(false)
+    expect(existsSync(join(directory, 'memory/own/kubepods/besteffort'))).toBe(true)
+    expect(existsSync(join(directory, 'freezer/own'))).toBe(false)
   })
 
   it('sets a pod’s limits, and lifts them when they go', async () => {
@@ -106,9 +106,9 @@ describe('on cgroup v1', () => {
 
   it('leaves a cgroup that was there before as it is', async () => {
     const system = version1()
-    mkdirSync(join(folder, 'memory/own'))
-    writeFileSync(join(folder, 'memory/own/memory.use_hierarchy'), '0\n')
-    mkdirSync(join(folder, 'memory/own/kubepods'))
+    mkdirSync(join(directory, 'memory/own'))
+    writeFileSync(join(directory, 'memory/own/memory.use_hierarchy'), '0\n')
+    mkdirSync(join(directory, 'memory/own/kubepods'))
     await cgroupsOf(system, '/own').ensureQosTree(shares)
     // It was there before podd came: its setting is somebody else's.
     expect(read('memory/own/memory.use_hierarchy')).toBe('0\n')
@@ -143,14 +143,14 @@ describe('on cgroup v2', () => {
   it('makes the levels where the kernel refuses a controller beside those it gave before', async () => {
     const system = version2()
     // It has a word in it, and takes none that podd writes: EINVAL.
-    symlinkSync('/proc/self/oom_score_adj', join(folder, 'cgroup.subtree_control'))
+    symlinkSync('/proc/self/oom_score_adj', join(directory, 'cgroup.subtree_control'))
     await cgroupsOf(system).ensureQosTree(shares)
-    expect(existsSync(join(folder, 'kubepods/besteffort'))).toBe(true)
+    expect(existsSync(join(directory, 'kubepods/besteffort'))).toBe(true)
   })
 
   it('fails where the kernel gives none at all', async () => {
     const system = version2()
-    mkdirSync(join(folder, 'cgroup.subtree_control'))
+    mkdirSync(join(directory, 'cgroup.subtree_control'))
     await expect(cgroupsOf(system).ensureQosTree(shares)).rejects.toThrow('EISDIR')
   })
 
@@ -179,7 +179,7 @@ describe('any version', () => {
   it('makes the levels anew when somebody took them away', async () => {
     const cgroups = cgroupsOf(version1())
     await cgroups.ensureQosTree(shares)
-    rmSync(join(folder, 'cpu/kubepods'), { recursive: true })
+    rmSync(join(directory, 'cpu/kubepods'), { recursive: true })
     await cgroups.ensurePod({ uid, qosClass: 'Burstable' }, limited)
     expect(read(`cpu/kubepods/burstable/pod${uid}/cpu.shares`)).toBe('512')
     expect(read('cpu/kubepods/burstable/cpu.shares')).toBe('512')
@@ -193,9 +193,9 @@ describe('any version', () => {
 
   it('finds and removes a pod in every hierarchy, whatever its class', async () => {
     const cgroups = cgroupsOf(version1())
-    mkdirSync(join(folder, `memory/kubepods/burstable/pod${uid}/container`), { recursive: true })
-    mkdirSync(join(folder, `freezer/kubepods/pod${uid}`), { recursive: true })
-    mkdirSync(join(folder, `systemd/kubepods/besteffort/podother`), { recursive: true })
+    mkdirSync(join(directory, `memory/kubepods/burstable/pod${uid}/container`), { recursive: true })
+    mkdirSync(join(directory, `freezer/kubepods/pod${uid}`), { recursive: true })
+    mkdirSync(join(directory, `systemd/kubepods/besteffort/podother`), { recursive: true })
     expect(cgroups.listPods().map((pod) => pod.uid)).toEqual([uid, 'other'])
     expect(await cgroups.removePod(uid)).toEqual([])
     expect(cgroups.listPods()).toEqual([{ uid: 'other', qosClass: 'BestEffort' }])
@@ -204,14 +204,14 @@ describe('any version', () => {
 
   it('removes the levels when they are empty, and says what is left', async () => {
     const cgroups = cgroupsOf(version1(), '/own')
-    mkdirSync(join(folder, 'memory/own/kubepods/burstable'), { recursive: true })
-    mkdirSync(join(folder, 'cpu/own/kubepods/besteffort/podx'), { recursive: true })
+    mkdirSync(join(directory, 'memory/own/kubepods/burstable'), { recursive: true })
+    mkdirSync(join(directory, 'cpu/own/kubepods/besteffort/podx'), { recursive: true })
     expect(await cgroups.removeQosTree()).toEqual([
-      join(folder, 'cpu/own/kubepods/besteffort'),
-      join(folder, 'cpu/own/kubepods'),
+      join(directory, 'cpu/own/kubepods/besteffort'),
+      join(directory, 'cpu/own/kubepods'),
     ])
-    expect(existsSync(join(folder, 'memory/own'))).toBe(false)
-    expect(existsSync(join(folder, 'cpu/own'))).toBe(true)
+    expect(existsSync(join(directory, 'memory/own'))).toBe(false)
+    expect(existsSync(join(directory, 'cpu/own'))).toBe(true)
   })
 
   it.each(['', '..', 'a/b'])('refuses %j for a UID', async (bad) => {

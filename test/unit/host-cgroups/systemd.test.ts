@@ -95,13 +95,13 @@ describe('the D-Bus wire', () => {
   })
 })
 
-let folder: string
+let directory: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-systemd-'))
+  directory = mkdtempSync(join(tmpdir(), 'podd-systemd-'))
 })
 
-afterEach(() => rmSync(folder, { recursive: true }))
+afterEach(() => rmSync(directory, { recursive: true }))
 
 describe('calling systemd', () => {
   let server: Server | undefined
@@ -114,7 +114,7 @@ describe('calling systemd', () => {
 
   /** Answers the login, then calls `onCall` with what came after it. */
   async function serve(login: string, onCall: (socket: Socket, call: Buffer) => void): Promise<CallSystemd> {
-    const path = join(folder, 'private')
+    const path = join(directory, 'private')
     const listening = createServer((socket) => {
       let loggedIn = false
       socket.on('error', () => undefined)
@@ -167,23 +167,25 @@ describe('calling systemd', () => {
   })
 
   it('tells where systemd doesn’t run', async () => {
-    await expect(createSystemdCaller(systemClock, join(folder, 'none'))('StopUnit')).rejects.toMatchObject({
-      code: 'CGROUP',
-      hint: 'systemd does not run here: set cgroupDriver to cgroupfs.',
-    })
+    await expect(createSystemdCaller(systemClock, join(directory, 'none'))('StopUnit')).rejects.toMatchObject(
+      {
+        code: 'CGROUP',
+        hint: 'systemd does not run here: set cgroupDriver to cgroupfs.',
+      },
+    )
   })
 })
 
-/** A systemd that makes and removes folders, and keeps what it was told. */
+/** A systemd that makes and removes directories, and keeps what it was told. */
 class FakeSystemd {
   readonly calls: string[] = []
   /** It says that it has stopped a unit before it has. */
   isSlow = false
   readonly #units = new Set<string>()
-  readonly #folder: string
+  readonly #directory: string
 
-  constructor(folder: string) {
-    this.#folder = folder
+  constructor(directory: string) {
+    this.#directory = directory
   }
 
   readonly call: CallSystemd = async (member, ...args) => {
@@ -205,7 +207,7 @@ class FakeSystemd {
 
   #path(unit: string): string {
     const parts = unit.replace('.slice', '').split('-')
-    return join(this.#folder, ...parts.map((_, index) => `${parts.slice(0, index + 1).join('-')}.slice`))
+    return join(this.#directory, ...parts.map((_, index) => `${parts.slice(0, index + 1).join('-')}.slice`))
   }
 }
 
@@ -233,8 +235,8 @@ describe('the systemd driver', () => {
   const infinity = '18446744073709551615'
 
   function setUp(version: 1 | 2, root = '/') {
-    const systemd = new FakeSystemd(folder)
-    const system = { version, hierarchies: [{ path: folder, controllers: [] }] }
+    const systemd = new FakeSystemd(directory)
+    const system = { version, hierarchies: [{ path: directory, controllers: [] }] }
     return { systemd, cgroups: new SystemdPodCgroups({ system, root, clock: systemClock }, systemd.call) }
   }
 
@@ -295,7 +297,7 @@ describe('the systemd driver', () => {
       'StopUnit podd_test-kubepods.slice',
       'StopUnit podd_test.slice',
     ])
-    expect(existsSync(join(folder, 'podd_test.slice'))).toBe(false)
+    expect(existsSync(join(directory, 'podd_test.slice'))).toBe(false)
   })
 
   it('leaves nothing of a root of its own where systemd takes its time', async () => {
@@ -304,6 +306,6 @@ describe('the systemd driver', () => {
     systemd.isSlow = true
     expect(await cgroups.removeQosTree()).toEqual([])
     expect(systemd.calls.at(-1)).toBe('StopUnit podd_test.slice')
-    await vi.waitFor(() => expect(existsSync(join(folder, 'podd_test.slice'))).toBe(false))
+    await vi.waitFor(() => expect(existsSync(join(directory, 'podd_test.slice'))).toBe(false))
   })
 })

@@ -11,40 +11,40 @@ import { buildSandboxImage, findPauseProgram, sandboxImageName } from '../../../
 import { isStaticElf } from '../../../src/images/static-elf.ts'
 import { formatTar } from '../../../src/images/tar.ts'
 
-let folder = ''
+let directory = ''
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'podd-oci-'))
+  directory = await mkdtemp(join(tmpdir(), 'podd-oci-'))
 })
 
 afterEach(async () => {
-  await rm(folder, { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
 })
 
 /** Unpacks with the system's own tar, which must take what we write without a word. */
 function unpack(archive: Buffer): string {
-  const result = spawnSync('tar', ['-x', '-C', folder], { input: archive })
+  const result = spawnSync('tar', ['-x', '-C', directory], { input: archive })
   expect(result.stderr.toString()).toBe('')
   expect(result.status).toBe(0)
-  return folder
+  return directory
 }
 
 describe('formatTar', () => {
-  it('is read by tar: files of any size, folders, links, modes', async () => {
+  it('is read by tar: files of any size, directories, links, modes', async () => {
     unpack(
       formatTar([
-        { kind: 'folder', path: 'bin/', mode: 0o755 },
+        { kind: 'directory', path: 'bin/', mode: 0o755 },
         { kind: 'file', path: 'bin/tool', mode: 0o750, data: Buffer.from('x'.repeat(513)) },
         { kind: 'file', path: 'empty', mode: 0o644, data: new Uint8Array() },
         { kind: 'file', path: 'block', mode: 0o600, data: Buffer.alloc(512, 'b') },
         { kind: 'link', path: 'bin/alias', target: 'tool' },
       ]),
     )
-    expect(await readFile(join(folder, 'bin/tool'), 'utf8')).toBe('x'.repeat(513))
-    expect((await stat(join(folder, 'bin/tool'))).mode & 0o777).toBe(0o750)
-    expect((await stat(join(folder, 'empty'))).size).toBe(0)
-    expect((await stat(join(folder, 'block'))).size).toBe(512)
-    expect(await readlink(join(folder, 'bin/alias'))).toBe('tool')
+    expect(await readFile(join(directory, 'bin/tool'), 'utf8')).toBe('x'.repeat(513))
+    expect((await stat(join(directory, 'bin/tool'))).mode & 0o777).toBe(0o750)
+    expect((await stat(join(directory, 'empty'))).size).toBe(0)
+    expect((await stat(join(directory, 'block'))).size).toBe(512)
+    expect(await readlink(join(directory, 'bin/alias'))).toBe('tool')
   })
 
   it('gives equal bytes for equal entries', () => {
@@ -53,7 +53,7 @@ describe('formatTar', () => {
   })
 
   it('refuses a path that does not fit', () => {
-    expect(() => formatTar([{ kind: 'folder', path: `${'x'.repeat(100)}/`, mode: 0o755 }])).toThrow(
+    expect(() => formatTar([{ kind: 'directory', path: `${'x'.repeat(100)}/`, mode: 0o755 }])).toThrow(
       RangeError,
     )
   })
@@ -74,7 +74,7 @@ describe('formatOciArchive', () => {
   } as const
 
   async function readBlob(descriptor: Descriptor): Promise<Buffer> {
-    const data = await readFile(join(folder, 'blobs/sha256', descriptor.digest.slice(7)))
+    const data = await readFile(join(directory, 'blobs/sha256', descriptor.digest.slice(7)))
     expect(data.length).toBe(descriptor.size)
     expect(`sha256:${createHash('sha256').update(data).digest('hex')}`).toBe(descriptor.digest)
     return data
@@ -82,10 +82,12 @@ describe('formatOciArchive', () => {
 
   it('describes every blob by its own digest and size, and the layer also unpacked', async () => {
     unpack(formatOciArchive(image))
-    expect(JSON.parse(readFileSync(join(folder, 'oci-layout'), 'utf8'))).toEqual({
+    expect(JSON.parse(readFileSync(join(directory, 'oci-layout'), 'utf8'))).toEqual({
       imageLayoutVersion: '1.0.0',
     })
-    const index = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { manifests: [Descriptor] }
+    const index = JSON.parse(readFileSync(join(directory, 'index.json'), 'utf8')) as {
+      manifests: [Descriptor]
+    }
     expect(index.manifests[0].annotations['io.containerd.image.name']).toBe('localhost/tool:1')
     const manifest = JSON.parse((await readBlob(index.manifests[0])).toString()) as {
       config: Descriptor
@@ -102,14 +104,16 @@ describe('formatOciArchive', () => {
 
   it('holds several images, and what they share once', () => {
     unpack(formatOciArchive(image, { ...image, name: 'localhost/tool:2', user: '1001' }))
-    const index = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8')) as { manifests: Descriptor[] }
+    const index = JSON.parse(readFileSync(join(directory, 'index.json'), 'utf8')) as {
+      manifests: Descriptor[]
+    }
     expect(index.manifests.map(({ annotations }) => annotations['io.containerd.image.name'])).toEqual([
       'localhost/tool:1',
       'localhost/tool:2',
     ])
-    const blobs = readdirSync(join(folder, 'blobs/sha256'))
+    const blobs = readdirSync(join(directory, 'blobs/sha256'))
     expect(blobs).toHaveLength(5)
-    const texts = blobs.map((name) => readFileSync(join(folder, 'blobs/sha256', name), 'latin1'))
+    const texts = blobs.map((name) => readFileSync(join(directory, 'blobs/sha256', name), 'latin1'))
     expect(texts.filter((text) => text.includes('"User":"1001"'))).toHaveLength(1)
   })
 
@@ -155,10 +159,10 @@ describe('isStaticElf', () => {
 
 describe('findPauseProgram', () => {
   it('takes catatonit before busybox, and never a dynamic one', async () => {
-    const catatonit = join(folder, 'catatonit')
-    const busybox = join(folder, 'busybox')
+    const catatonit = join(directory, 'catatonit')
+    const busybox = join(directory, 'busybox')
     await writeFile(busybox, elf([1]))
-    const find = (name: string): string => join(folder, name)
+    const find = (name: string): string => join(directory, name)
     await writeFile(catatonit, elf([3]))
     expect(await findPauseProgram(find)).toMatchObject({ hostPath: busybox })
     await writeFile(catatonit, elf([1]))
@@ -173,7 +177,7 @@ describe('findPauseProgram', () => {
   })
 
   it('makes an image under the name that containerd is told', async () => {
-    const path = join(folder, 'catatonit')
+    const path = join(directory, 'catatonit')
     await writeFile(path, elf([1]))
     const archive = await buildSandboxImage((name) => (name === 'catatonit' ? path : undefined))
     expect(archive.toString('latin1')).toContain(`"io.containerd.image.name":"${sandboxImageName}"`)

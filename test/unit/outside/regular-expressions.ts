@@ -10,9 +10,9 @@ export interface FoundExpression {
   readonly flags: string
 }
 
-/** Every regular expression that is written as a literal in the files of a folder, below it too. */
-export function findExpressions(folder: string): readonly FoundExpression[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true }).flatMap((entry) => {
+/** Every regular expression that is written as a literal in the files of a directory, below it too. */
+export function findExpressions(directory: string): readonly FoundExpression[] {
+  return readdirSync(directory, { withFileTypes: true, recursive: true }).flatMap((entry) => {
     if (!entry.isFile() || !entry.name.endsWith('.ts')) return []
     const path = join(entry.parentPath, entry.name)
     const text = readFileSync(path, 'utf8')

@@ -6,7 +6,7 @@ import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
-const testFolder = join(import.meta.dirname, '../..')
+const testDirectory = join(import.meta.dirname, '../..')
 const tests = listSupportTests()
 
 /** `Type.field` of all that is supported, looked for below supported fields only. */
@@ -29,11 +29,11 @@ const supported = new Set(
 )
 
 /** What every pod of the tests is made with. */
-const shellPods = readFileSync(join(testFolder, 'support/shell-pods.ts'), 'utf8')
+const shellPods = readFileSync(join(testDirectory, 'support/shell-pods.ts'), 'utf8')
 const sources = new Map(
-  readdirSync(join(testFolder, 'e2e')).map((name) => [
+  readdirSync(join(testDirectory, 'e2e')).map((name) => [
     name.replace('.test.ts', ''),
-    readFileSync(join(testFolder, 'e2e', name), 'utf8'),
+    readFileSync(join(testDirectory, 'e2e', name), 'utf8'),
   ]),
 )
 

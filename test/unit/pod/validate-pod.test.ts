@@ -582,7 +582,7 @@ describe('validatePod refuses', () => {
       'spec.volumes[0].emptyDir.medium: Unsupported value: "Disk": supported values: "", "Memory"',
     ],
     ...(['a', './a', 'a/b', 'a//b/c'] as const).map((path): [string, Record<string, Json>, string] => [
-      `two sources with ${path.startsWith('a/') ? 'a file where the other has a folder' : 'one file'} (${path})`,
+      `two sources with ${path.startsWith('a/') ? 'a file where the other has a directory' : 'one file'} (${path})`,
       {
         'spec.volumes': [
           {

@@ -4,7 +4,7 @@ import type { FileFacts } from '../../../src/sources/settle-file.ts'
 import { computeSettleWait } from '../../../src/sources/settle-file.ts'
 
 const fine = { hasErrors: false, endsCleanly: true, givesLess: false, dropsObjects: false }
-const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0, folderQuietMs: 0 }
+const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0, directoryQuietMs: 0 }
 const moved = { ...written, isWrittenInPlace: false }
 
 describe('computeSettleWait', () => {
@@ -25,8 +25,8 @@ describe('computeSettleWait', () => {
     ['so does the end of a page', { ...written, sizeBytes: 8192, quietMs: 10, content: fine }, 390],
     ['a renamed file that drops objects waits', { ...moved, content: { ...fine, dropsObjects: true } }, 250],
     [
-      'until the folder is quiet',
-      { ...moved, folderQuietMs: 250, content: { ...fine, dropsObjects: true } },
+      'until the directory is quiet',
+      { ...moved, directoryQuietMs: 250, content: { ...fine, dropsObjects: true } },
       0,
     ],
     ['as does a written one', { ...written, quietMs: 10, content: { ...fine, dropsObjects: true } }, 250],

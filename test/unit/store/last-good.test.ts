@@ -10,13 +10,13 @@ import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { sampleManifest } from '../pod/sample-pod.ts'
 
 let scratch = ''
-let folder = ''
+let directory = ''
 let store: LastGoodStore
 
 beforeEach(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'podd-last-good-'))
-  folder = join(scratch, 'sources')
-  store = createLastGoodStore(folder)
+  directory = join(scratch, 'sources')
+  store = createLastGoodStore(directory)
 })
 
 afterEach(async () => {
@@ -33,7 +33,7 @@ describe('the last good store', () => {
   it('gives back what was saved, with its places, and defaults filled in anew', async () => {
     await store.save('file', '/etc/pods', [document])
     expect(await store.load('file', '/etc/pods')).toEqual({ documents: [document], isComplete: true })
-    expect(JSON.parse(await readFile(join(folder, 'file.json'), 'utf8'))).toEqual({
+    expect(JSON.parse(await readFile(join(directory, 'file.json'), 'utf8'))).toEqual({
       version: 1,
       location: '/etc/pods',
       documents: [{ path: '/etc/pods/web.yaml', line: 3, column: 1, manifest: sampleManifest }],
@@ -49,8 +49,8 @@ describe('the last good store', () => {
 
   it('keeps its files to root', async () => {
     await store.save('http', 'http://host/', [document])
-    expect((await stat(folder)).mode & 0o777).toBe(0o700)
-    expect((await stat(join(folder, 'http.json'))).mode & 0o777).toBe(0o600)
+    expect((await stat(directory)).mode & 0o777).toBe(0o700)
+    expect((await stat(join(directory, 'http.json'))).mode & 0o777).toBe(0o600)
   })
 
   it.each([
@@ -60,9 +60,9 @@ describe('the last good store', () => {
     ['no object', '7'],
   ])('takes %s for no copy', async (_what, text) => {
     await store.save('file', '/etc/pods', [])
-    await writeFile(join(folder, 'file.json'), text)
+    await writeFile(join(directory, 'file.json'), text)
     expect(await store.load('file', '/etc/pods')).toBeUndefined()
-    expect(await readFile(join(folder, 'file.json.unreadable'), 'utf8')).toBe(text)
+    expect(await readFile(join(directory, 'file.json.unreadable'), 'utf8')).toBe(text)
   })
 
   it('leaves out a document that this version can’t read, and keeps the others', async () => {
@@ -72,7 +72,7 @@ describe('the last good store', () => {
 
   it('reads what the first version wrote', async () => {
     await store.save('file', '/etc/pods', [])
-    await copyFile('test/fixtures/last-good/v1/file.json', join(folder, 'file.json'))
+    await copyFile('test/fixtures/last-good/v1/file.json', join(directory, 'file.json'))
     const copy = await store.load('file', '/etc/pods')
     expect(copy?.documents.map((each) => documentKey(each))).toEqual([
       'default/web',

@@ -11,8 +11,8 @@ import { messagesOf } from './golden-messages.ts'
  * latter anew, for review.
  */
 
-const folder = join(import.meta.dirname, '../../fixtures/golden')
-const files = readdirSync(folder)
+const directory = join(import.meta.dirname, '../../fixtures/golden')
+const files = readdirSync(directory)
 const names = files.filter((name) => name.endsWith('.yaml')).map((name) => name.replace('.yaml', ''))
 
 /** Bytes as the text they are. */
@@ -24,10 +24,10 @@ function readable(_: string, value: unknown): unknown {
 describe('golden messages', () => {
   it.each(names)('of %s.yaml', async (name) => {
     const path = `${name}.yaml`
-    const { documents, problems } = await decodeDocuments(readFileSync(join(folder, path)), { path })
+    const { documents, problems } = await decodeDocuments(readFileSync(join(directory, path)), { path })
     expect(problems).toEqual([])
     await expect(`${JSON.stringify(messagesOf(documents), readable, 2)}\n`).toMatchFileSnapshot(
-      join(folder, `${name}.json`),
+      join(directory, `${name}.json`),
     )
   })
 

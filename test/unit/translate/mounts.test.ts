@@ -94,15 +94,15 @@ describe('selectNestedMounts', () => {
         containerPath: mountPath,
         hostPath: subPath === undefined ? `/pods/${name}` : `/pods/sub/${subPath}`,
       })),
-    ).map(({ folder, path, source }) => `${folder} ${path} ${source}`)
+    ).map(({ directory, path, source }) => `${directory} ${path} ${source}`)
 
-  it('gives what lies inside a folder of files, however the paths are written', () => {
+  it('gives what lies inside a directory of files, however the paths are written', () => {
     expect(nested(['data', '/cfg/cache/'], ['files', '/cfg/'])).toEqual(['/pods/files cache /pods/data'])
     expect(nested(['files', '/cfg'], ['data', '/cfg//a/./b'])).toEqual(['/pods/files a/b /pods/data'])
     expect(nested(['files', '/cfg'], ['more', '/cfg/x', 'key'])).toEqual(['/pods/files x /pods/sub/key'])
   })
 
-  it('gives each the innermost folder that it lies in', () => {
+  it('gives each the innermost directory that it lies in', () => {
     expect(nested(['files', '/cfg'], ['more', '/cfg/more'], ['data', '/cfg/more/data'])).toEqual([
       '/pods/files more /pods/more',
       '/pods/more data /pods/data',
@@ -112,7 +112,7 @@ describe('selectNestedMounts', () => {
     ])
   })
 
-  it('leaves alone what lies beside one, or in a folder that can be written', () => {
+  it('leaves alone what lies beside one, or in a directory that can be written', () => {
     expect(nested(['files', '/cfg'], ['data', '/cfg2'], ['more', '/'])).toEqual([])
     expect(nested(['files', '/cfg', 'key'], ['data', '/cfg/x'])).toEqual([])
     expect(nested(['data', '/data'], ['files', '/data/files'])).toEqual([])

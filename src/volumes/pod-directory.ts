@@ -8,23 +8,23 @@ import type { PodUid } from '../pod/values/ids.ts'
  */
 
 /** `<root>/pods/<uid>`: goes with the pod. */
-export function podFolder(rootDir: string, uid: PodUid): string {
+export function podDirectory(rootDir: string, uid: PodUid): string {
   return `${rootDir}/pods/${uid}`
 }
 
 /** `<root>/pods/<uid>/volumes/kubernetes.io~<kind>/<name>` */
-export function volumeFolder(
+export function volumeDirectory(
   rootDir: string,
   uid: PodUid,
   kind: 'empty-dir' | 'configmap' | 'secret' | 'downward-api' | 'projected',
   name: string,
 ): string {
-  return `${podFolder(rootDir, uid)}/volumes/kubernetes.io~${kind}/${name}`
+  return `${podDirectory(rootDir, uid)}/volumes/kubernetes.io~${kind}/${name}`
 }
 
 /** The hosts file that the pod's containers share. */
 export function etcHostsPath(rootDir: string, uid: PodUid): string {
-  return `${podFolder(rootDir, uid)}/etc-hosts`
+  return `${podDirectory(rootDir, uid)}/etc-hosts`
 }
 
 /** The file that takes one container's termination message. */
@@ -34,11 +34,11 @@ export function terminationLogPath(
   container: string,
   restartCount: number,
 ): string {
-  return `${podFolder(rootDir, uid)}/containers/${container}/${restartCount}`
+  return `${podDirectory(rootDir, uid)}/containers/${container}/${restartCount}`
 }
 
 /** The UIDs that have a pod directory, those of pods long gone included. */
-export async function listPodFolders(rootDir: string): Promise<readonly PodUid[]> {
+export async function listPodDirectories(rootDir: string): Promise<readonly PodUid[]> {
   try {
     const entries = await readdir(`${rootDir}/pods`, { withFileTypes: true })
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)

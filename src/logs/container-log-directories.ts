@@ -25,7 +25,7 @@ export interface LoggedContainer {
 }
 
 /** The directories that containers log to, and the links that log shippers read. Errors are the system's. */
-export class ContainerLogFolders {
+export class ContainerLogDirectories {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
 
@@ -74,9 +74,9 @@ export class ContainerLogFolders {
   /** Removes a container's link and its log, the rotated parts included. */
   async remove(ref: PodRef, container: LoggedContainer): Promise<void> {
     await rm(containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id), { force: true })
-    const folder = join(this.directory(ref), container.name)
-    for (const file of await listFolder(folder)) {
-      if (parseLogFileName(file) === container.restartCount) await rm(join(folder, file), { force: true })
+    const directory = join(this.directory(ref), container.name)
+    for (const file of await listDirectory(directory)) {
+      if (parseLogFileName(file) === container.restartCount) await rm(join(directory, file), { force: true })
     }
   }
 
@@ -99,7 +99,7 @@ export class ContainerLogFolders {
   async #linksOf(ref: PodRef): Promise<readonly string[]> {
     const prefix = `${ref.name}_${ref.namespace}_`
     const found: string[] = []
-    for (const name of await listFolder(this.#containerLogsDir)) {
+    for (const name of await listDirectory(this.#containerLogsDir)) {
       if (!name.startsWith(prefix)) continue
       const path = join(this.#containerLogsDir, name)
       const target = await readlink(path).catch(() => '')
@@ -109,7 +109,7 @@ export class ContainerLogFolders {
   }
 }
 
-async function listFolder(path: string): Promise<readonly string[]> {
+async function listDirectory(path: string): Promise<readonly string[]> {
   try {
     return await readdir(path)
   } catch (error) {

@@ -13,26 +13,29 @@ import { gzipSync } from 'node:zlib'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ContainerLogFolders } from '../../../src/logs/container-log-folders.ts'
+import { ContainerLogDirectories } from '../../../src/logs/container-log-directories.ts'
 
 const ref = { namespace: 'default', name: 'web', uid: 'uid-web' }
 
-let folder: string
-let folders: ContainerLogFolders
+let directory: string
+let directories: ContainerLogDirectories
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'podd-log-folders-'))
-  folders = new ContainerLogFolders({ podLogsDir: folder, containerLogsDir: join(folder, 'links') })
+  directory = mkdtempSync(join(tmpdir(), 'podd-log-directories-'))
+  directories = new ContainerLogDirectories({
+    podLogsDir: directory,
+    containerLogsDir: join(directory, 'links'),
+  })
 })
 
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
-describe('the folder of a container’s logs', () => {
+describe('the directory of a container’s logs', () => {
   it('is made once, with those above it', async () => {
-    expect(await folders.prepare(ref, 'main')).toBe(true)
-    expect(await folders.prepare(ref, 'main')).toBe(false)
-    expect(await folders.prepare(ref, 'side')).toBe(true)
-    expect(readdirSync(join(folder, 'default_web_uid-web')).toSorted()).toEqual(['main', 'side'])
+    expect(await directories.prepare(ref, 'main')).toBe(true)
+    expect(await directories.prepare(ref, 'main')).toBe(false)
+    expect(await directories.prepare(ref, 'side')).toBe(true)
+    expect(readdirSync(join(directory, 'default_web_uid-web')).toSorted()).toEqual(['main', 'side'])
   })
 
   it.each([
@@ -42,60 +45,60 @@ describe('the folder of a container’s logs', () => {
     ['rotated ones alone', ['3.log.20260101-000000.gz'], 3],
     ['other files', ['notes.txt', '7.log.bak'], undefined],
   ])('knows the newest instance of %s', async (_what, files, expected) => {
-    const logs = join(folders.directory(ref), 'main')
+    const logs = join(directories.directory(ref), 'main')
     mkdirSync(logs, { recursive: true })
     for (const file of files) writeFileSync(join(logs, file), '')
-    expect(await folders.newestInstance(ref, 'main')).toBe(expected)
+    expect(await directories.newestInstance(ref, 'main')).toBe(expected)
   })
 
-  it('knows none where there is no folder', async () => {
-    expect(await folders.newestInstance(ref, 'main')).toBeUndefined()
+  it('knows none where there is no directory', async () => {
+    expect(await directories.newestInstance(ref, 'main')).toBeUndefined()
   })
 })
 
 describe('links to logs', () => {
   const main = { name: 'main', id: 'id-1', restartCount: 0 }
   const next = { name: 'main', id: 'id-2', restartCount: 1 }
-  const links = (): readonly string[] => readdirSync(join(folder, 'links')).toSorted()
+  const links = (): readonly string[] => readdirSync(join(directory, 'links')).toSorted()
 
   it('are made, and left as they are where they are right', async () => {
-    await folders.link(ref, main)
+    await directories.link(ref, main)
     const [name = ''] = links()
-    const path = join(folder, 'links', name)
+    const path = join(directory, 'links', name)
     expect(name).toBe('web_default_main-id-1.log')
-    expect(readlinkSync(path)).toBe(join(folders.directory(ref), 'main/0.log'))
+    expect(readlinkSync(path)).toBe(join(directories.directory(ref), 'main/0.log'))
     const { ino } = lstatSync(path)
-    await folders.link(ref, main)
+    await directories.link(ref, main)
     expect(lstatSync(path).ino).toBe(ino)
     rmSync(path)
     symlinkSync('/elsewhere', path)
-    await folders.link(ref, main)
-    expect(readlinkSync(path)).toBe(join(folders.directory(ref), 'main/0.log'))
+    await directories.link(ref, main)
+    expect(readlinkSync(path)).toBe(join(directories.directory(ref), 'main/0.log'))
   })
 
   it('of containers that are gone are removed, and none of another pod', async () => {
     const later = { ...ref, uid: 'uid-later' }
-    await folders.link(ref, main)
-    await folders.link(ref, next)
-    await folders.link(later, { ...main, id: 'id-3' })
-    await folders.retainLinks(ref, [next])
+    await directories.link(ref, main)
+    await directories.link(ref, next)
+    await directories.link(later, { ...main, id: 'id-3' })
+    await directories.retainLinks(ref, [next])
     expect(links()).toEqual(['web_default_main-id-2.log', 'web_default_main-id-3.log'])
-    await folders.retainLinks(later, [])
+    await directories.retainLinks(later, [])
     expect(links()).toEqual(['web_default_main-id-2.log'])
   })
 
-  it('are none where there is no folder', async () => {
-    await expect(folders.retainLinks(ref, [])).resolves.toBeUndefined()
+  it('are none where there is no directory', async () => {
+    await expect(directories.retainLinks(ref, [])).resolves.toBeUndefined()
   })
 })
 
 describe('the end of a log, for a termination message', () => {
   const write = (content: Readonly<Record<string, string | Buffer>>): void => {
-    const logs = join(folders.directory(ref), 'main')
+    const logs = join(directories.directory(ref), 'main')
     mkdirSync(logs, { recursive: true })
     for (const [file, text] of Object.entries(content)) writeFileSync(join(logs, file), text)
   }
-  const tail = (): Promise<string> => folders.tail(ref, 'main', 0)
+  const tail = (): Promise<string> => directories.tail(ref, 'main', 0)
   const record = (text: string, tag = 'F'): string => `2026-01-01T00:00:00.000000001Z stdout ${tag} ${text}\n`
   const lines = (from: number, to: number): string =>
     Array.from({ length: to - from + 1 }, (_, index) => record(`line ${from + index}`)).join('')

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
-import { finishPurges, listClaimFolders } from '../../../src/volumes/claim-folder.ts'
+import { finishPurges, listClaimDirectories } from '../../../src/volumes/claim-directory.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 // mount(2) is root's.
@@ -65,7 +65,7 @@ describe('purging a claim', () => {
       await expect(localObjects().purgeClaim({ namespace: 'other', name: 'db' })).rejects.toThrow(
         `something is mounted at ${rootDir}/claims/other/db/disk`,
       )
-      expect(await listClaimFolders(rootDir)).toContainEqual({ namespace: 'other', name: 'db' })
+      expect(await listClaimDirectories(rootDir)).toContainEqual({ namespace: 'other', name: 'db' })
     } finally {
       execFileSync('umount', [`${rootDir}/claims/other/db/disk`])
     }

@@ -2,7 +2,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodVolumes } from '../actions/pod-host.ts'
 
-export interface PodFolderSweep {
+export interface PodDirectorySweep {
   readonly volumes: Pick<PodVolumes, 'listPods' | 'teardown'>
   /** Whether there is a record of the pod, or the runtime has something of it. */
   readonly isKnown: (uid: PodUid) => boolean
@@ -13,7 +13,7 @@ export interface PodFolderSweep {
  * Removes the directories of pods that nobody knows any more, whose records were lost, say
  * (`pkg/kubelet/kubelet_volumes.go`, cleanupOrphanedPodDirs, 1.36). Never rejects.
  */
-export async function sweepPodFolders({ volumes, isKnown, logger }: PodFolderSweep): Promise<void> {
+export async function sweepPodDirectories({ volumes, isKnown, logger }: PodDirectorySweep): Promise<void> {
   try {
     for (const uid of await volumes.listPods()) {
       if (isKnown(uid)) continue

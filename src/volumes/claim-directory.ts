@@ -9,7 +9,7 @@ import { forgetClaimOwner, readClaimOwner } from './claim-owner.ts'
 import { VolumeError } from './volume-error.ts'
 
 /** `<root>/claims/<namespace>/<name>`: outlives pods, podd's upgrades and its removal. */
-export function claimFolder(rootDir: string, namespace: string, name: string): string {
+export function claimDirectory(rootDir: string, namespace: string, name: string): string {
   return `${rootDir}/claims/${namespace}/${name}`
 }
 
@@ -19,10 +19,10 @@ export interface ClaimName {
 }
 
 /** The claims that have a directory. */
-export async function listClaimFolders(rootDir: string): Promise<readonly ClaimName[]> {
+export async function listClaimDirectories(rootDir: string): Promise<readonly ClaimName[]> {
   const claims: ClaimName[] = []
-  for (const namespace of await foldersIn(`${rootDir}/claims`)) {
-    for (const name of await foldersIn(`${rootDir}/claims/${namespace}`)) claims.push({ namespace, name })
+  for (const namespace of await directoriesIn(`${rootDir}/claims`)) {
+    for (const name of await directoriesIn(`${rootDir}/claims/${namespace}`)) claims.push({ namespace, name })
   }
   return claims
 }
@@ -30,8 +30,8 @@ export async function listClaimFolders(rootDir: string): Promise<readonly ClaimN
 /** The sources that own claims' data, by the claims' keys, as far as there is a record of it. */
 export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<ObjectKey, SourceName>> {
   const owners = new Map<ObjectKey, SourceName>()
-  for (const { namespace, name } of await listClaimFolders(rootDir)) {
-    const owner = await readClaimOwner(claimFolder(rootDir, namespace, name))
+  for (const { namespace, name } of await listClaimDirectories(rootDir)) {
+    const owner = await readClaimOwner(claimDirectory(rootDir, namespace, name))
     if (owner !== undefined) owners.set(objectKey('PersistentVolumeClaim', namespace, name), owner)
   }
   return owners
@@ -42,17 +42,17 @@ export async function listClaimOwners(rootDir: string): Promise<ReadonlyMap<Obje
  * killed on the way, `finishPurges` does the rest.
  * @throws VolumeError where something is mounted into it, or it is a link; what the file system throws (ENOENT: no such data)
  */
-export async function purgeClaimFolder(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
-  const folder = claimFolder(rootDir, namespace, name)
-  if ((await lstat(folder)).isSymbolicLink()) {
+export async function purgeClaimDirectory(rootDir: string, { namespace, name }: ClaimName): Promise<void> {
+  const directory = claimDirectory(rootDir, namespace, name)
+  if ((await lstat(directory)).isSymbolicLink()) {
     throw new VolumeError(
       'VOLUME_TEARDOWN',
-      `${folder} is a symbolic link, and podd doesn't know whose data it leads to`,
+      `${directory} is a symbolic link, and podd doesn't know whose data it leads to`,
       undefined,
       'Remove the link, and what it leads to, by hand.',
     )
   }
-  const [mounted] = mountsBelow(await realpath(folder), readMounts())
+  const [mounted] = mountsBelow(await realpath(directory), readMounts())
   if (mounted !== undefined) {
     throw new VolumeError(
       'VOLUME_TEARDOWN',
@@ -62,20 +62,20 @@ export async function purgeClaimFolder(rootDir: string, { namespace, name }: Cla
     )
   }
   const doomed = `${rootDir}/claims/${namespace}/${purgedPrefix}${newUuid()}`
-  await rename(folder, doomed)
-  await forgetClaimOwner(folder)
+  await rename(directory, doomed)
+  await forgetClaimOwner(directory)
   await rm(doomed, { recursive: true, force: true })
 }
 
 /** Deletes what purges left that were cut off; not what something is mounted into. Throws what the file system throws. */
 export async function finishPurges(rootDir: string): Promise<void> {
-  for (const namespace of await foldersIn(`${rootDir}/claims`)) {
+  for (const namespace of await directoriesIn(`${rootDir}/claims`)) {
     const parent = `${rootDir}/claims/${namespace}`
-    for (const name of await foldersIn(parent, (each) => each.startsWith(purgedPrefix))) {
+    for (const name of await directoriesIn(parent, (each) => each.startsWith(purgedPrefix))) {
       // Another purge may be at work on it.
-      const folder = await realpath(`${parent}/${name}`).catch(() => undefined)
-      if (folder === undefined || mountsBelow(folder, readMounts()).length > 0) continue
-      await rm(folder, { recursive: true, force: true })
+      const directory = await realpath(`${parent}/${name}`).catch(() => undefined)
+      if (directory === undefined || mountsBelow(directory, readMounts()).length > 0) continue
+      await rm(directory, { recursive: true, force: true })
     }
   }
 }
@@ -84,11 +84,11 @@ const purgedPrefix = '.purged-'
 
 const isVisible = (name: string): boolean => !name.startsWith('.')
 
-async function foldersIn(path: string, isMeant = isVisible): Promise<readonly string[]> {
+async function directoriesIn(path: string, isMeant = isVisible): Promise<readonly string[]> {
   try {
     const entries = await readdir(path, { withFileTypes: true })
-    const folders = entries.filter((entry) => entry.isDirectory() && isMeant(entry.name))
-    return folders.map(({ name }) => name).sort()
+    const directories = entries.filter((entry) => entry.isDirectory() && isMeant(entry.name))
+    return directories.map(({ name }) => name).sort()
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []
     throw error

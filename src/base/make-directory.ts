@@ -7,13 +7,13 @@ import { errorCode } from './errors.ts'
  * where mkdir says ENOENT for ever, Node's own recursion doesn't end.
  * @throws the system's error of the directory that can't be made; ENOTDIR where something else is in its place
  */
-export async function makeFolder(path: string, mode: number): Promise<void> {
+export async function makeDirectory(path: string, mode: number): Promise<void> {
   const parent = dirname(path)
   try {
     await makeOne(path, mode)
   } catch (error) {
     if (errorCode(error) !== 'ENOENT' || parent === path) throw error
-    await makeFolder(parent, mode)
+    await makeDirectory(parent, mode)
     await makeOne(path, mode)
   }
 }
@@ -23,11 +23,11 @@ async function makeOne(path: string, mode: number): Promise<void> {
     await mkdir(path, { mode })
   } catch (error) {
     if (errorCode(error) === 'ENOENT') throw error
-    const isFolder = await stat(path).then(
+    const isDirectory = await stat(path).then(
       (stats) => stats.isDirectory(),
       () => false,
     )
-    if (isFolder) return
+    if (isDirectory) return
     if (errorCode(error) !== 'EEXIST') throw error
     throw Object.assign(new Error(`ENOTDIR: not a directory, mkdir '${path}'`), { code: 'ENOTDIR' })
   }

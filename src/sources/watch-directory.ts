@@ -5,20 +5,20 @@ import { errorCode } from '../base/errors.ts'
 import { findLinks } from './find-links.ts'
 
 /** What a watch saw. It is a hint: what the directory holds is read from the directory. */
-export type FolderHint =
+export type DirectoryHint =
   /** A file was written, truncated or its attributes changed, in place. */
   | { readonly kind: 'written'; readonly name: string }
   /** A name came, went, or now means another file. */
   | { readonly kind: 'renamed'; readonly name: string }
   /** Anything may have changed, the directory itself included. */
-  | { readonly kind: 'folder' }
+  | { readonly kind: 'directory' }
 
-export interface FolderWatch {
+export interface DirectoryWatch {
   close(): Promise<void>
 }
 
-export interface FolderWatchHandlers {
-  readonly onHint: (hint: FolderHint) => void
+export interface DirectoryWatchHandlers {
+  readonly onHint: (hint: DirectoryHint) => void
   /** The system refuses to watch (out of inotify watches, say); there may be no more hints. */
   readonly onFailure: (error: unknown) => void
 }
@@ -27,7 +27,7 @@ export interface FolderWatchHandlers {
 const limitCodes: readonly string[] = ['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']
 
 /** Starts watching a directory, which need not exist. */
-export type WatchFolder = (path: string, handlers: FolderWatchHandlers) => FolderWatch
+export type WatchDirectory = (path: string, handlers: DirectoryWatchHandlers) => DirectoryWatch
 
 /**
  * Watches by inotify, through chokidar: the directory, the targets of symlinks in it, and, while it is
@@ -35,8 +35,8 @@ export type WatchFolder = (path: string, handlers: FolderWatchHandlers) => Folde
  * inotify stays with the directory that a path led to: where symlinks lead there, what they stand in is
  * watched too, and the watch starts again when one of them is swapped.
  */
-export const watchFolder: WatchFolder = (path, handlers) => {
-  const folder = resolve(path)
+export const watchDirectory: WatchDirectory = (path, handlers) => {
+  const directory = resolve(path)
   let isClosed = false
   const closing: Promise<void>[] = []
   let links: readonly { close(): void }[] = []
@@ -46,16 +46,16 @@ export const watchFolder: WatchFolder = (path, handlers) => {
     links = watchLinks()
     const opened = new FSWatcher({ depth: 0, atomic: false, ignoreInitial: true, usePolling: false })
     opened.on('raw', (event, name, details) => {
-      handlers.onHint(toHint(folder, event, name, details))
+      handlers.onHint(toHint(directory, event, name, details))
     })
     opened.on('addDir', (added) => {
       // A watch that waited for its directory sees the directory come but not what it holds.
-      if (resolve(added) === folder && watcher === opened) openAgain()
+      if (resolve(added) === directory && watcher === opened) openAgain()
     })
-    opened.on('unlinkDir', () => handlers.onHint({ kind: 'folder' }))
-    opened.on('ready', () => handlers.onHint({ kind: 'folder' }))
+    opened.on('unlinkDir', () => handlers.onHint({ kind: 'directory' }))
+    opened.on('ready', () => handlers.onHint({ kind: 'directory' }))
     opened.on('error', onError)
-    opened.add(folder)
+    opened.add(directory)
     return opened
   }
 
@@ -64,11 +64,11 @@ export const watchFolder: WatchFolder = (path, handlers) => {
     for (const link of links) link.close()
     closing.push(watcher.close())
     watcher = open()
-    handlers.onHint({ kind: 'folder' })
+    handlers.onHint({ kind: 'directory' })
   }
 
   function watchLinks(): readonly { close(): void }[] {
-    return findLinks(folder).flatMap((link) => {
+    return findLinks(directory).flatMap((link) => {
       try {
         const linkWatcher = watch(dirname(link), (_event, name) => {
           if (name === basename(link)) openAgain()
@@ -85,7 +85,7 @@ export const watchFolder: WatchFolder = (path, handlers) => {
   function onError(error: unknown): void {
     // What is wrong with one path is seen when the directory is read.
     if (limitCodes.includes(errorCode(error) ?? '')) handlers.onFailure(error)
-    else handlers.onHint({ kind: 'folder' })
+    else handlers.onHint({ kind: 'directory' })
   }
 
   return {
@@ -97,23 +97,23 @@ export const watchFolder: WatchFolder = (path, handlers) => {
   }
 }
 
-function toHint(folder: string, event: string, name: unknown, details: unknown): FolderHint {
+function toHint(directory: string, event: string, name: unknown, details: unknown): DirectoryHint {
   const isInside =
     typeof details === 'object' &&
     details !== null &&
     'watchedPath' in details &&
-    details.watchedPath === folder
-  if (isInside && typeof name === 'string' && name !== basename(folder)) {
+    details.watchedPath === directory
+  if (isInside && typeof name === 'string' && name !== basename(directory)) {
     if (event === 'change') return { kind: 'written', name }
     if (event === 'rename') return { kind: 'renamed', name }
   }
-  return linkHint(folder, details) ?? { kind: 'folder' }
+  return linkHint(directory, details) ?? { kind: 'directory' }
 }
 
 /** A change to the target of a symlink in the directory is a change of the link's file. */
-function linkHint(folder: string, details: unknown): FolderHint | undefined {
+function linkHint(directory: string, details: unknown): DirectoryHint | undefined {
   if (typeof details !== 'object' || details === null || !('watchedPath' in details)) return undefined
   const { watchedPath } = details
-  if (typeof watchedPath !== 'string' || dirname(watchedPath) !== folder) return undefined
+  if (typeof watchedPath !== 'string' || dirname(watchedPath) !== directory) return undefined
   return { kind: 'written', name: basename(watchedPath) }
 }

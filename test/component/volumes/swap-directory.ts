@@ -3,11 +3,11 @@ import { onTestFinished } from 'vitest'
 import { slowness } from '../../support/slowness.ts'
 
 /**
- * A process that swaps a folder's `spot` for its `trap` and back as fast as it can, as a container would that
+ * A process that swaps a directory's `spot` for its `trap` and back as fast as it can, as a container would that
  * wants podd to follow a link; ends with the returned function.
  */
-export function swapForLink(folder: string): () => Promise<void> {
-  const child = spawn(process.execPath, ['-e', script, folder], { stdio: 'inherit' })
+export function swapForLink(directory: string): () => Promise<void> {
+  const child = spawn(process.execPath, ['-e', script, directory], { stdio: 'inherit' })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const stop = (): Promise<void> => {
     child.kill('SIGKILL')
@@ -26,7 +26,7 @@ process.chdir(process.argv[1])
 const parent = process.ppid
 while (process.ppid === parent) {
   renameSync('spot', 'kept')
-  // podd may make a folder in the gap.
+  // podd may make a directory in the gap.
   attempt(() => renameSync('trap', 'spot')) && renameSync('spot', 'trap')
   while (!attempt(() => renameSync('kept', 'spot'))) rmSync('spot', { recursive: true, force: true })
 }
