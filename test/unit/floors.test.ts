@@ -31,6 +31,8 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/control/worker/calls-the-top.ts', importOf('../pod-system.ts'), 'no-restricted-imports'],
   ['src/control/actions/calls-sideways.ts', importOf('../probing/prober.ts'), 'no-restricted-imports'],
   ['src/control/actions/calls-out.ts', importOf('../../server/api.ts'), 'no-restricted-imports'],
+  ['src/control/images/calls-up.ts', importOf('../actions/pod-host.ts'), 'no-restricted-imports'],
+  ['src/control/images/calls-sideways.ts', importOf('../objects/object-store.ts'), 'no-restricted-imports'],
   ['src/control/desired/goes-round.ts', importOf('../../control/worker/pod.ts'), 'no-restricted-imports'],
   ['src/control/node/waits.ts', importOf('node:timers/promises'), 'no-restricted-imports'],
   ['src/cli/output/calls-up.ts', importOf('../verbs/get.ts'), 'no-restricted-imports'],

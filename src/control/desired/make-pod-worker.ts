@@ -1,5 +1,5 @@
 import { backoffLimits } from '../../decide/plan/restart-policy.ts'
-import type { ImagePuller } from '../actions/image-puller.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
 import type { NewWorker } from '../worker/pod-state.ts'
 import { PodWorker } from '../worker/pod-worker.ts'
 import type { PodWorkerDeps } from '../worker/pod-worker.ts'

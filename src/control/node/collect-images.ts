@@ -2,8 +2,8 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import { describeFailures, nameOf } from './image-garbage.ts'
-import type { ImageCollection, ImageGarbage } from './image-garbage.ts'
+import { describeFailures, nameOf } from '../images/image-garbage.ts'
+import type { ImageCollection, ImageGarbage } from '../images/image-garbage.ts'
 import type { NodeJob } from './node-jobs.ts'
 
 /** `pkg/kubelet/kubelet.go`, ImageGCPeriod, 1.36. */

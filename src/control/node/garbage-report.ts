@@ -2,7 +2,7 @@ import type { GarbageReport, ImageVerdict } from '../../api/garbage.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts } from '../../decide/node/plan-image-garbage.ts'
-import type { ImageCollection } from './image-garbage.ts'
+import type { ImageCollection } from '../images/image-garbage.ts'
 
 /** The result of a collection, as the API returns it. */
 export function toGarbageReport(collection: ImageCollection, dryRun: boolean): GarbageReport {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ImageError, ImagePuller } from '../../../src/control/actions/image-puller.ts'
+import { ImageError, ImagePuller } from '../../../src/control/images/image-puller.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { ImageUses } from '../../../src/control/node/image-uses.ts'
+import { ImageUses } from '../../../src/control/images/image-uses.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const hour = 3_600_000
