@@ -2,7 +2,7 @@ import { objectMetaSchema, podSchema } from '../src/pod/schema/pod-schema.ts'
 import { objectSchemas } from '../src/pod/schema/object-schema.ts'
 import type { AnyType, Field, Fields, Support } from '../src/pod/schema/types.ts'
 import type { CoreFields } from './core-fields.ts'
-import { supportTests } from './support-tests.ts'
+import { listSupportTests } from './support-tests.ts'
 
 /** What a field's answer follows from when a field above it decides. */
 interface Inherited {
@@ -27,29 +27,6 @@ const tests = listSupportTests()
 
 const answers = { supported: 'supported', ignored: 'no effect', refused: 'refused' } as const
 
-/** By `Type.field`: the e2e test that proves it. */
-export interface SupportTest {
-  /** `volumes` is test/e2e/volumes.test.ts. */
-  readonly file: string
-  readonly title: string
-}
-
-/** Every field that ./support-tests.ts names, with its tests. */
-export function listSupportTests(): ReadonlyMap<string, readonly SupportTest[]> {
-  const found = new Map<string, readonly SupportTest[]>()
-  for (const [key, lines] of Object.entries(supportTests)) {
-    const test = { file: key.slice(0, key.indexOf(': ')), title: key.slice(key.indexOf(': ') + 2) }
-    for (const line of lines) {
-      const [type = '', fields = ''] = line.split(': ')
-      for (const field of fields.split(' ')) {
-        const name = `${type}.${field}`
-        found.set(name, [...(found.get(name) ?? []), test])
-      }
-    }
-  }
-  return found
-}
-
 /** The text of docs/SUPPORT.md: podd's answer to every field of the API. */
 export function supportDoc(core: CoreFields): string {
   const sections = collectSections(core)
@@ -60,8 +37,8 @@ export function supportDoc(core: CoreFields): string {
 
 Every field has one of three answers:
 
-- **supported**: it does what Kubernetes says. The last column names the test that proves it: a file of \`test/e2e\`,
-  and what the test is called there. It runs on a real containerd, with each version that podd supports.
+- **supported**: it does what Kubernetes says. The last column names the tests that prove it: \`volumes#projected\` is
+  the test that says \`proves('projected', …)\` in \`test/e2e/volumes.test.ts\`. It runs on a real containerd.
 - **no effect**: it is taken, with a warning, and does nothing here, for the reason given.
 - **refused**: a document that has it is an error, for the reason given. A value that asks for nothing (an empty list,
   and where it is noted others) is taken all the same.
@@ -190,13 +167,9 @@ function schemaRow(type: string, name: string, { support, presence, value }: Fie
   if (support.kind === 'refused' && support.harmless !== undefined && support.harmless.length > 0) {
     notes.push(`taken: ${support.harmless.map((harmless) => `\`${JSON.stringify(harmless)}\``).join(', ')}`)
   }
-  const test = support.kind === 'supported' ? tests.get(`${type}.${name}`)?.[0] : undefined
-  return [
-    name,
-    answers[support.kind],
-    notes.join('; '),
-    test === undefined ? '' : `${test.file}: ${test.title}`,
-  ]
+  const provenBy = tests.filter(({ fields }) => fields.includes(`${type}.${name}`))
+  const ids = support.kind === 'supported' ? provenBy.map(({ file, id }) => `${file}#${id}`) : []
+  return [name, answers[support.kind], notes.join('; '), ids.join(', ')]
 }
 
 function isWorthTelling(value: unknown): value is string | number | boolean {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -53,95 +54,128 @@ function envPod(
 }
 
 describePodd('environment', {}, (rig) => {
-  it('shows the pod’s and the container’s own fields', async () => {
-    const field = (name: string, fieldPath: string): object => ({
-      name,
-      valueFrom: { fieldRef: { fieldPath } },
-    })
-    const resource = (name: string, resource: string, divisor?: string): object => ({
-      name,
-      valueFrom: { resourceFieldRef: { resource, ...(divisor !== undefined && { divisor }) } },
-    })
-    rig().drop(
-      'fields',
-      envPod(
-        rig(),
+  it(
+    'shows the pod’s and the container’s own fields',
+    proves(
+      'env-fields',
+      'ObjectMeta: labels annotations',
+      'Container: env',
+      'EnvVar: name value valueFrom',
+      'EnvVarSource: fieldRef resourceFieldRef',
+      'ObjectFieldSelector: fieldPath',
+      'ResourceFieldSelector: resource divisor',
+    ),
+    async () => {
+      const field = (name: string, fieldPath: string): object => ({
+        name,
+        valueFrom: { fieldRef: { fieldPath } },
+      })
+      const resource = (name: string, resource: string, divisor?: string): object => ({
+        name,
+        valueFrom: { resourceFieldRef: { resource, ...(divisor !== undefined && { divisor }) } },
+      })
+      rig().drop(
         'fields',
-        {
-          env: [
-            field('POD_NAME', 'metadata.name'),
-            field('POD_NAMESPACE', 'metadata.namespace'),
-            field('POD_UID', 'metadata.uid'),
-            field('TIER', "metadata.labels['tier']"),
-            field('NOTE', "metadata.annotations['example.com/note']"),
-            field('NODE', 'spec.nodeName'),
-            field('HOST_IP', 'status.hostIP'),
-            field('POD_IP', 'status.podIP'),
-            field('POD_IPS', 'status.podIPs'),
-            resource('CPU_MILLIS', 'limits.cpu', '1m'),
-            resource('MEMORY_MI', 'requests.memory', '1Mi'),
-            resource('CPUS_OF_HOST', 'requests.cpu'),
-            { name: 'GREETING', value: 'I am $(POD_NAME) of $(NOBODY), $$(POD_NAME)' },
-          ],
-          resources: { limits: { cpu: '250m', memory: '64Mi' } },
-        },
-        { labels: { tier: 'web' }, annotations: { 'example.com/note': 'two words' } },
-      ),
-    )
-    const env = await envOf(rig(), 'fields')
-    const pod = await rig().untilReady('fields')
-    expect(Object.fromEntries(env)).toMatchObject({
-      POD_NAME: 'fields',
-      POD_NAMESPACE: 'default',
-      POD_UID: pod.metadata.uid,
-      TIER: 'web',
-      NOTE: 'two words',
-      NODE: 'box',
-      HOST_IP: pod.status.hostIP,
-      POD_IP: pod.status.podIP,
-      POD_IPS: pod.status.podIP,
-      CPU_MILLIS: '250',
-      MEMORY_MI: '64',
-      CPUS_OF_HOST: '1',
-      GREETING: 'I am fields of $(NOBODY), $(POD_NAME)',
-    })
-    rig().removeManifest('fields')
-  })
+        envPod(
+          rig(),
+          'fields',
+          {
+            env: [
+              field('POD_NAME', 'metadata.name'),
+              field('POD_NAMESPACE', 'metadata.namespace'),
+              field('POD_UID', 'metadata.uid'),
+              field('TIER', "metadata.labels['tier']"),
+              field('NOTE', "metadata.annotations['example.com/note']"),
+              field('NODE', 'spec.nodeName'),
+              field('HOST_IP', 'status.hostIP'),
+              field('POD_IP', 'status.podIP'),
+              field('POD_IPS', 'status.podIPs'),
+              resource('CPU_MILLIS', 'limits.cpu', '1m'),
+              resource('MEMORY_MI', 'requests.memory', '1Mi'),
+              resource('CPUS_OF_HOST', 'requests.cpu'),
+              { name: 'GREETING', value: 'I am $(POD_NAME) of $(NOBODY), $$(POD_NAME)' },
+            ],
+            resources: { limits: { cpu: '250m', memory: '64Mi' } },
+          },
+          { labels: { tier: 'web' }, annotations: { 'example.com/note': 'two words' } },
+        ),
+      )
+      const env = await envOf(rig(), 'fields')
+      const pod = await rig().untilReady('fields')
+      expect(Object.fromEntries(env)).toMatchObject({
+        POD_NAME: 'fields',
+        POD_NAMESPACE: 'default',
+        POD_UID: pod.metadata.uid,
+        TIER: 'web',
+        NOTE: 'two words',
+        NODE: 'box',
+        HOST_IP: pod.status.hostIP,
+        POD_IP: pod.status.podIP,
+        POD_IPS: pod.status.podIP,
+        CPU_MILLIS: '250',
+        MEMORY_MI: '64',
+        CPUS_OF_HOST: '1',
+        GREETING: 'I am fields of $(NOBODY), $(POD_NAME)',
+      })
+      rig().removeManifest('fields')
+    },
+  )
 
-  it('takes ConfigMaps and Secrets as a whole and by key, the later over the earlier', async () => {
-    rig().drop(
-      'config',
-      configMap('settings', { COLOR: 'red', SIZE: 'small' }),
-      secret('access', { token: 'hunter2', COLOR: 'green' }),
-      envPod(rig(), 'config', {
-        envFrom: [
-          { configMapRef: { name: 'settings' } },
-          { prefix: 'SECRET_', secretRef: { name: 'access' } },
-          { configMapRef: { name: 'nowhere', optional: true } },
-          { secretRef: { name: 'nowhere', optional: true } },
-        ],
-        env: [
-          { name: 'SIZE', value: 'not $(SIZE)' },
-          { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'access', key: 'token' } } },
-          { name: 'COLOR_TOO', valueFrom: { configMapKeyRef: { name: 'settings', key: 'COLOR' } } },
-          { name: 'NONE', valueFrom: { configMapKeyRef: { name: 'settings', key: 'none', optional: true } } },
-          { name: 'NONE_EITHER', valueFrom: { secretKeyRef: { name: 'none', key: 'none', optional: true } } },
-        ],
-      }),
-    )
-    const env = await envOf(rig(), 'config')
-    expect(Object.fromEntries(env)).toMatchObject({
-      COLOR: 'red',
-      SIZE: 'not small',
-      SECRET_token: 'hunter2',
-      SECRET_COLOR: 'green',
-      TOKEN: 'hunter2',
-      COLOR_TOO: 'red',
-    })
-    expect([...env.keys()]).not.toContain('NONE')
-    expect([...env.keys()]).not.toContain('NONE_EITHER')
-    rig().removeManifest('config')
-  })
+  it(
+    'takes ConfigMaps and Secrets as a whole and by key, the later over the earlier',
+    proves(
+      'env-from',
+      'Container: envFrom',
+      'EnvFromSource: prefix configMapRef secretRef',
+      'ConfigMapEnvSource: name optional',
+      'SecretEnvSource: name optional',
+      'EnvVarSource: configMapKeyRef secretKeyRef',
+      'ConfigMapKeySelector: name key optional',
+      'SecretKeySelector: name key optional',
+      'ConfigMap: apiVersion kind metadata data',
+      'Secret: apiVersion kind metadata stringData',
+    ),
+    async () => {
+      rig().drop(
+        'config',
+        configMap('settings', { COLOR: 'red', SIZE: 'small' }),
+        secret('access', { token: 'hunter2', COLOR: 'green' }),
+        envPod(rig(), 'config', {
+          envFrom: [
+            { configMapRef: { name: 'settings' } },
+            { prefix: 'SECRET_', secretRef: { name: 'access' } },
+            { configMapRef: { name: 'nowhere', optional: true } },
+            { secretRef: { name: 'nowhere', optional: true } },
+          ],
+          env: [
+            { name: 'SIZE', value: 'not $(SIZE)' },
+            { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 'access', key: 'token' } } },
+            { name: 'COLOR_TOO', valueFrom: { configMapKeyRef: { name: 'settings', key: 'COLOR' } } },
+            {
+              name: 'NONE',
+              valueFrom: { configMapKeyRef: { name: 'settings', key: 'none', optional: true } },
+            },
+            {
+              name: 'NONE_EITHER',
+              valueFrom: { secretKeyRef: { name: 'none', key: 'none', optional: true } },
+            },
+          ],
+        }),
+      )
+      const env = await envOf(rig(), 'config')
+      expect(Object.fromEntries(env)).toMatchObject({
+        COLOR: 'red',
+        SIZE: 'not small',
+        SECRET_token: 'hunter2',
+        SECRET_COLOR: 'green',
+        TOKEN: 'hunter2',
+        COLOR_TOO: 'red',
+      })
+      expect([...env.keys()]).not.toContain('NONE')
+      expect([...env.keys()]).not.toContain('NONE_EITHER')
+      rig().removeManifest('config')
+    },
+  )
 
   it.each<[what: string, name: string, variable: object, message: string, document: object]>([
     [
@@ -190,54 +224,58 @@ describePodd('environment', {}, (rig) => {
     rig().removeManifest('no-key')
   })
 
-  it('takes what an init container wrote to a file', async () => {
-    const pod = envPod(rig(), 'from-file', {
-      env: [
-        { name: 'WRITTEN', valueFrom: { fileKeyRef: { volumeName: 'made', path: 'out/env', key: 'KEY' } } },
-        {
-          name: 'NOT',
-          valueFrom: { fileKeyRef: { volumeName: 'made', path: 'none', key: 'KEY', optional: true } },
+  it(
+    'takes what an init container wrote to a file',
+    proves('env-file', 'EnvVarSource: fileKeyRef', 'FileKeySelector: volumeName path key optional'),
+    async () => {
+      const pod = envPod(rig(), 'from-file', {
+        env: [
+          { name: 'WRITTEN', valueFrom: { fileKeyRef: { volumeName: 'made', path: 'out/env', key: 'KEY' } } },
+          {
+            name: 'NOT',
+            valueFrom: { fileKeyRef: { volumeName: 'made', path: 'none', key: 'KEY', optional: true } },
+          },
+        ],
+      }) as { spec: { volumes: object[] } }
+      const init = {
+        name: 'init',
+        image: 'localhost/podd-test/shell:1',
+        command: [
+          'sh',
+          '-c',
+          String.raw`mkdir /made/out; printf "# made\nOTHER='x'\nKEY='two\nlines' # so\n" >/made/out/env; ln -s /etc/passwd /made/escape`,
+        ],
+        volumeMounts: [{ name: 'made', mountPath: '/made' }],
+      }
+      rig().drop('from-file', {
+        ...pod,
+        spec: {
+          ...pod.spec,
+          initContainers: [init],
+          volumes: [...pod.spec.volumes, { name: 'made', emptyDir: {} }],
         },
-      ],
-    }) as { spec: { volumes: object[] } }
-    const init = {
-      name: 'init',
-      image: 'localhost/podd-test/shell:1',
-      command: [
-        'sh',
-        '-c',
-        String.raw`mkdir /made/out; printf "# made\nOTHER='x'\nKEY='two\nlines' # so\n" >/made/out/env; ln -s /etc/passwd /made/escape`,
-      ],
-      volumeMounts: [{ name: 'made', mountPath: '/made' }],
-    }
-    rig().drop('from-file', {
-      ...pod,
-      spec: {
-        ...pod.spec,
-        initContainers: [init],
-        volumes: [...pod.spec.volumes, { name: 'made', emptyDir: {} }],
-      },
-    })
-    const lines = await rig().untilLine('from-file', / up$/u)
-    expect(lines).toContain('WRITTEN=two')
-    expect(lines).toContain('lines')
-    const escape = {
-      name: 'WRITTEN',
-      valueFrom: { fileKeyRef: { volumeName: 'made', path: 'escape', key: 'root' } },
-    }
-    const escaping = envPod(rig(), 'escaping', { env: [escape] }) as { spec: { volumes: object[] } }
-    rig().drop('escaping', {
-      ...escaping,
-      spec: {
-        ...escaping.spec,
-        initContainers: [init],
-        volumes: [...escaping.spec.volumes, { name: 'made', emptyDir: {} }],
-      },
-    })
-    await rig().untilEvent('escaping', 'Failed', /path "escape" leads out of its volume/u)
-    rig().removeManifest('from-file')
-    rig().removeManifest('escaping')
-  })
+      })
+      const lines = await rig().untilLine('from-file', / up$/u)
+      expect(lines).toContain('WRITTEN=two')
+      expect(lines).toContain('lines')
+      const escape = {
+        name: 'WRITTEN',
+        valueFrom: { fileKeyRef: { volumeName: 'made', path: 'escape', key: 'root' } },
+      }
+      const escaping = envPod(rig(), 'escaping', { env: [escape] }) as { spec: { volumes: object[] } }
+      rig().drop('escaping', {
+        ...escaping,
+        spec: {
+          ...escaping.spec,
+          initContainers: [init],
+          volumes: [...escaping.spec.volumes, { name: 'made', emptyDir: {} }],
+        },
+      })
+      await rig().untilEvent('escaping', 'Failed', /path "escape" leads out of its volume/u)
+      rig().removeManifest('from-file')
+      rig().removeManifest('escaping')
+    },
+  )
 
   it('from a file without an end, and one full of unclosed references, hold nobody up', async () => {
     const endless = envPod(rig(), 'endless', {
@@ -413,22 +451,26 @@ describePodd('changed objects', {}, (rig) => {
     rig().removeManifest('not-yet')
   })
 
-  it('that are immutable stay as they are, and that is told', async () => {
-    rig().drop('fixed', configMap('fixed', { VALUE: '1' }, { immutable: true }))
-    rig().drop('user', envPod(rig(), 'user', { envFrom: [{ configMapRef: { name: 'fixed' } }] }))
-    expect((await envOf(rig(), 'user')).get('VALUE')).toBe('1')
-    rig().drop('fixed', configMap('fixed', { VALUE: '2' }, { immutable: true }))
-    const problems = await rig().until('the problem', async () => {
-      const { problems } = await rig().status()
-      return problems.length > 0 && problems
-    })
-    expect(problems[0]).toMatchObject({
-      object: 'ConfigMap/default/fixed',
-      message: expect.stringContaining('immutable'),
-    })
-    rig().removeManifest('user')
-    rig().removeManifest('fixed')
-  })
+  it(
+    'that are immutable stay as they are, and that is told',
+    proves('immutable', 'ConfigMap: immutable'),
+    async () => {
+      rig().drop('fixed', configMap('fixed', { VALUE: '1' }, { immutable: true }))
+      rig().drop('user', envPod(rig(), 'user', { envFrom: [{ configMapRef: { name: 'fixed' } }] }))
+      expect((await envOf(rig(), 'user')).get('VALUE')).toBe('1')
+      rig().drop('fixed', configMap('fixed', { VALUE: '2' }, { immutable: true }))
+      const problems = await rig().until('the problem', async () => {
+        const { problems } = await rig().status()
+        return problems.length > 0 && problems
+      })
+      expect(problems[0]).toMatchObject({
+        object: 'ConfigMap/default/fixed',
+        message: expect.stringContaining('immutable'),
+      })
+      rig().removeManifest('user')
+      rig().removeManifest('fixed')
+    },
+  )
 
   it('stay in their last good form, and are told of, when they turn bad or stand in two places', async () => {
     rig().drop('good', configMap('kept', { VALUE: '1' }))
@@ -484,45 +526,59 @@ describePodd('the command line', {}, (rig) => {
     rig().removeManifest('marker')
   })
 
-  it('lists claims, and deletes what they hold only when told to, and never while a pod uses it', async () => {
-    const claim = {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'data' },
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-    }
-    rig().drop('claim', claim)
-    const columns = async (): Promise<readonly string[] | undefined> =>
-      (await rig().cliOk('get', 'pvc'))
-        .split('\n')
-        .find((line) => line.startsWith('data '))
-        ?.trim()
-        .split(/\s+/u)
-    await rig().until('the claim', async () => (await columns())?.[1] === 'Pending')
-    rig().drop(
-      'user',
-      shellPod('claimer', rig().shared, 'dd if=/dev/zero of=/v/x bs=64k count=16 2>/dev/null; say up; stay', {
-        volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }],
-        mounts: [{ name: 'v', mountPath: '/v' }],
-      }),
-    )
-    await rig().untilLine('claimer', / up$/u)
-    expect(await columns()).toEqual(['data', 'Bound', '1Gi', '1Mi', 'RWO', 'podd-local'])
-    expect((await rig().cli('delete', 'pvc', 'data')).code).toBe(2)
-    const refused = await rig().cli('delete', 'pvc', 'data', '--purge')
-    expect([refused.code, refused.stderr]).toEqual([
-      1,
-      expect.stringContaining('claim data is used by pod claimer'),
-    ])
-    rig().removeManifest('user')
-    rig().removeManifest('claim')
-    await rig().untilGone('claimer')
-    expect((await columns())?.slice(0, 3)).toEqual(['data', 'Released', '1Mi'])
-    expect(await rig().cliOk('delete', 'pvc', 'data', '--purge')).toBe(
-      'persistentvolumeclaim "data" purged\n',
-    )
-    expect(await columns()).toBeUndefined()
-  })
+  it(
+    'lists claims, and deletes what they hold only when told to, and never while a pod uses it',
+    proves(
+      'claims',
+      'PersistentVolumeClaim: apiVersion kind metadata spec',
+      'PersistentVolumeClaimSpec: accessModes resources',
+      'VolumeResourceRequirements: requests',
+    ),
+    async () => {
+      const claim = {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'data' },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+      }
+      rig().drop('claim', claim)
+      const columns = async (): Promise<readonly string[] | undefined> =>
+        (await rig().cliOk('get', 'pvc'))
+          .split('\n')
+          .find((line) => line.startsWith('data '))
+          ?.trim()
+          .split(/\s+/u)
+      await rig().until('the claim', async () => (await columns())?.[1] === 'Pending')
+      rig().drop(
+        'user',
+        shellPod(
+          'claimer',
+          rig().shared,
+          'dd if=/dev/zero of=/v/x bs=64k count=16 2>/dev/null; say up; stay',
+          {
+            volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }],
+            mounts: [{ name: 'v', mountPath: '/v' }],
+          },
+        ),
+      )
+      await rig().untilLine('claimer', / up$/u)
+      expect(await columns()).toEqual(['data', 'Bound', '1Gi', '1Mi', 'RWO', 'podd-local'])
+      expect((await rig().cli('delete', 'pvc', 'data')).code).toBe(2)
+      const refused = await rig().cli('delete', 'pvc', 'data', '--purge')
+      expect([refused.code, refused.stderr]).toEqual([
+        1,
+        expect.stringContaining('claim data is used by pod claimer'),
+      ])
+      rig().removeManifest('user')
+      rig().removeManifest('claim')
+      await rig().untilGone('claimer')
+      expect((await columns())?.slice(0, 3)).toEqual(['data', 'Released', '1Mi'])
+      expect(await rig().cliOk('delete', 'pvc', 'data', '--purge')).toBe(
+        'persistentvolumeclaim "data" purged\n',
+      )
+      expect(await columns()).toBeUndefined()
+    },
+  )
 })
 
 describePodd('secrets that podd keeps off its disk', { config: { persistSecrets: false } }, (rig) => {

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -22,34 +23,38 @@ describePodd(
         spec: { terminationGracePeriodSeconds: graceSeconds },
       })
 
-    it.concurrent('runs postStart before the container counts as running, and preStop before SIGTERM', async () => {
-      const podd = rig()
-      const lifecycle = {
-        postStart: sh(
-          'say hook begins; until [ -e /shared/both-goes-on ]; do sleep 0.1; done; say hook ends',
-        ),
-        preStop: sh('say stop begins; sleep 1; say stop ends'),
-      }
-      podd.drop('both', hooked('both', 'say main; stay', lifecycle))
-      await podd.untilLine('both', / hook begins$/u)
-      const early = await podd.findPod('both')
-      expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
-      podd.touchShared('both-goes-on')
-      await podd.untilReady('both')
-      await podd.untilLine('both', / hook ends$/u)
-      podd.removeManifest('both')
-      await podd.untilGone('both')
-      const words = wordsOf(podd.lines('both'))
-      expect(words.toSorted()).toEqual([
-        'end',
-        'hook begins',
-        'hook ends',
-        'main',
-        'stop begins',
-        'stop ends',
-      ])
-      expect(words.slice(-3)).toEqual(['stop begins', 'stop ends', 'end'])
-    })
+    it.concurrent(
+      'runs postStart before the container counts as running, and preStop before SIGTERM',
+      proves('hooks', 'Container: lifecycle', 'Lifecycle: postStart preStop', 'LifecycleHandler: exec'),
+      async () => {
+        const podd = rig()
+        const lifecycle = {
+          postStart: sh(
+            'say hook begins; until [ -e /shared/both-goes-on ]; do sleep 0.1; done; say hook ends',
+          ),
+          preStop: sh('say stop begins; sleep 1; say stop ends'),
+        }
+        podd.drop('both', hooked('both', 'say main; stay', lifecycle))
+        await podd.untilLine('both', / hook begins$/u)
+        const early = await podd.findPod('both')
+        expect(early?.status.containerStatuses?.[0]?.ready ?? false).toBe(false)
+        podd.touchShared('both-goes-on')
+        await podd.untilReady('both')
+        await podd.untilLine('both', / hook ends$/u)
+        podd.removeManifest('both')
+        await podd.untilGone('both')
+        const words = wordsOf(podd.lines('both'))
+        expect(words.toSorted()).toEqual([
+          'end',
+          'hook begins',
+          'hook ends',
+          'main',
+          'stop begins',
+          'stop ends',
+        ])
+        expect(words.slice(-3)).toEqual(['stop begins', 'stop ends', 'end'])
+      },
+    )
 
     it.concurrent('starts a container only when postStart of the one before has ended', async () => {
       const podd = rig()
@@ -135,32 +140,39 @@ describePodd(
       expect(lastAliveAt - termAt).toBeLessThan(6 * slowness)
     })
 
-    it.concurrent('runs hooks by HTTP and by waiting', async () => {
-      const podd = rig()
-      const served = `mkdir -p /www/cgi-bin
+    it.concurrent(
+      'runs hooks by HTTP and by waiting',
+      proves('http-and-sleep-hooks', 'LifecycleHandler: httpGet sleep', 'SleepAction: seconds'),
+      async () => {
+        const podd = rig()
+        const served = `mkdir -p /www/cgi-bin
       printf '#!/bin/sh\\nread t _ </proc/uptime; echo "$t asked $HTTP_USER_AGENT" >>/shared/http-hook; echo; echo\\n' >/www/cgi-bin/stop
       chmod +x /www/cgi-bin/stop
       httpd -p 8080 -h /www; say main; stay`
-      const container = {
-        ports: [{ name: 'hooks', containerPort: 8080 }],
-        lifecycle: { preStop: { httpGet: { path: '/cgi-bin/stop', port: 'hooks' } } },
-      }
-      podd.drop('http-hook', shellPod('http-hook', podd.shared, served, { container }))
-      podd.drop('sleep-hook', hooked('sleep-hook', 'say main; stay', { preStop: { sleep: { seconds: 1 } } }))
-      const pods = await Promise.all([podd.untilReady('http-hook'), podd.untilReady('sleep-hook')])
-      await Promise.all([podd.untilLine('http-hook', / main$/u), podd.untilLine('sleep-hook', / main$/u)])
-      expect(pods).toHaveLength(2)
-      podd.removeManifest('http-hook')
-      await podd.untilGone('http-hook')
-      const words = wordsOf(podd.lines('http-hook'))
-      expect(words.map((word) => word.split('/')[0])).toEqual(['main', 'asked kube-lifecycle', 'end'])
+        const container = {
+          ports: [{ name: 'hooks', containerPort: 8080 }],
+          lifecycle: { preStop: { httpGet: { path: '/cgi-bin/stop', port: 'hooks' } } },
+        }
+        podd.drop('http-hook', shellPod('http-hook', podd.shared, served, { container }))
+        podd.drop(
+          'sleep-hook',
+          hooked('sleep-hook', 'say main; stay', { preStop: { sleep: { seconds: 1 } } }),
+        )
+        const pods = await Promise.all([podd.untilReady('http-hook'), podd.untilReady('sleep-hook')])
+        await Promise.all([podd.untilLine('http-hook', / main$/u), podd.untilLine('sleep-hook', / main$/u)])
+        expect(pods).toHaveLength(2)
+        podd.removeManifest('http-hook')
+        await podd.untilGone('http-hook')
+        const words = wordsOf(podd.lines('http-hook'))
+        expect(words.map((word) => word.split('/')[0])).toEqual(['main', 'asked kube-lifecycle', 'end'])
 
-      podd.removeManifest('sleep-hook')
-      const removedAtMs = Date.now()
-      await podd.untilGone('sleep-hook')
-      expect(Date.now() - removedAtMs).toBeGreaterThan(950)
-      expect(await podd.untilWords('sleep-hook', 2)).toEqual(['main', 'end'])
-    })
+        podd.removeManifest('sleep-hook')
+        const removedAtMs = Date.now()
+        await podd.untilGone('sleep-hook')
+        expect(Date.now() - removedAtMs).toBeGreaterThan(950)
+        expect(await podd.untilWords('sleep-hook', 2)).toEqual(['main', 'end'])
+      },
+    )
 
     it.concurrent.each([
       ['HTTP', []],
@@ -244,18 +256,22 @@ describePodd(
       podd.removeManifest('hooked-on')
     })
 
-    it.concurrent('kills by force what ignores SIGTERM for its grace', async () => {
-      const podd = rig()
-      const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
-      podd.drop('deaf', hooked('deaf', script, {}, 3))
-      await podd.untilReady('deaf')
-      podd.removeManifest('deaf')
-      await podd.untilGone('deaf')
-      const lines = podd.lines('deaf')
-      const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
-      expect(livedSeconds).toBeGreaterThan(2.5)
-      expect(livedSeconds).toBeLessThan(6 * slowness)
-    })
+    it.concurrent(
+      'kills by force what ignores SIGTERM for its grace',
+      proves('grace', 'PodSpec: terminationGracePeriodSeconds'),
+      async () => {
+        const podd = rig()
+        const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`
+        podd.drop('deaf', hooked('deaf', script, {}, 3))
+        await podd.untilReady('deaf')
+        podd.removeManifest('deaf')
+        await podd.untilGone('deaf')
+        const lines = podd.lines('deaf')
+        const livedSeconds = Number(lines.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
+        expect(livedSeconds).toBeGreaterThan(2.5)
+        expect(livedSeconds).toBeLessThan(6 * slowness)
+      },
+    )
 
     it.concurrent('takes a negative grace for 1, and warns of it', async () => {
       const podd = rig()

@@ -8,6 +8,7 @@ import { freePort } from '../support/free-port.ts'
 import { shell } from '../support/podd-program.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
 const registryProgram = '/usr/bin/docker-registry'
@@ -71,20 +72,24 @@ describePodd('images', {}, (rig) => {
       'InvalidImageName',
       /Failed to apply default image tag "localhost\/Upper\/Case:1"/u,
     ],
-  ])('shows the reason why %s does not start', async (name, image, imagePullPolicy, reason, message) => {
-    const podd = rig()
-    podd.drop(name, shellPod(name, podd.shared, 'stay', { container: { image, imagePullPolicy } }))
-    const pod = await podd.untilPod(name, reason, (now) => waitingReason(now) === reason)
-    expect(pod.status.phase).toBe('Pending')
-    expect(containerOf(pod, 'main').state.waiting?.message).toMatch(message)
-    expect((await podd.cliOk('get', 'pods', name)).split('\n')[1]).toMatch(
-      new RegExp(`^${name} +0/1 +${reason} `, 'u'),
-    )
-    const text = await podd.cliOk('describe', 'pod', name)
-    expect(text).toContain(reason)
-    podd.removeManifest(name)
-    await podd.untilGone(name)
-  })
+  ])(
+    'shows the reason why %s does not start',
+    proves('pull-policy', 'Container: imagePullPolicy'),
+    async (name, image, imagePullPolicy, reason, message) => {
+      const podd = rig()
+      podd.drop(name, shellPod(name, podd.shared, 'stay', { container: { image, imagePullPolicy } }))
+      const pod = await podd.untilPod(name, reason, (now) => waitingReason(now) === reason)
+      expect(pod.status.phase).toBe('Pending')
+      expect(containerOf(pod, 'main').state.waiting?.message).toMatch(message)
+      expect((await podd.cliOk('get', 'pods', name)).split('\n')[1]).toMatch(
+        new RegExp(`^${name} +0/1 +${reason} `, 'u'),
+      )
+      const text = await podd.cliOk('describe', 'pod', name)
+      expect(text).toContain(reason)
+      podd.removeManifest(name)
+      await podd.untilGone(name)
+    },
+  )
 
   it.concurrent('goes from ErrImagePull to ImagePullBackOff, and says what the registry said', async () => {
     const podd = rig()

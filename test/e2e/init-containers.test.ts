@@ -1,43 +1,48 @@
 import { expect, it } from 'vitest'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, saidAt, shellContainer, wordsOf } from '../support/shell-pods.ts'
 
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } }
 const sidecar = { restartPolicy: 'Always' }
 
 describePodd('init containers and sidecars', { config }, (rig) => {
-  it.concurrent('runs init containers one after the other, then the main ones', async () => {
-    const podd = rig()
-    const step = (word: string) =>
-      shellContainer(
-        word,
+  it.concurrent(
+    'runs init containers one after the other, then the main ones',
+    proves('init-containers', 'PodSpec: initContainers'),
+    async () => {
+      const podd = rig()
+      const step = (word: string) =>
+        shellContainer(
+          word,
+          'order',
+          `say ${word} begins; until [ -e /shared/order-may-go-on ]; do sleep 0.1; done; say ${word} ends`,
+        )
+      podd.drop(
         'order',
-        `say ${word} begins; until [ -e /shared/order-may-go-on ]; do sleep 0.1; done; say ${word} ends`,
+        podOf('order', podd.shared, [shellContainer('main', 'order', 'say main; stay')], {
+          spec: { initContainers: [step('first'), step('second')] },
+        }),
       )
-    podd.drop(
-      'order',
-      podOf('order', podd.shared, [shellContainer('main', 'order', 'say main; stay')], {
-        spec: { initContainers: [step('first'), step('second')] },
-      }),
-    )
-    const starting = await podd.untilPod('order', 'its first step', ({ status }) =>
-      (status.initContainerStatuses ?? []).some(({ state }) => state.running !== undefined),
-    )
-    expect(starting.status.phase).toBe('Pending')
-    expect(conditionOf(starting, 'Initialized')).toBe('False')
-    expect((await podd.cliOk('get', 'pods', 'order')).split('\n')[1]).toMatch(/Init:0\/2/u)
-    podd.touchShared('order-may-go-on')
-    const pod = await podd.untilReady('order')
-    expect(await podd.untilWords('order', 5)).toEqual([
-      'first begins',
-      'first ends',
-      'second begins',
-      'second ends',
-      'main',
-    ])
-    expect(containerOf(pod, 'second').state.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' })
-    expect(conditionOf(pod, 'Initialized')).toBe('True')
-  })
+      const starting = await podd.untilPod('order', 'its first step', ({ status }) =>
+        (status.initContainerStatuses ?? []).some(({ state }) => state.running !== undefined),
+      )
+      expect(starting.status.phase).toBe('Pending')
+      expect(conditionOf(starting, 'Initialized')).toBe('False')
+      expect((await podd.cliOk('get', 'pods', 'order')).split('\n')[1]).toMatch(/Init:0\/2/u)
+      podd.touchShared('order-may-go-on')
+      const pod = await podd.untilReady('order')
+      expect(await podd.untilWords('order', 5)).toEqual([
+        'first begins',
+        'first ends',
+        'second begins',
+        'second ends',
+        'main',
+      ])
+      expect(containerOf(pod, 'second').state.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' })
+      expect(conditionOf(pod, 'Initialized')).toBe('True')
+    },
+  )
 
   it.concurrent('repeats an init container until it succeeds', async () => {
     const podd = rig()
@@ -98,23 +103,27 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect((await podd.cliOk('get', 'pods', 'gate')).split('\n')[1]).toMatch(/^gate +2\/2 +Running/u)
   })
 
-  it.concurrent('restarts a sidecar that fell, beside the main container', async () => {
-    const podd = rig()
-    const script = 'say proxy; [ $(grep -c proxy /shared/fallen) -ge 2 ] && stay; sleep 0.5; exit 1'
-    podd.drop(
-      'fallen',
-      podOf('fallen', podd.shared, [shellContainer('main', 'fallen', 'say main; stay')], {
-        spec: { initContainers: [shellContainer('proxy', 'fallen', script, sidecar)] },
-      }),
-    )
-    const pod = await podd.untilPod(
-      'fallen',
-      'its sidecar again',
-      (now) => containerOf(now, 'proxy').restartCount === 1 && conditionOf(now, 'Ready') === 'True',
-    )
-    expect(containerOf(pod, 'main').restartCount).toBe(0)
-    expect(wordsOf(podd.lines('fallen')).filter((word) => word === 'main')).toHaveLength(1)
-  })
+  it.concurrent(
+    'restarts a sidecar that fell, beside the main container',
+    proves('sidecar', 'Container: restartPolicy'),
+    async () => {
+      const podd = rig()
+      const script = 'say proxy; [ $(grep -c proxy /shared/fallen) -ge 2 ] && stay; sleep 0.5; exit 1'
+      podd.drop(
+        'fallen',
+        podOf('fallen', podd.shared, [shellContainer('main', 'fallen', 'say main; stay')], {
+          spec: { initContainers: [shellContainer('proxy', 'fallen', script, sidecar)] },
+        }),
+      )
+      const pod = await podd.untilPod(
+        'fallen',
+        'its sidecar again',
+        (now) => containerOf(now, 'proxy').restartCount === 1 && conditionOf(now, 'Ready') === 'True',
+      )
+      expect(containerOf(pod, 'main').restartCount).toBe(0)
+      expect(wordsOf(podd.lines('fallen')).filter((word) => word === 'main')).toHaveLength(1)
+    },
+  )
 
   it.concurrent('ends sidecars after the main container, in reverse order', async () => {
     const podd = rig()

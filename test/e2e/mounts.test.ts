@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { otherShell } from '../support/podd-program.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
 /** What a pod said before it was up. */
@@ -46,29 +47,33 @@ function filledPod(
 }
 
 describePodd('parts of volumes', {}, (rig) => {
-  it('are directories and files, and directories that are made', async () => {
-    rig().drop(
-      'parts',
-      filledPod(rig(), 'parts', {
-        fill: 'mkdir -p /v/a/b; echo inside >/v/a/b/file; ln -s a /v/link',
-        script:
-          'say $(ls /directory) $(cat /file) $(cat /linked/file); say $(ls /made) $(stat -c %a /made); touch /made/x; touch /ro/y || say ro',
-        mounts: [
-          { name: 'v', mountPath: '/directory', subPath: 'a/b' },
-          { name: 'v', mountPath: '/file', subPath: 'a/b/file' },
-          { name: 'v', mountPath: '/linked', subPath: 'link/b' },
-          { name: 'v', mountPath: '/made', subPath: 'new/er' },
-          { name: 'v', mountPath: '/ro', subPath: 'a', readOnly: true },
-        ],
-      }),
-    )
-    expect(await saidBy(rig(), 'parts')).toEqual(['file inside inside', '777', 'ro'])
-    const { metadata } = await rig().untilReady('parts')
-    rig().removeManifest('parts')
-    await rig().untilGone('parts')
-    expect(existsSync(join(rig().rootDir, 'pods', metadata.uid))).toBe(false)
-    expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(metadata.uid)
-  })
+  it(
+    'are directories and files, and directories that are made',
+    proves('sub-path', 'VolumeMount: subPath'),
+    async () => {
+      rig().drop(
+        'parts',
+        filledPod(rig(), 'parts', {
+          fill: 'mkdir -p /v/a/b; echo inside >/v/a/b/file; ln -s a /v/link',
+          script:
+            'say $(ls /directory) $(cat /file) $(cat /linked/file); say $(ls /made) $(stat -c %a /made); touch /made/x; touch /ro/y || say ro',
+          mounts: [
+            { name: 'v', mountPath: '/directory', subPath: 'a/b' },
+            { name: 'v', mountPath: '/file', subPath: 'a/b/file' },
+            { name: 'v', mountPath: '/linked', subPath: 'link/b' },
+            { name: 'v', mountPath: '/made', subPath: 'new/er' },
+            { name: 'v', mountPath: '/ro', subPath: 'a', readOnly: true },
+          ],
+        }),
+      )
+      expect(await saidBy(rig(), 'parts')).toEqual(['file inside inside', '777', 'ro'])
+      const { metadata } = await rig().untilReady('parts')
+      rig().removeManifest('parts')
+      await rig().untilGone('parts')
+      expect(existsSync(join(rig().rootDir, 'pods', metadata.uid))).toBe(false)
+      expect(readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(metadata.uid)
+    },
+  )
 
   it.each([
     ['a link to the host', 'ln -s /etc /v/x', 'x'],
@@ -129,32 +134,36 @@ describePodd('parts of volumes', {}, (rig) => {
     await rig().until('no problem', async () => (await rig().status()).problems.length === 0)
   })
 
-  it('come from expressions too, which have to have values', async () => {
-    const env = [
-      { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
-      { name: 'UP', value: '..' },
-    ]
-    const pod = (name: string, subPathExpr: string): object =>
-      filledPod(rig(), name, {
-        fill: 'true',
-        script: 'echo mine >/p/file; say done',
-        mounts: [
-          { name: 'v', mountPath: '/p', subPathExpr },
-          { name: 'v', mountPath: '/all' },
-        ],
-        container: { env },
-      })
-    rig().drop('expr', pod('expr', 'of/$(POD)'))
-    expect(await saidBy(rig(), 'expr')).toEqual(['done'])
-    const { metadata } = await rig().untilReady('expr')
-    const directory = join(rig().rootDir, 'pods', metadata.uid, 'volumes/kubernetes.io~empty-dir/v')
-    expect(readFileSync(join(directory, 'of/expr/file'), 'utf8')).toBe('mine\n')
-    rig().drop('no-value', pod('no-value', '$(NOBODY)'))
-    expect((await rig().untilEvent('no-value', 'Failed')).message).toContain('missing value for "NOBODY"')
-    rig().drop('up', pod('up', 'a/$(UP)/$(UP)'))
-    expect((await rig().untilEvent('up', 'Failed')).message).toContain("must not contain '..'")
-    for (const name of ['expr', 'no-value', 'up']) rig().removeManifest(name)
-  })
+  it(
+    'come from expressions too, which have to have values',
+    proves('sub-path-expr', 'VolumeMount: subPathExpr'),
+    async () => {
+      const env = [
+        { name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+        { name: 'UP', value: '..' },
+      ]
+      const pod = (name: string, subPathExpr: string): object =>
+        filledPod(rig(), name, {
+          fill: 'true',
+          script: 'echo mine >/p/file; say done',
+          mounts: [
+            { name: 'v', mountPath: '/p', subPathExpr },
+            { name: 'v', mountPath: '/all' },
+          ],
+          container: { env },
+        })
+      rig().drop('expr', pod('expr', 'of/$(POD)'))
+      expect(await saidBy(rig(), 'expr')).toEqual(['done'])
+      const { metadata } = await rig().untilReady('expr')
+      const directory = join(rig().rootDir, 'pods', metadata.uid, 'volumes/kubernetes.io~empty-dir/v')
+      expect(readFileSync(join(directory, 'of/expr/file'), 'utf8')).toBe('mine\n')
+      rig().drop('no-value', pod('no-value', '$(NOBODY)'))
+      expect((await rig().untilEvent('no-value', 'Failed')).message).toContain('missing value for "NOBODY"')
+      rig().drop('up', pod('up', 'a/$(UP)/$(UP)'))
+      expect((await rig().untilEvent('up', 'Failed')).message).toContain("must not contain '..'")
+      for (const name of ['expr', 'no-value', 'up']) rig().removeManifest(name)
+    },
+  )
 
   it('of a ConfigMap stay as they are until the container restarts', async () => {
     const pod = shellPod('still', rig().shared, 'say $(cat /one); stay', {
@@ -181,127 +190,139 @@ describePodd('parts of volumes', {}, (rig) => {
 })
 
 describePodd('mounts', {}, (rig) => {
-  it('see what is mounted below them later, and show what is mounted in them, where they are told to', async () => {
-    const shared = join(rig().directory, 'propagated')
-    mkdirSync(shared)
-    execFileSync('mount', ['--bind', shared, shared])
-    execFileSync('mount', ['--make-shared', shared])
-    try {
-      for (const name of ['later', 'own']) mkdirSync(join(shared, name))
-      const volumes = [{ name: 'v', hostPath: { path: shared } }]
-      const waits = 'say up; while ! [ -e /v/later/file ]; do sleep 0.05; done; say seen; stay'
-      rig().drop(
-        'sees',
-        shellPod('sees', rig().shared, waits, {
-          volumes,
-          mounts: [{ name: 'v', mountPath: '/v', mountPropagation: 'HostToContainer' }],
-        }),
-      )
-      rig().drop(
-        'blind',
-        shellPod('blind', rig().shared, 'say up; stay', {
-          volumes,
-          mounts: [{ name: 'v', mountPath: '/v' }],
-        }),
-      )
-      const makes = 'mount -t tmpfs tmpfs /v/own && touch /v/own/file && say up; stay'
-      rig().drop(
-        'shows',
-        shellPod('shows', rig().shared, makes, {
-          volumes,
-          mounts: [{ name: 'v', mountPath: '/v', mountPropagation: 'Bidirectional' }],
-          container: { securityContext: { privileged: true } },
-        }),
-      )
-      for (const name of ['sees', 'blind', 'shows']) await rig().untilLine(name, / up$/u)
-      execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(shared, 'later')])
-      writeFileSync(join(shared, 'later/file'), '')
-      await rig().untilLine('sees', / seen$/u)
-      const blind = await rig().untilReady('blind')
-      const pid = rig().pidOf(blind.status.containerStatuses?.[0]?.containerID ?? '')
-      expect(existsSync(`/proc/${pid}/root/v/later/file`)).toBe(false)
-      expect(existsSync(join(shared, 'own/file'))).toBe(true)
-    } finally {
-      for (const name of ['sees', 'blind', 'shows']) rig().removeManifest(name)
-      for (const name of ['sees', 'blind', 'shows']) await rig().untilGone(name)
-      for (const path of [join(shared, 'own'), join(shared, 'later'), shared]) {
-        try {
-          execFileSync('umount', ['--lazy', path], { stdio: 'ignore' })
-        } catch {
-          // Not mounted: the test failed before.
+  it(
+    'see what is mounted below them later, and show what is mounted in them, where they are told to',
+    proves('propagation', 'VolumeMount: mountPropagation'),
+    async () => {
+      const shared = join(rig().directory, 'propagated')
+      mkdirSync(shared)
+      execFileSync('mount', ['--bind', shared, shared])
+      execFileSync('mount', ['--make-shared', shared])
+      try {
+        for (const name of ['later', 'own']) mkdirSync(join(shared, name))
+        const volumes = [{ name: 'v', hostPath: { path: shared } }]
+        const waits = 'say up; while ! [ -e /v/later/file ]; do sleep 0.05; done; say seen; stay'
+        rig().drop(
+          'sees',
+          shellPod('sees', rig().shared, waits, {
+            volumes,
+            mounts: [{ name: 'v', mountPath: '/v', mountPropagation: 'HostToContainer' }],
+          }),
+        )
+        rig().drop(
+          'blind',
+          shellPod('blind', rig().shared, 'say up; stay', {
+            volumes,
+            mounts: [{ name: 'v', mountPath: '/v' }],
+          }),
+        )
+        const makes = 'mount -t tmpfs tmpfs /v/own && touch /v/own/file && say up; stay'
+        rig().drop(
+          'shows',
+          shellPod('shows', rig().shared, makes, {
+            volumes,
+            mounts: [{ name: 'v', mountPath: '/v', mountPropagation: 'Bidirectional' }],
+            container: { securityContext: { privileged: true } },
+          }),
+        )
+        for (const name of ['sees', 'blind', 'shows']) await rig().untilLine(name, / up$/u)
+        execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(shared, 'later')])
+        writeFileSync(join(shared, 'later/file'), '')
+        await rig().untilLine('sees', / seen$/u)
+        const blind = await rig().untilReady('blind')
+        const pid = rig().pidOf(blind.status.containerStatuses?.[0]?.containerID ?? '')
+        expect(existsSync(`/proc/${pid}/root/v/later/file`)).toBe(false)
+        expect(existsSync(join(shared, 'own/file'))).toBe(true)
+      } finally {
+        for (const name of ['sees', 'blind', 'shows']) rig().removeManifest(name)
+        for (const name of ['sees', 'blind', 'shows']) await rig().untilGone(name)
+        for (const path of [join(shared, 'own'), join(shared, 'later'), shared]) {
+          try {
+            execFileSync('umount', ['--lazy', path], { stdio: 'ignore' })
+          } catch {
+            // Not mounted: the test failed before.
+          }
         }
       }
-    }
-  })
+    },
+  )
 
-  it('are read-only all the way down where the runtime can, and refused by name where it can’t', async () => {
-    const top = join(rig().directory, 'recursive')
-    mkdirSync(join(top, 'below'), { recursive: true })
-    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(top, 'below')])
-    try {
-      const canBe = Number(rig().install.release) >= 2
-      const pod = (name: string, recursiveReadOnly: string): object =>
-        shellPod(name, rig().shared, 'touch /v/below/x && say written || say kept; say up; stay', {
-          volumes: [{ name: 'v', hostPath: { path: top } }],
-          mounts: [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly }],
-        })
-      rig().drop('disabled', pod('disabled', 'Disabled'))
-      expect(await saidBy(rig(), 'disabled')).toEqual(['written'])
-      rig().drop('possible', pod('possible', 'IfPossible'))
-      expect(await saidBy(rig(), 'possible')).toEqual([canBe ? 'kept' : 'written'])
-      rig().drop('enabled', pod('enabled', 'Enabled'))
-      const answer = canBe
-        ? await saidBy(rig(), 'enabled')
-        : [
-            (await rig().untilPod('enabled', 'refused', ({ status }) => status.message !== undefined)).status
-              .message,
-          ]
-      expect(answer[0]).toMatch(
-        canBe ? /^kept$/u : /volumeMounts\.recursiveReadOnly: Enabled needs containerd 2\.0/u,
+  it(
+    'are read-only all the way down where the runtime can, and refused by name where it can’t',
+    proves('recursive-read-only', 'VolumeMount: recursiveReadOnly'),
+    async () => {
+      const top = join(rig().directory, 'recursive')
+      mkdirSync(join(top, 'below'), { recursive: true })
+      execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(top, 'below')])
+      try {
+        const canBe = Number(rig().install.release) >= 2
+        const pod = (name: string, recursiveReadOnly: string): object =>
+          shellPod(name, rig().shared, 'touch /v/below/x && say written || say kept; say up; stay', {
+            volumes: [{ name: 'v', hostPath: { path: top } }],
+            mounts: [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly }],
+          })
+        rig().drop('disabled', pod('disabled', 'Disabled'))
+        expect(await saidBy(rig(), 'disabled')).toEqual(['written'])
+        rig().drop('possible', pod('possible', 'IfPossible'))
+        expect(await saidBy(rig(), 'possible')).toEqual([canBe ? 'kept' : 'written'])
+        rig().drop('enabled', pod('enabled', 'Enabled'))
+        const answer = canBe
+          ? await saidBy(rig(), 'enabled')
+          : [
+              (await rig().untilPod('enabled', 'refused', ({ status }) => status.message !== undefined))
+                .status.message,
+            ]
+        expect(answer[0]).toMatch(
+          canBe ? /^kept$/u : /volumeMounts\.recursiveReadOnly: Enabled needs containerd 2\.0/u,
+        )
+      } finally {
+        for (const name of ['disabled', 'possible', 'enabled']) rig().removeManifest(name)
+        for (const name of ['disabled', 'possible', 'enabled']) await rig().untilGone(name)
+        execFileSync('umount', [join(top, 'below')])
+      }
+    },
+  )
+
+  it(
+    'belong to the pod’s group where the volume is the pod’s own',
+    proves('fs-group', 'PodSecurityContext: fsGroupChangePolicy'),
+    async () => {
+      const claim = {
+        apiVersion: 'v1',
+        kind: 'PersistentVolumeClaim',
+        metadata: { name: 'grouped' },
+        spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
+      }
+      const told =
+        'for v in e m c s; do say $v $(stat -c %g:%a /$v); done; say $(stat -L -c %g:%a /s/key); touch /e/new; say $(stat -c %g /e/new)'
+      rig().drop(
+        'grouped',
+        claim,
+        settings({ key: 'x' }),
+        shellPod('grouped', rig().shared, `${told}; say up; stay`, {
+          spec: { securityContext: { fsGroup: 4321, fsGroupChangePolicy: 'OnRootMismatch' } },
+          volumes: [
+            { name: 'e', emptyDir: {} },
+            { name: 'm', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+            { name: 'c', persistentVolumeClaim: { claimName: 'grouped' } },
+            { name: 's', configMap: { name: 'settings', defaultMode: 0o400 } },
+          ],
+          mounts: ['e', 'm', 'c', 's'].map((name) => ({ name, mountPath: `/${name}` })),
+        }),
       )
-    } finally {
-      for (const name of ['disabled', 'possible', 'enabled']) rig().removeManifest(name)
-      for (const name of ['disabled', 'possible', 'enabled']) await rig().untilGone(name)
-      execFileSync('umount', [join(top, 'below')])
-    }
-  })
-
-  it('belong to the pod’s group where the volume is the pod’s own', async () => {
-    const claim = {
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: { name: 'grouped' },
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
-    }
-    const told =
-      'for v in e m c s; do say $v $(stat -c %g:%a /$v); done; say $(stat -L -c %g:%a /s/key); touch /e/new; say $(stat -c %g /e/new)'
-    rig().drop(
-      'grouped',
-      claim,
-      settings({ key: 'x' }),
-      shellPod('grouped', rig().shared, `${told}; say up; stay`, {
-        spec: { securityContext: { fsGroup: 4321, fsGroupChangePolicy: 'OnRootMismatch' } },
-        volumes: [
-          { name: 'e', emptyDir: {} },
-          { name: 'm', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
-          { name: 'c', persistentVolumeClaim: { claimName: 'grouped' } },
-          { name: 's', configMap: { name: 'settings', defaultMode: 0o400 } },
-        ],
-        mounts: ['e', 'm', 'c', 's'].map((name) => ({ name, mountPath: `/${name}` })),
-      }),
-    )
-    expect(await saidBy(rig(), 'grouped')).toEqual([
-      'e 4321:2777',
-      'm 4321:3777',
-      'c 4321:2777',
-      's 4321:2777',
-      '4321:440',
-      '4321',
-    ])
-    rig().removeManifest('grouped')
-    await rig().untilGone('grouped')
-    expect(statSync(join(rig().rootDir, 'claims/default/grouped')).gid).toBe(4321)
-  })
+      expect(await saidBy(rig(), 'grouped')).toEqual([
+        'e 4321:2777',
+        'm 4321:3777',
+        'c 4321:2777',
+        's 4321:2777',
+        '4321:440',
+        '4321',
+      ])
+      rig().removeManifest('grouped')
+      await rig().untilGone('grouped')
+      expect(statSync(join(rig().rootDir, 'claims/default/grouped')).gid).toBe(4321)
+    },
+  )
 
   it('of a claim keep the host’s files out of the group, whatever a pod linked to before', async () => {
     const precious = join(rig().directory, 'precious')
@@ -335,22 +356,26 @@ describePodd('mounts', {}, (rig) => {
     await rig().untilGone('given')
   })
 
-  it('in memory hold no more than their limit', async () => {
-    rig().drop(
-      'limited',
-      shellPod(
+  it(
+    'in memory hold no more than their limit',
+    proves('size-limit', 'EmptyDirVolumeSource: sizeLimit'),
+    async () => {
+      rig().drop(
         'limited',
-        rig().shared,
-        'say $(df -k /v | tail -1 | tr -s " " | cut -d" " -f2); dd if=/dev/zero of=/v/x bs=64k count=32 2>/dev/null || say full; say up; stay',
-        {
-          volumes: [{ name: 'v', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
-          mounts: [{ name: 'v', mountPath: '/v' }],
-        },
-      ),
-    )
-    expect(await saidBy(rig(), 'limited')).toEqual(['1024', 'full'])
-    rig().removeManifest('limited')
-  })
+        shellPod(
+          'limited',
+          rig().shared,
+          'say $(df -k /v | tail -1 | tr -s " " | cut -d" " -f2); dd if=/dev/zero of=/v/x bs=64k count=32 2>/dev/null || say full; say up; stay',
+          {
+            volumes: [{ name: 'v', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
+            mounts: [{ name: 'v', mountPath: '/v' }],
+          },
+        ),
+      )
+      expect(await saidBy(rig(), 'limited')).toEqual(['1024', 'full'])
+      rig().removeManifest('limited')
+    },
+  )
 
   it('on disk evict a pod that goes over their limit', async () => {
     rig().drop(
@@ -368,31 +393,35 @@ describePodd('mounts', {}, (rig) => {
     rig().removeManifest('greedy')
   })
 
-  it('show the files of an image where the runtime can, and are refused by name where it can’t', async () => {
-    const [major = 0, minor = 0] = rig().install.release.split('.').map(Number)
-    const canBe = major * 1000 + minor >= 2001
-    rig().drop(
-      'imaged',
-      shellPod(
+  it(
+    'show the files of an image where the runtime can, and are refused by name where it can’t',
+    proves('image-volume', 'Volume: image', 'ImageVolumeSource: reference pullPolicy'),
+    async () => {
+      const [major = 0, minor = 0] = rig().install.release.split('.').map(Number)
+      const canBe = major * 1000 + minor >= 2001
+      rig().drop(
         'imaged',
-        rig().shared,
-        'say $(ls /v/bin | grep -xc sh); touch /v/x || say read-only; say up; stay',
-        {
-          volumes: [{ name: 'v', image: { reference: otherShell, pullPolicy: 'IfNotPresent' } }],
-          mounts: [{ name: 'v', mountPath: '/v' }],
-        },
-      ),
-    )
-    const answer = canBe
-      ? await saidBy(rig(), 'imaged')
-      : [
-          (await rig().untilPod('imaged', 'refused', ({ status }) => status.message !== undefined)).status
-            .message,
-        ]
-    const wanted = canBe ? /^1,read-only$/u : /volumes\.image needs containerd 2\.1/u
-    expect(answer.join(',')).toMatch(wanted)
-    rig().removeManifest('imaged')
-  })
+        shellPod(
+          'imaged',
+          rig().shared,
+          'say $(ls /v/bin | grep -xc sh); touch /v/x || say read-only; say up; stay',
+          {
+            volumes: [{ name: 'v', image: { reference: otherShell, pullPolicy: 'IfNotPresent' } }],
+            mounts: [{ name: 'v', mountPath: '/v' }],
+          },
+        ),
+      )
+      const answer = canBe
+        ? await saidBy(rig(), 'imaged')
+        : [
+            (await rig().untilPod('imaged', 'refused', ({ status }) => status.message !== undefined)).status
+              .message,
+          ]
+      const wanted = canBe ? /^1,read-only$/u : /volumes\.image needs containerd 2\.1/u
+      expect(answer.join(',')).toMatch(wanted)
+      rig().removeManifest('imaged')
+    },
+  )
 
   it('may be mounted inside a directory of files, which follows its object all the same', async () => {
     rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))

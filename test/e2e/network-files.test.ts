@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -10,42 +11,52 @@ import { slowness } from '../support/slowness.ts'
 const tell = (name: string, command: string): string => `(${command}) > /shared/${name} 2>&1; say done; stay`
 
 describePodd('names and consoles', {}, (rig) => {
-  it.concurrent('writes host aliases after the pod’s own name, and follows dnsConfig', async () => {
-    const podd = rig()
-    const spec = {
-      hostname: 'front',
-      subdomain: 'line-3',
-      hostAliases: [{ ip: '192.0.2.9', hostnames: ['plc', 'plc.plant'] }],
-      dnsPolicy: 'None',
-      dnsConfig: {
-        nameservers: ['192.0.2.53'],
-        searches: ['plant.example'],
-        options: [{ name: 'ndots', value: '2' }, { name: 'rotate' }],
-      },
-    }
-    podd.drop(
-      'names',
-      shellPod(
+  it.concurrent(
+    'writes host aliases after the pod’s own name, and follows dnsConfig',
+    proves(
+      'aliases-and-dns',
+      'PodSpec: hostAliases dnsPolicy dnsConfig',
+      'HostAlias: ip hostnames',
+      'PodDNSConfig: nameservers searches options',
+      'PodDNSConfigOption: name value',
+    ),
+    async () => {
+      const podd = rig()
+      const spec = {
+        hostname: 'front',
+        subdomain: 'line-3',
+        hostAliases: [{ ip: '192.0.2.9', hostnames: ['plc', 'plc.plant'] }],
+        dnsPolicy: 'None',
+        dnsConfig: {
+          nameservers: ['192.0.2.53'],
+          searches: ['plant.example'],
+          options: [{ name: 'ndots', value: '2' }, { name: 'rotate' }],
+        },
+      }
+      podd.drop(
         'names',
-        podd.shared,
-        tell('names-seen', 'hostname; cat /etc/hosts; echo ---; cat /etc/resolv.conf'),
-        { spec },
-      ),
-    )
-    const pod = await podd.untilReady('names')
-    await podd.untilLine('names', / done$/u)
-    const [hosts = '', resolv = ''] = podd.lines('names-seen').join('\n').split('\n---\n')
-    expect(hosts.split('\n')[0]).toBe('front')
-    expect(hosts).toContain(`${pod.status.podIP}\tfront.line-3.default.svc\tfront`)
-    expect(hosts).toContain('# Entries added by HostAliases.\n192.0.2.9\tplc\tplc.plant')
-    expect(resolv.split('\n').sort()).toEqual([
-      'nameserver 192.0.2.53',
-      'options ndots:2 rotate',
-      'search plant.example',
-    ])
-    podd.removeManifest('names')
-    await podd.untilGone('names')
-  })
+        shellPod(
+          'names',
+          podd.shared,
+          tell('names-seen', 'hostname; cat /etc/hosts; echo ---; cat /etc/resolv.conf'),
+          { spec },
+        ),
+      )
+      const pod = await podd.untilReady('names')
+      await podd.untilLine('names', / done$/u)
+      const [hosts = '', resolv = ''] = podd.lines('names-seen').join('\n').split('\n---\n')
+      expect(hosts.split('\n')[0]).toBe('front')
+      expect(hosts).toContain(`${pod.status.podIP}\tfront.line-3.default.svc\tfront`)
+      expect(hosts).toContain('# Entries added by HostAliases.\n192.0.2.9\tplc\tplc.plant')
+      expect(resolv.split('\n').sort()).toEqual([
+        'nameserver 192.0.2.53',
+        'options ndots:2 rotate',
+        'search plant.example',
+      ])
+      podd.removeManifest('names')
+      await podd.untilGone('names')
+    },
+  )
 
   it.concurrent('takes no lines of its own from a dnsConfig', async () => {
     const podd = rig()
@@ -91,14 +102,18 @@ describePodd('names and consoles', {}, (rig) => {
     ['as-fqdn', { hostname: 'gw', subdomain: 'sub', setHostnameAsFQDN: true }, 'gw.sub.default.svc'],
     ['no-fqdn', { hostname: 'gw', subdomain: 'sub' }, 'gw'],
     ['override', { hostname: 'gw', hostnameOverride: 'named.example.org' }, 'named.example.org'],
-  ])('names a pod %s', async (name, spec, expected) => {
-    const podd = rig()
-    podd.drop(name, shellPod(name, podd.shared, tell(`${name}-seen`, 'hostname; cat /etc/hosts'), { spec }))
-    await podd.untilLine(name, / done$/u)
-    expect(podd.lines(`${name}-seen`)[0]).toBe(expected)
-    podd.removeManifest(name)
-    await podd.untilGone(name)
-  })
+  ])(
+    'names a pod %s',
+    proves('host-names', 'PodSpec: hostname subdomain setHostnameAsFQDN hostnameOverride'),
+    async (name, spec, expected) => {
+      const podd = rig()
+      podd.drop(name, shellPod(name, podd.shared, tell(`${name}-seen`, 'hostname; cat /etc/hosts'), { spec }))
+      await podd.untilLine(name, / done$/u)
+      expect(podd.lines(`${name}-seen`)[0]).toBe(expected)
+      podd.removeManifest(name)
+      await podd.untilGone(name)
+    },
+  )
 
   it.concurrent('gives host-network pods the host’s names and their aliases', async () => {
     const podd = rig()
@@ -112,30 +127,34 @@ describePodd('names and consoles', {}, (rig) => {
     await podd.untilGone('on-host')
   })
 
-  it.concurrent('gives a terminal and a standard input that stays open where they are asked for', async () => {
-    const podd = rig()
-    const script = (name: string): string =>
-      `test -t 1 && say ${name} tty || say ${name} plain; (read -r line; say ${name} input ended) & stay`
-    podd.drop(
-      'consoles',
-      podOf('consoles', podd.shared, [
-        shellContainer('term', 'consoles', script('term'), { tty: true, stdin: true }),
-        shellContainer('input', 'consoles', 'say open; read -r line; say input ended; stay', {
-          stdin: true,
-          stdinOnce: true,
-        }),
-        shellContainer('none', 'consoles', 'say none; read -r line || say none ended; stay'),
-      ]),
-    )
-    await podd.untilReady('consoles')
-    const lines = await podd.untilLine('consoles', /none ended$/u)
-    await podd.untilLine('consoles', /term tty$/u)
-    const words = lines.map((line) => line.split(' ').slice(1).join(' '))
-    expect(words).toContain('open')
-    expect(words).not.toContain('input ended')
-    podd.removeManifest('consoles')
-    await podd.untilGone('consoles')
-  })
+  it.concurrent(
+    'gives a terminal and a standard input that stays open where they are asked for',
+    proves('terminal', 'Container: stdin stdinOnce tty'),
+    async () => {
+      const podd = rig()
+      const script = (name: string): string =>
+        `test -t 1 && say ${name} tty || say ${name} plain; (read -r line; say ${name} input ended) & stay`
+      podd.drop(
+        'consoles',
+        podOf('consoles', podd.shared, [
+          shellContainer('term', 'consoles', script('term'), { tty: true, stdin: true }),
+          shellContainer('input', 'consoles', 'say open; read -r line; say input ended; stay', {
+            stdin: true,
+            stdinOnce: true,
+          }),
+          shellContainer('none', 'consoles', 'say none; read -r line || say none ended; stay'),
+        ]),
+      )
+      await podd.untilReady('consoles')
+      const lines = await podd.untilLine('consoles', /none ended$/u)
+      await podd.untilLine('consoles', /term tty$/u)
+      const words = lines.map((line) => line.split(' ').slice(1).join(' '))
+      expect(words).toContain('open')
+      expect(words).not.toContain('input ended')
+      podd.removeManifest('consoles')
+      await podd.untilGone('consoles')
+    },
+  )
 })
 
 const directory = join(tmpdir(), `podd-resolv-${process.pid}`)

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -12,79 +13,101 @@ const exists = (path: string) => ({ exec: { command: ['test', '-e', path] } })
 const always = { periodSeconds: 1, failureThreshold: 1, timeoutSeconds: 10 * slowness }
 
 describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } } }, (rig) => {
-  it.concurrent("restarts a container that fails its liveness probe, with the probe's own grace", async () => {
-    const podd = rig()
-    const livenessProbe = { ...exists('/tmp/alive'), ...always, terminationGracePeriodSeconds: 2 }
-    const script = `trap 'say term' TERM; touch /tmp/alive; say start
+  it.concurrent(
+    "restarts a container that fails its liveness probe, with the probe's own grace",
+    proves(
+      'liveness',
+      'Container: livenessProbe',
+      'Probe: exec periodSeconds failureThreshold terminationGracePeriodSeconds',
+      'ExecAction: command',
+    ),
+    async () => {
+      const podd = rig()
+      const livenessProbe = { ...exists('/tmp/alive'), ...always, terminationGracePeriodSeconds: 2 }
+      const script = `trap 'say term' TERM; touch /tmp/alive; say start
       [ $(grep -c start /shared/liveness) -ge 2 ] && stay
       sleep 2; rm /tmp/alive; while :; do sleep 0.1; say alive; done`
-    podd.drop(
-      'liveness',
-      shellPod('liveness', podd.shared, script, {
-        container: { livenessProbe },
-        spec: { terminationGracePeriodSeconds: 120 },
-      }),
-    )
-    const pod = await podd.untilPod(
-      'liveness',
-      'a restart',
-      (now) => containerOf(now, 'main').restartCount === 1,
-    )
-    await podd.untilEvent('liveness', 'Unhealthy', /^Liveness probe failed/u)
-    await podd.untilEvent('liveness', 'Killing', /Container main failed liveness probe, will be restarted/u)
-    const startedAgain = () => wordsOf(podd.lines('liveness')).filter((word) => word === 'start').length > 1
-    await podd.until('its second start', startedAgain)
-    const lines = podd.lines('liveness')
-    const before = lines.slice(0, wordsOf(lines).lastIndexOf('start'))
-    const termSeconds = Number(before.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
-    expect(termSeconds).toBeGreaterThan(1.5)
-    expect(termSeconds).toBeLessThan(8 * slowness)
-    expect(containerOf(pod, 'main').lastState.terminated?.exitCode).toBe(137)
-    await podd.untilReady('liveness')
-    podd.removeManifest('liveness')
-  })
+      podd.drop(
+        'liveness',
+        shellPod('liveness', podd.shared, script, {
+          container: { livenessProbe },
+          spec: { terminationGracePeriodSeconds: 120 },
+        }),
+      )
+      const pod = await podd.untilPod(
+        'liveness',
+        'a restart',
+        (now) => containerOf(now, 'main').restartCount === 1,
+      )
+      await podd.untilEvent('liveness', 'Unhealthy', /^Liveness probe failed/u)
+      await podd.untilEvent('liveness', 'Killing', /Container main failed liveness probe, will be restarted/u)
+      const startedAgain = () => wordsOf(podd.lines('liveness')).filter((word) => word === 'start').length > 1
+      await podd.until('its second start', startedAgain)
+      const lines = podd.lines('liveness')
+      const before = lines.slice(0, wordsOf(lines).lastIndexOf('start'))
+      const termSeconds = Number(before.at(-1)?.split(' ')[0]) - saidAt(lines, 'term')
+      expect(termSeconds).toBeGreaterThan(1.5)
+      expect(termSeconds).toBeLessThan(8 * slowness)
+      expect(containerOf(pod, 'main').lastState.terminated?.exitCode).toBe(137)
+      await podd.untilReady('liveness')
+      podd.removeManifest('liveness')
+    },
+  )
 
-  it.concurrent('protects a slow start by a startup probe, and kills one that never comes up', async () => {
-    const podd = rig()
-    const slow = {
-      startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 30 },
-      livenessProbe: { ...exists('/tmp/up'), ...always },
-    }
-    const dead = { startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 2 } }
-    podd.drop(
-      'slow',
-      shellPod('slow', podd.shared, 'say start; sleep 4; touch /tmp/up; say up; stay', { container: slow }),
-    )
-    podd.drop('dead', shellPod('dead', podd.shared, 'say start; stay', { container: dead }))
-    const early = await podd.untilPod(
-      'slow',
-      'its process',
-      ({ status }) => status.containerStatuses?.[0]?.state.running !== undefined,
-    )
-    expect(containerOf(early, 'main')).toMatchObject({ started: false, ready: false })
-    const pod = await podd.untilReady('slow')
-    expect(containerOf(pod, 'main')).toMatchObject({ started: true, restartCount: 0 })
-    expect(await podd.untilWords('slow', 2)).toEqual(['start', 'up'])
-    await podd.untilPod('dead', 'a restart', (now) => containerOf(now, 'main').restartCount >= 1)
-    await podd.untilEvent('dead', 'Killing', /failed startup probe, will be restarted/u)
-    const lines = podd.lines('dead')
-    expect(saidAt(lines, 'end') - saidAt(lines, 'start')).toBeGreaterThan(0.9)
-    podd.removeManifest('dead')
-  })
+  it.concurrent(
+    'protects a slow start by a startup probe, and kills one that never comes up',
+    proves('startup', 'Container: startupProbe'),
+    async () => {
+      const podd = rig()
+      const slow = {
+        startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 30 },
+        livenessProbe: { ...exists('/tmp/up'), ...always },
+      }
+      const dead = { startupProbe: { ...exists('/tmp/up'), ...always, failureThreshold: 2 } }
+      podd.drop(
+        'slow',
+        shellPod('slow', podd.shared, 'say start; sleep 4; touch /tmp/up; say up; stay', { container: slow }),
+      )
+      podd.drop('dead', shellPod('dead', podd.shared, 'say start; stay', { container: dead }))
+      const early = await podd.untilPod(
+        'slow',
+        'its process',
+        ({ status }) => status.containerStatuses?.[0]?.state.running !== undefined,
+      )
+      expect(containerOf(early, 'main')).toMatchObject({ started: false, ready: false })
+      const pod = await podd.untilReady('slow')
+      expect(containerOf(pod, 'main')).toMatchObject({ started: true, restartCount: 0 })
+      expect(await podd.untilWords('slow', 2)).toEqual(['start', 'up'])
+      await podd.untilPod('dead', 'a restart', (now) => containerOf(now, 'main').restartCount >= 1)
+      await podd.untilEvent('dead', 'Killing', /failed startup probe, will be restarted/u)
+      const lines = podd.lines('dead')
+      expect(saidAt(lines, 'end') - saidAt(lines, 'start')).toBeGreaterThan(0.9)
+      podd.removeManifest('dead')
+    },
+  )
 
   it.concurrent.each([
     ['exec', { exec: { command: ['wget', '-qO-', 'http://127.0.0.1:8080/ready'] } }],
     ['http', { httpGet: { path: '/ready', port: 'web' } }],
     ['tcp', { tcpSocket: { port: 8081 } }],
-  ])('flips Ready both ways by a readiness probe (%s), and restarts nothing', async (kind, handler) => {
-    const podd = rig()
-    const name = `ready-${kind}`
-    const container = {
-      ports: [{ name: 'web', containerPort: 8080 }],
-      readinessProbe: { ...handler, ...always },
-    }
-    // The word in the shared directory rules both: a file that is served, and a port that listens.
-    const script = `mkdir -p /www; httpd -p 8080 -h /www; say start
+  ])(
+    'flips Ready both ways by a readiness probe (%s), and restarts nothing',
+    proves(
+      'readiness',
+      'Container: readinessProbe',
+      'Probe: httpGet tcpSocket',
+      'HTTPGetAction: path port',
+      'TCPSocketAction: port',
+    ),
+    async (kind, handler) => {
+      const podd = rig()
+      const name = `ready-${kind}`
+      const container = {
+        ports: [{ name: 'web', containerPort: 8080 }],
+        readinessProbe: { ...handler, ...always },
+      }
+      // The word in the shared directory rules both: a file that is served, and a port that listens.
+      const script = `mkdir -p /www; httpd -p 8080 -h /www; say start
       trap 'exit 0' TERM
       while :; do
         if [ -e /shared/${name}-on ]; then
@@ -94,33 +117,34 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
         fi
         sleep 0.05
       done`
-    podd.drop(name, shellPod(name, podd.shared, script, { container }))
-    const up = await podd.untilPod(
-      name,
-      'its process',
-      ({ status }) => status.containerStatuses?.[0]?.started === true,
-    )
-    expect(conditionOf(up, 'Ready')).toBe('False')
-    expect(conditionOf(up, 'ContainersReady')).toBe('False')
-    for (const ready of [true, false, true]) {
-      const before = podd.lines(name).length
-      if (ready) podd.touchShared(`${name}-on`)
-      else podd.removeShared(`${name}-on`)
-      await podd.until('the switch', () => podd.lines(name).length > before)
-      const switchedMs = performance.now()
-      await podd.untilPod(
+      podd.drop(name, shellPod(name, podd.shared, script, { container }))
+      const up = await podd.untilPod(
         name,
-        `Ready ${ready}`,
-        (pod) => conditionOf(pod, 'Ready') === (ready ? 'True' : 'False'),
+        'its process',
+        ({ status }) => status.containerStatuses?.[0]?.started === true,
       )
-      // Within one period, and what a busy machine takes for a probe.
-      expect(performance.now() - switchedMs).toBeLessThan(3500 * slowness)
-    }
-    await podd.untilEvent(name, 'Unhealthy', /^Readiness probe failed/u)
-    const pod = await podd.findPod(name)
-    expect(pod === undefined ? -1 : containerOf(pod, 'main').restartCount).toBe(0)
-    podd.removeManifest(name)
-  })
+      expect(conditionOf(up, 'Ready')).toBe('False')
+      expect(conditionOf(up, 'ContainersReady')).toBe('False')
+      for (const ready of [true, false, true]) {
+        const before = podd.lines(name).length
+        if (ready) podd.touchShared(`${name}-on`)
+        else podd.removeShared(`${name}-on`)
+        await podd.until('the switch', () => podd.lines(name).length > before)
+        const switchedMs = performance.now()
+        await podd.untilPod(
+          name,
+          `Ready ${ready}`,
+          (pod) => conditionOf(pod, 'Ready') === (ready ? 'True' : 'False'),
+        )
+        // Within one period, and what a busy machine takes for a probe.
+        expect(performance.now() - switchedMs).toBeLessThan(3500 * slowness)
+      }
+      await podd.untilEvent(name, 'Unhealthy', /^Readiness probe failed/u)
+      const pod = await podd.findPod(name)
+      expect(pod === undefined ? -1 : containerOf(pod, 'main').restartCount).toBe(0)
+      podd.removeManifest(name)
+    },
+  )
 
   it.concurrent('flips Ready both ways by a gRPC readiness probe of a named service', async () => {
     const podd = rig()
@@ -182,25 +206,29 @@ describePodd('probes', { config: { crashLoopBackOff: { maxContainerRestartPeriod
     podd.removeManifest('on-host')
   })
 
-  it.concurrent('counts a probe that hangs as failed in time, although a grandchild holds its output', async () => {
-    const podd = rig()
-    const livenessProbe = {
-      exec: { command: ['sh', '-c', 'sleep 1000 & sleep 1000'] },
-      periodSeconds: 1,
-      timeoutSeconds: 1,
-      failureThreshold: 2,
-      terminationGracePeriodSeconds: 2,
-    }
-    podd.drop('hangs', shellPod('hangs', podd.shared, 'say start; stay', { container: { livenessProbe } }))
-    await podd.untilPod('hangs', 'a restart', (pod) => containerOf(pod, 'main').restartCount >= 1)
-    const lines = podd.lines('hangs')
-    // Two probes of one second each, and the restart.
-    const secondsToEnd = saidAt(lines, 'end') - saidAt(lines, 'start')
-    expect(secondsToEnd).toBeGreaterThan(1.5)
-    expect(secondsToEnd).toBeLessThan(12 * slowness)
-    await podd.untilEvent('hangs', 'Unhealthy', /^Liveness probe failed/u)
-    podd.removeManifest('hangs')
-  })
+  it.concurrent(
+    'counts a probe that hangs as failed in time, although a grandchild holds its output',
+    proves('timeout', 'Probe: timeoutSeconds'),
+    async () => {
+      const podd = rig()
+      const livenessProbe = {
+        exec: { command: ['sh', '-c', 'sleep 1000 & sleep 1000'] },
+        periodSeconds: 1,
+        timeoutSeconds: 1,
+        failureThreshold: 2,
+        terminationGracePeriodSeconds: 2,
+      }
+      podd.drop('hangs', shellPod('hangs', podd.shared, 'say start; stay', { container: { livenessProbe } }))
+      await podd.untilPod('hangs', 'a restart', (pod) => containerOf(pod, 'main').restartCount >= 1)
+      const lines = podd.lines('hangs')
+      // Two probes of one second each, and the restart.
+      const secondsToEnd = saidAt(lines, 'end') - saidAt(lines, 'start')
+      expect(secondsToEnd).toBeGreaterThan(1.5)
+      expect(secondsToEnd).toBeLessThan(12 * slowness)
+      await podd.untilEvent('hangs', 'Unhealthy', /^Liveness probe failed/u)
+      podd.removeManifest('hangs')
+    },
+  )
 
   it.concurrent('shows the probes and their last failure in `describe`', async () => {
     const podd = rig()

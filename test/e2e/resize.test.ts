@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { containerCgroup, podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer } from '../support/shell-pods.ts'
 
@@ -80,31 +81,35 @@ describePodd('resizing in place', {}, (rig) => {
     await podd.untilLine('sized', new RegExp(` ${48 * mib}$`, 'u'))
   })
 
-  it.concurrent('restarts the container whose policy asks for it, and no other', async () => {
-    const podd = rig()
-    const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }]
-    const pod = (memory: string) =>
-      podOf('policy', podd.shared, [
-        shellContainer('main', 'policy', watching, { ...resources({ cpu: '100m', memory }), resizePolicy }),
-        shellContainer('other', 'policy-other', 'stay', resources({ cpu: '100m', memory: '32Mi' })),
-      ])
-    podd.drop('policy', pod('64Mi'))
-    const before = await podd.untilReady('policy')
-    podd.drop('policy', pod('128Mi'))
-    const after = await podd.untilPod('policy', 'its restart', (now) => {
-      const main = containerOf(now, 'main')
-      return main.restartCount === 1 && main.ready && limitOf(now, 'main') === '128Mi'
-    })
-    expect(after.metadata.uid).toBe(before.metadata.uid)
-    expect(idOf(after, 'other')).toBe(idOf(before, 'other'))
-    const directory = podDirectory(podd, after)
-    await podd.until('the cgroup of the pod', () => readCgroup.memoryLimitBytes(directory) === 160 * mib)
-    expect(readCgroup.memoryLimitBytes(containerCgroup(directory, idOf(after, 'main')))).toBe(128 * mib)
+  it.concurrent(
+    'restarts the container whose policy asks for it, and no other',
+    proves('resize-policy', 'Container: resizePolicy', 'ContainerResizePolicy: resourceName restartPolicy'),
+    async () => {
+      const podd = rig()
+      const resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }]
+      const pod = (memory: string) =>
+        podOf('policy', podd.shared, [
+          shellContainer('main', 'policy', watching, { ...resources({ cpu: '100m', memory }), resizePolicy }),
+          shellContainer('other', 'policy-other', 'stay', resources({ cpu: '100m', memory: '32Mi' })),
+        ])
+      podd.drop('policy', pod('64Mi'))
+      const before = await podd.untilReady('policy')
+      podd.drop('policy', pod('128Mi'))
+      const after = await podd.untilPod('policy', 'its restart', (now) => {
+        const main = containerOf(now, 'main')
+        return main.restartCount === 1 && main.ready && limitOf(now, 'main') === '128Mi'
+      })
+      expect(after.metadata.uid).toBe(before.metadata.uid)
+      expect(idOf(after, 'other')).toBe(idOf(before, 'other'))
+      const directory = podDirectory(podd, after)
+      await podd.until('the cgroup of the pod', () => readCgroup.memoryLimitBytes(directory) === 160 * mib)
+      expect(readCgroup.memoryLimitBytes(containerCgroup(directory, idOf(after, 'main')))).toBe(128 * mib)
 
-    podd.drop('policy', pod('48Mi'))
-    await podd.untilPod('policy', 'the next', (now) => containerOf(now, 'main').restartCount === 2)
-    await podd.until('less for the pod', () => readCgroup.memoryLimitBytes(directory) === 80 * mib)
-  })
+      podd.drop('policy', pod('48Mi'))
+      await podd.untilPod('policy', 'the next', (now) => containerOf(now, 'main').restartCount === 2)
+      await podd.until('less for the pod', () => readCgroup.memoryLimitBytes(directory) === 80 * mib)
+    },
+  )
 
   it.concurrent('refuses a memory limit below what is in use', async () => {
     const podd = rig()

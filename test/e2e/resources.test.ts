@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podCgroup, readCgroup } from '../support/read-cgroup.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
@@ -71,26 +72,30 @@ describePodd('resources', { config }, (rig) => {
     await podd.untilGone('unbound')
   })
 
-  it.concurrent('binds containers without limits of their own by those of the pod', async () => {
-    const podd = rig()
-    const spec = { resources: { requests: { cpu: '100m' }, limits: { cpu: '1', memory: '64Mi' } } }
-    const containers = [
-      shellContainer('free', 'level', `say free $(${ownMemoryLimit}); stay`),
-      shellContainer('bound', 'level', `say bound $(${ownMemoryLimit}); stay`, {
-        resources: { limits: { memory: '32Mi' } },
-      }),
-    ]
-    podd.drop('level', podOf('level', podd.shared, containers, { spec }))
-    await podd.untilLine('level', new RegExp(` free ${64 * mib}$`, 'u'))
-    await podd.untilLine('level', new RegExp(` bound ${32 * mib}$`, 'u'))
-    const { metadata, status } = await podd.untilReady('level')
-    expect(status.qosClass).toBe('Burstable')
-    const pod = cgroupOf(podd, metadata.uid, 'burstable')
-    expect(readCgroup.memoryLimitBytes(pod)).toBe(64 * mib)
-    expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 20_000, periodUs: 20_000 })
-    podd.removeManifest('level')
-    await podd.untilGone('level')
-  })
+  it.concurrent(
+    'binds containers without limits of their own by those of the pod',
+    proves('pod-resources', 'PodSpec: resources'),
+    async () => {
+      const podd = rig()
+      const spec = { resources: { requests: { cpu: '100m' }, limits: { cpu: '1', memory: '64Mi' } } }
+      const containers = [
+        shellContainer('free', 'level', `say free $(${ownMemoryLimit}); stay`),
+        shellContainer('bound', 'level', `say bound $(${ownMemoryLimit}); stay`, {
+          resources: { limits: { memory: '32Mi' } },
+        }),
+      ]
+      podd.drop('level', podOf('level', podd.shared, containers, { spec }))
+      await podd.untilLine('level', new RegExp(` free ${64 * mib}$`, 'u'))
+      await podd.untilLine('level', new RegExp(` bound ${32 * mib}$`, 'u'))
+      const { metadata, status } = await podd.untilReady('level')
+      expect(status.qosClass).toBe('Burstable')
+      const pod = cgroupOf(podd, metadata.uid, 'burstable')
+      expect(readCgroup.memoryLimitBytes(pod)).toBe(64 * mib)
+      expect(readCgroup.cpuQuota(pod)).toEqual({ quotaUs: 20_000, periodUs: 20_000 })
+      podd.removeManifest('level')
+      await podd.untilGone('level')
+    },
+  )
 
   it.concurrent.each([
     [
@@ -120,38 +125,48 @@ describePodd('resources', { config }, (rig) => {
     await podd.untilGone(pod)
   })
 
-  it.concurrent('gives a pod the handler, the overhead and the priority of its classes', async () => {
-    const podd = rig()
-    podd.drop(
+  it.concurrent(
+    'gives a pod the handler, the overhead and the priority of its classes',
+    proves(
       'classes',
-      runtimeClass('with-overhead', 'runc', { memory: '16Mi', cpu: '10m' }),
-      priorityClass('important', 4711),
-    )
-    podd.drop(
-      'classed',
-      shellPod('classed', podd.shared, `say limit $(${ownMemoryLimit}); stay`, {
-        spec: { runtimeClassName: 'with-overhead', priorityClassName: 'important' },
-        container: { resources: { limits: { cpu: '100m', memory: '32Mi' } } },
-      }),
-    )
-    await podd.untilLine('classed', new RegExp(` limit ${32 * mib}$`, 'u'))
-    const { metadata } = await podd.untilReady('classed')
-    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
-    const shown: unknown = JSON.parse(await podd.cliOk('get', 'pod', 'classed', '-o', 'json'))
-    expect(JSON.stringify(shown)).toContain('"priority":4711')
-    expect(JSON.stringify(shown)).toContain('"overhead":{"memory":"16Mi","cpu":"10m"}')
-    // A class that changes later changes no pod that is there.
-    podd.drop(
-      'classes',
-      runtimeClass('with-overhead', 'runc', { memory: '99Mi' }),
-      priorityClass('important', 1),
-    )
-    await podd.restartDaemon('SIGKILL')
-    const again = await podd.untilReady('classed')
-    expect(again.metadata.uid).toBe(metadata.uid)
-    expect(JSON.stringify(again)).toContain('"priority":4711')
-    expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
-  })
+      'PodSpec: runtimeClassName priorityClassName',
+      'RuntimeClass: apiVersion kind metadata handler overhead',
+      'Overhead: podFixed',
+      'PriorityClass: apiVersion kind metadata value',
+    ),
+    async () => {
+      const podd = rig()
+      podd.drop(
+        'classes',
+        runtimeClass('with-overhead', 'runc', { memory: '16Mi', cpu: '10m' }),
+        priorityClass('important', 4711),
+      )
+      podd.drop(
+        'classed',
+        shellPod('classed', podd.shared, `say limit $(${ownMemoryLimit}); stay`, {
+          spec: { runtimeClassName: 'with-overhead', priorityClassName: 'important' },
+          container: { resources: { limits: { cpu: '100m', memory: '32Mi' } } },
+        }),
+      )
+      await podd.untilLine('classed', new RegExp(` limit ${32 * mib}$`, 'u'))
+      const { metadata } = await podd.untilReady('classed')
+      expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
+      const shown: unknown = JSON.parse(await podd.cliOk('get', 'pod', 'classed', '-o', 'json'))
+      expect(JSON.stringify(shown)).toContain('"priority":4711')
+      expect(JSON.stringify(shown)).toContain('"overhead":{"memory":"16Mi","cpu":"10m"}')
+      // A class that changes later changes no pod that is there.
+      podd.drop(
+        'classes',
+        runtimeClass('with-overhead', 'runc', { memory: '99Mi' }),
+        priorityClass('important', 1),
+      )
+      await podd.restartDaemon('SIGKILL')
+      const again = await podd.untilReady('classed')
+      expect(again.metadata.uid).toBe(metadata.uid)
+      expect(JSON.stringify(again)).toContain('"priority":4711')
+      expect(readCgroup.memoryLimitBytes(cgroupOf(podd, metadata.uid, ''))).toBe(48 * mib)
+    },
+  )
 })
 
 describePodd('classes', { config }, (rig) => {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { processesOf } from '../support/podd-leftovers.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -112,19 +113,28 @@ describePodd('restarts', { config }, (rig) => {
     expect(containerOf(pod, 'short').state.terminated?.exitCode).toBe(4)
   })
 
-  it.concurrent("follows a container's own rules for its exit code", async () => {
-    const podd = rig()
-    const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
-    const container = { restartPolicy: 'Never', restartPolicyRules }
-    const script = 'say run; [ $(wc -l </shared/rules) -ge 2 ] && exit 1; exit 42'
-    podd.drop(
-      'rules',
-      shellPod('rules', podd.shared, script, { container, spec: { restartPolicy: 'Never' } }),
-    )
-    const pod = await podd.untilPhase('rules', 'Failed')
-    expect(containerOf(pod, 'main').restartCount).toBe(1)
-    expect(podd.lines('rules')).toHaveLength(2)
-  })
+  it.concurrent(
+    "follows a container's own rules for its exit code",
+    proves(
+      'restart-rules',
+      'Container: restartPolicyRules',
+      'ContainerRestartRule: action exitCodes',
+      'ContainerRestartRuleOnExitCodes: operator values',
+    ),
+    async () => {
+      const podd = rig()
+      const restartPolicyRules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }]
+      const container = { restartPolicy: 'Never', restartPolicyRules }
+      const script = 'say run; [ $(wc -l </shared/rules) -ge 2 ] && exit 1; exit 42'
+      podd.drop(
+        'rules',
+        shellPod('rules', podd.shared, script, { container, spec: { restartPolicy: 'Never' } }),
+      )
+      const pod = await podd.untilPhase('rules', 'Failed')
+      expect(containerOf(pod, 'main').restartCount).toBe(1)
+      expect(podd.lines('rules')).toHaveLength(2)
+    },
+  )
 
   it.concurrent('restarts all containers of a pod in its sandbox when a rule asks for it', async () => {
     const podd = rig()
@@ -204,59 +214,71 @@ describePodd('restarts', { config }, (rig) => {
     expect(await podd.cliOk('logs', 'all', '-c', 'main', '--previous')).toBe('lived\n')
   })
 
-  it.concurrent('ends a pod that is active for longer than its deadline', async () => {
-    const podd = rig()
-    // Long enough for the container to be made before.
-    const spec = { activeDeadlineSeconds: Math.ceil(4 * slowness) }
-    podd.drop('overdue', shellPod('overdue', podd.shared, 'say start; stay', { spec }))
-    const pod = await podd.untilPhase('overdue', 'Failed')
-    expect(pod.status).toMatchObject({ reason: 'DeadlineExceeded' })
-    expect(pod.status.message).toBe('Pod was active on the node longer than the specified deadline')
-    const lines = await podd.untilLine('overdue', / end$/u)
-    // The deadline counts from the pod's start, of which the sandbox takes its share.
-    expect(gapsOf(lines)[0]).toBeGreaterThan(0.3)
-    expect(Date.parse(containerOf(pod, 'main').state.terminated?.finishedAt ?? '')).toBeGreaterThanOrEqual(
-      Date.parse(pod.status.startTime ?? '') + 1000 * spec.activeDeadlineSeconds,
-    )
-    expect(wordsOf(lines)).toEqual(['start', 'end'])
-    expect(await podd.cliOk('describe', 'pod', 'overdue')).toContain('DeadlineExceeded')
-  })
+  it.concurrent(
+    'ends a pod that is active for longer than its deadline',
+    proves('active-deadline', 'PodSpec: activeDeadlineSeconds'),
+    async () => {
+      const podd = rig()
+      // Long enough for the container to be made before.
+      const spec = { activeDeadlineSeconds: Math.ceil(4 * slowness) }
+      podd.drop('overdue', shellPod('overdue', podd.shared, 'say start; stay', { spec }))
+      const pod = await podd.untilPhase('overdue', 'Failed')
+      expect(pod.status).toMatchObject({ reason: 'DeadlineExceeded' })
+      expect(pod.status.message).toBe('Pod was active on the node longer than the specified deadline')
+      const lines = await podd.untilLine('overdue', / end$/u)
+      // The deadline counts from the pod's start, of which the sandbox takes its share.
+      expect(gapsOf(lines)[0]).toBeGreaterThan(0.3)
+      expect(Date.parse(containerOf(pod, 'main').state.terminated?.finishedAt ?? '')).toBeGreaterThanOrEqual(
+        Date.parse(pod.status.startTime ?? '') + 1000 * spec.activeDeadlineSeconds,
+      )
+      expect(wordsOf(lines)).toEqual(['start', 'end'])
+      expect(await podd.cliOk('describe', 'pod', 'overdue')).toContain('DeadlineExceeded')
+    },
+  )
 
-  it.concurrent('reads termination messages by both policies', async () => {
-    const podd = rig()
-    const spec = { restartPolicy: 'Never' }
-    const fallback = { terminationMessagePolicy: 'FallbackToLogsOnError' }
-    podd.drop(
-      'messages',
-      podOf(
+  it.concurrent(
+    'reads termination messages by both policies',
+    proves(
+      'termination-messages',
+      'Container: terminationMessagePath terminationMessagePolicy',
+      'PodSpec: restartPolicy',
+    ),
+    async () => {
+      const podd = rig()
+      const spec = { restartPolicy: 'Never' }
+      const fallback = { terminationMessagePolicy: 'FallbackToLogsOnError' }
+      podd.drop(
         'messages',
-        podd.shared,
-        [
-          shellContainer('file', 'm', 'echo -n from the file >/dev/termination-log; echo logged; exit 1'),
-          shellContainer('path', 'm', 'echo -n elsewhere >/tmp/last-words; exit 0', {
-            terminationMessagePath: '/tmp/last-words',
-          }),
-          shellContainer('logs', 'm', 'echo one; echo two >&2; exit 1', fallback),
-          shellContainer('well', 'm', 'echo one; exit 0', fallback),
-          shellContainer('silent', 'm', 'echo one; exit 1'),
-        ],
-        { spec },
-      ),
-    )
-    const pod = await podd.untilPhase('messages', 'Failed')
-    const message = (name: string) => containerOf(pod, name).state.terminated?.message ?? ''
-    expect(message('file')).toBe('from the file')
-    expect(message('path')).toBe('elsewhere')
-    expect(
-      message('logs')
-        .split('\n')
-        .filter((line) => line !== '')
-        .sort(),
-    ).toEqual(['one', 'two'])
-    expect(message('well')).toBe('')
-    expect(message('silent')).toBe('')
-    expect(await podd.cliOk('describe', 'pod', 'messages')).toContain('from the file')
-  })
+        podOf(
+          'messages',
+          podd.shared,
+          [
+            shellContainer('file', 'm', 'echo -n from the file >/dev/termination-log; echo logged; exit 1'),
+            shellContainer('path', 'm', 'echo -n elsewhere >/tmp/last-words; exit 0', {
+              terminationMessagePath: '/tmp/last-words',
+            }),
+            shellContainer('logs', 'm', 'echo one; echo two >&2; exit 1', fallback),
+            shellContainer('well', 'm', 'echo one; exit 0', fallback),
+            shellContainer('silent', 'm', 'echo one; exit 1'),
+          ],
+          { spec },
+        ),
+      )
+      const pod = await podd.untilPhase('messages', 'Failed')
+      const message = (name: string) => containerOf(pod, name).state.terminated?.message ?? ''
+      expect(message('file')).toBe('from the file')
+      expect(message('path')).toBe('elsewhere')
+      expect(
+        message('logs')
+          .split('\n')
+          .filter((line) => line !== '')
+          .sort(),
+      ).toEqual(['one', 'two'])
+      expect(message('well')).toBe('')
+      expect(message('silent')).toBe('')
+      expect(await podd.cliOk('describe', 'pod', 'messages')).toContain('from the file')
+    },
+  )
 
   it('leaves finished pods finished when it is started again', async () => {
     const podd = rig()

@@ -5,6 +5,7 @@ import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { shellImage } from '../support/oci-image.ts'
+import { proves } from '../support/proves.ts'
 import { podOf, shellContainer, shellPod } from '../support/shell-pods.ts'
 
 /** What one container finds out about itself, as `key=value` lines. */
@@ -73,64 +74,84 @@ describePodd('security context', {}, (rig) => {
     expect(Number(facts['masked'])).toBeGreaterThan(0)
   })
 
-  it.concurrent('takes users and groups of the pod, and the container’s before them', async () => {
-    const podd = rig()
-    chmodSync(podd.shared, 0o777)
-    const spec = {
-      securityContext: { runAsUser: 1001, runAsGroup: 2001, fsGroup: 3001, supplementalGroups: [4001, 4002] },
-    }
-    podd.drop(
-      'users',
-      podOf(
+  it.concurrent(
+    'takes users and groups of the pod, and the container’s before them',
+    proves(
+      'users-and-groups',
+      'PodSpec: securityContext',
+      'PodSecurityContext: runAsUser runAsGroup fsGroup supplementalGroups',
+      'Container: securityContext',
+      'SecurityContext: runAsUser runAsGroup',
+    ),
+    async () => {
+      const podd = rig()
+      chmodSync(podd.shared, 0o777)
+      const spec = {
+        securityContext: {
+          runAsUser: 1001,
+          runAsGroup: 2001,
+          fsGroup: 3001,
+          supplementalGroups: [4001, 4002],
+        },
+      }
+      podd.drop(
         'users',
-        podd.shared,
-        [
-          shellContainer('pods', 'users', script('users-pods')),
-          shellContainer('own', 'users', script('users-own'), {
-            securityContext: { runAsUser: 1002, runAsGroup: 2002 },
-          }),
-        ],
-        { spec },
-      ),
-    )
-    const pods = await factsOf(podd, 'users-pods')
-    const own = await factsOf(podd, 'users-own')
-    const groups = (facts: Readonly<Record<string, string>>) => facts['groups']?.split(' ').map(Number).sort()
-    expect(pods).toMatchObject({ uid: '1001', gid: '2001' })
-    expect(groups(pods)).toEqual([2001, 3001, 4001, 4002])
-    expect(own).toMatchObject({ uid: '1002', gid: '2002' })
-    expect(groups(own)).toEqual([2002, 3001, 4001, 4002])
-    expect(bits(pods['CapEff'])).toBe(0n)
-    podd.removeManifest('users')
-    await podd.untilGone('users')
-  })
+        podOf(
+          'users',
+          podd.shared,
+          [
+            shellContainer('pods', 'users', script('users-pods')),
+            shellContainer('own', 'users', script('users-own'), {
+              securityContext: { runAsUser: 1002, runAsGroup: 2002 },
+            }),
+          ],
+          { spec },
+        ),
+      )
+      const pods = await factsOf(podd, 'users-pods')
+      const own = await factsOf(podd, 'users-own')
+      const groups = (facts: Readonly<Record<string, string>>) =>
+        facts['groups']?.split(' ').map(Number).sort()
+      expect(pods).toMatchObject({ uid: '1001', gid: '2001' })
+      expect(groups(pods)).toEqual([2001, 3001, 4001, 4002])
+      expect(own).toMatchObject({ uid: '1002', gid: '2002' })
+      expect(groups(own)).toEqual([2002, 3001, 4001, 4002])
+      expect(bits(pods['CapEff'])).toBe(0n)
+      podd.removeManifest('users')
+      await podd.untilGone('users')
+    },
+  )
 
-  it.concurrent('holds back a root image that must not run as root, and says why', async () => {
-    const podd = rig()
-    podd.drop(
-      'non-root',
-      shellPod('non-root', podd.shared, 'say ran; stay', {
-        container: { securityContext: { runAsNonRoot: true } },
-      }),
-    )
-    const pod = await podd.untilPod(
-      'non-root',
-      'its refusal',
-      ({ status }) => status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerConfigError',
-    )
-    expect(containerOf(pod, 'main').state.waiting?.message).toBe(
-      'container has runAsNonRoot and image will run as root',
-    )
-    podd.drop(
-      'non-root',
-      shellPod('non-root', podd.shared, 'say ran; stay', {
-        container: { securityContext: { runAsNonRoot: true, runAsUser: 7 } },
-      }),
-    )
-    await podd.untilReady('non-root')
-    podd.removeManifest('non-root')
-    await podd.untilGone('non-root')
-  })
+  it.concurrent(
+    'holds back a root image that must not run as root, and says why',
+    proves('run-as-non-root', 'SecurityContext: runAsNonRoot'),
+    async () => {
+      const podd = rig()
+      podd.drop(
+        'non-root',
+        shellPod('non-root', podd.shared, 'say ran; stay', {
+          container: { securityContext: { runAsNonRoot: true } },
+        }),
+      )
+      const pod = await podd.untilPod(
+        'non-root',
+        'its refusal',
+        ({ status }) => status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerConfigError',
+      )
+      expect(containerOf(pod, 'main').state.waiting?.message).toBe(
+        'container has runAsNonRoot and image will run as root',
+      )
+      podd.drop(
+        'non-root',
+        shellPod('non-root', podd.shared, 'say ran; stay', {
+          container: { securityContext: { runAsNonRoot: true, runAsUser: 7 } },
+        }),
+      )
+      await podd.untilReady('non-root')
+      podd.removeManifest('non-root')
+      await podd.untilGone('non-root')
+    },
+  )
 
   it.concurrent.each<[string, Fields, Fields, (facts: Readonly<Record<string, string>>) => void]>([
     [
@@ -195,123 +216,158 @@ describePodd('security context', {}, (rig) => {
       { procMount: 'Default' },
       (facts) => expect(Number(facts['masked'])).toBeGreaterThan(0),
     ],
-  ])('gives a container what it asks for: %s', async (name, pod, container, check) => {
-    chmodSync(rig().shared, 0o777)
-    const facts = await introspect(rig(), name, pod, container)
-    expect(facts).toHaveProperty('uid')
-    check(facts)
-  })
+  ])(
+    'gives a container what it asks for: %s',
+    proves(
+      'privileges',
+      'PodSecurityContext: runAsNonRoot seccompProfile seLinuxOptions',
+      'SecurityContext: privileged allowPrivilegeEscalation capabilities readOnlyRootFilesystem procMount seLinuxOptions seccompProfile',
+      'SeccompProfile: type',
+      'SELinuxOptions: user role type level',
+    ),
+    async (name, pod, container, check) => {
+      chmodSync(rig().shared, 0o777)
+      const facts = await introspect(rig(), name, pod, container)
+      expect(facts).toHaveProperty('uid')
+      check(facts)
+    },
+  )
 
-  it.concurrent('knows a capability by each of its spellings', async () => {
-    const podd = rig()
-    const spellings = ['NET_ADMIN', 'net_admin', 'CAP_NET_ADMIN', 'cap_net_admin']
-    const drops = ['CHOWN', 'chown', 'CAP_CHOWN', 'cap_chown']
-    const wholes = ['ALL', 'all', 'CAP_ALL', 'cap_all']
-    const cases = spellings.flatMap((add, at) => {
-      const [drop = '', all = ''] = [drops[at], wholes[at]]
-      return [
-        { name: `one-${at}`, capabilities: { add: [add], drop: [drop] } },
-        { name: `only-${at}`, capabilities: { add: [add], drop: [all] } },
-        { name: `every-${at}`, capabilities: { add: [all], drop: [drop] } },
+  it.concurrent(
+    'knows a capability by each of its spellings',
+    proves('capabilities', 'Capabilities: add drop'),
+    async () => {
+      const podd = rig()
+      const spellings = ['NET_ADMIN', 'net_admin', 'CAP_NET_ADMIN', 'cap_net_admin']
+      const drops = ['CHOWN', 'chown', 'CAP_CHOWN', 'cap_chown']
+      const wholes = ['ALL', 'all', 'CAP_ALL', 'cap_all']
+      const cases = spellings.flatMap((add, at) => {
+        const [drop = '', all = ''] = [drops[at], wholes[at]]
+        return [
+          { name: `one-${at}`, capabilities: { add: [add], drop: [drop] } },
+          { name: `only-${at}`, capabilities: { add: [add], drop: [all] } },
+          { name: `every-${at}`, capabilities: { add: [all], drop: [drop] } },
+        ]
+      })
+      const containers = cases.map(({ name, capabilities }) =>
+        shellContainer(name, 'spellings', script(`spellings-${name}`), { securityContext: { capabilities } }),
+      )
+      podd.drop('spellings', podOf('spellings', podd.shared, containers))
+      for (const at of spellings.keys()) {
+        const effective = async (kind: string): Promise<bigint> =>
+          bits((await factsOf(podd, `spellings-${kind}-${at}`))['CapEff'])
+        const one = await effective('one')
+        expect(one & (netAdmin | netRaw | chown)).toBe(netAdmin | netRaw)
+        expect(await effective('only')).toBe(netAdmin)
+        const every = await effective('every')
+        expect(every & (netAdmin | sysTime | chown)).toBe(netAdmin | sysTime)
+      }
+      podd.removeManifest('spellings')
+      await podd.untilGone('spellings')
+    },
+  )
+
+  it.concurrent(
+    'filters calls by a seccomp profile of the host’s',
+    proves('seccomp-profile', 'SeccompProfile: localhostProfile'),
+    async () => {
+      const podd = rig()
+      const directory = join(podd.rootDir, 'seccomp/profiles')
+      mkdirSync(directory, { recursive: true })
+      const syscalls = [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }]
+      writeFileSync(
+        join(directory, 'no-mkdir.json'),
+        JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls }),
+      )
+      const seccompProfile = { type: 'Localhost', localhostProfile: 'profiles/no-mkdir.json' }
+      podd.drop(
+        'local-seccomp',
+        shellPod('local-seccomp', podd.shared, 'mkdir /tmp/no 2>/dev/null && say made || say refused; stay', {
+          container: { securityContext: { seccompProfile } },
+        }),
+      )
+      expect((await podd.untilLine('local-seccomp', / (?:made|refused)$/u)).at(-1)).toMatch(/ refused$/u)
+      podd.removeManifest('local-seccomp')
+      await podd.untilGone('local-seccomp')
+    },
+  )
+
+  it.concurrent(
+    'sets safe sysctls and refuses others',
+    proves('sysctls', 'PodSecurityContext: sysctls', 'Sysctl: name value'),
+    async () => {
+      const podd = rig()
+      const sysctls = [
+        { name: 'net.ipv4.ip_unprivileged_port_start', value: '80' },
+        { name: 'kernel/shm_rmid_forced', value: '1' },
       ]
-    })
-    const containers = cases.map(({ name, capabilities }) =>
-      shellContainer(name, 'spellings', script(`spellings-${name}`), { securityContext: { capabilities } }),
-    )
-    podd.drop('spellings', podOf('spellings', podd.shared, containers))
-    for (const at of spellings.keys()) {
-      const effective = async (kind: string): Promise<bigint> =>
-        bits((await factsOf(podd, `spellings-${kind}-${at}`))['CapEff'])
-      const one = await effective('one')
-      expect(one & (netAdmin | netRaw | chown)).toBe(netAdmin | netRaw)
-      expect(await effective('only')).toBe(netAdmin)
-      const every = await effective('every')
-      expect(every & (netAdmin | sysTime | chown)).toBe(netAdmin | sysTime)
-    }
-    podd.removeManifest('spellings')
-    await podd.untilGone('spellings')
-  })
+      const read =
+        'say $(cat /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/sys/kernel/shm_rmid_forced); stay'
+      podd.drop('sysctls', shellPod('sysctls', podd.shared, read, { spec: { securityContext: { sysctls } } }))
+      await podd.untilLine('sysctls', / 80 1$/u)
+      const unsafe = [{ name: 'net.core.somaxconn', value: '1024' }]
+      podd.drop(
+        'unsafe',
+        shellPod('unsafe', podd.shared, read, { spec: { securityContext: { sysctls: unsafe } } }),
+      )
+      const pod = await podd.untilPhase('unsafe', 'Failed')
+      expect(pod.status).toMatchObject({
+        reason: 'SysctlForbidden',
+        message: 'forbidden sysctl: "net.core.somaxconn" not allowlisted',
+      })
+      for (const name of ['sysctls', 'unsafe']) podd.removeManifest(name)
+      await podd.untilGone('sysctls')
+    },
+  )
 
-  it.concurrent('filters calls by a seccomp profile of the host’s', async () => {
-    const podd = rig()
-    const directory = join(podd.rootDir, 'seccomp/profiles')
-    mkdirSync(directory, { recursive: true })
-    const syscalls = [{ names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }]
-    writeFileSync(
-      join(directory, 'no-mkdir.json'),
-      JSON.stringify({ defaultAction: 'SCMP_ACT_ALLOW', syscalls }),
-    )
-    const seccompProfile = { type: 'Localhost', localhostProfile: 'profiles/no-mkdir.json' }
-    podd.drop(
-      'local-seccomp',
-      shellPod('local-seccomp', podd.shared, 'mkdir /tmp/no 2>/dev/null && say made || say refused; stay', {
-        container: { securityContext: { seccompProfile } },
-      }),
-    )
-    expect((await podd.untilLine('local-seccomp', / (?:made|refused)$/u)).at(-1)).toMatch(/ refused$/u)
-    podd.removeManifest('local-seccomp')
-    await podd.untilGone('local-seccomp')
-  })
+  it.concurrent(
+    'takes supplementalGroupsPolicy Strict where the runtime can, and names what is lacking elsewhere',
+    proves('supplemental-groups-policy', 'PodSecurityContext: supplementalGroupsPolicy'),
+    async () => {
+      const podd = rig()
+      chmodSync(podd.shared, 0o777)
+      const spec = {
+        securityContext: { runAsUser: 1001, supplementalGroups: [4001], supplementalGroupsPolicy: 'Strict' },
+      }
+      podd.drop('strict', shellPod('strict', podd.shared, script('strict-facts'), { spec }))
+      const isOld = podd.install.version.startsWith('1.')
+      const outcome = isOld
+        ? (await podd.untilPod('strict', 'refusal', ({ status }) => status.reason === 'RuntimeUnsupported'))
+            .status.message
+        : (await factsOf(podd, 'strict-facts'))['groups']
+      const refusal = `not supported by this container runtime (containerd ${podd.install.version}): spec.securityContext.supplementalGroupsPolicy: Strict needs containerd 2.0`
+      expect(outcome).toBe(isOld ? refusal : '0 4001')
+      podd.removeManifest('strict')
+      await podd.untilGone('strict')
+    },
+  )
 
-  it.concurrent('sets safe sysctls and refuses others', async () => {
-    const podd = rig()
-    const sysctls = [
-      { name: 'net.ipv4.ip_unprivileged_port_start', value: '80' },
-      { name: 'kernel/shm_rmid_forced', value: '1' },
-    ]
-    const read =
-      'say $(cat /proc/sys/net/ipv4/ip_unprivileged_port_start /proc/sys/kernel/shm_rmid_forced); stay'
-    podd.drop('sysctls', shellPod('sysctls', podd.shared, read, { spec: { securityContext: { sysctls } } }))
-    await podd.untilLine('sysctls', / 80 1$/u)
-    const unsafe = [{ name: 'net.core.somaxconn', value: '1024' }]
-    podd.drop(
-      'unsafe',
-      shellPod('unsafe', podd.shared, read, { spec: { securityContext: { sysctls: unsafe } } }),
-    )
-    const pod = await podd.untilPhase('unsafe', 'Failed')
-    expect(pod.status).toMatchObject({
-      reason: 'SysctlForbidden',
-      message: 'forbidden sysctl: "net.core.somaxconn" not allowlisted',
-    })
-    for (const name of ['sysctls', 'unsafe']) podd.removeManifest(name)
-    await podd.untilGone('sysctls')
-  })
-
-  it.concurrent('takes supplementalGroupsPolicy Strict where the runtime can, and names what is lacking elsewhere', async () => {
-    const podd = rig()
-    chmodSync(podd.shared, 0o777)
-    const spec = {
-      securityContext: { runAsUser: 1001, supplementalGroups: [4001], supplementalGroupsPolicy: 'Strict' },
-    }
-    podd.drop('strict', shellPod('strict', podd.shared, script('strict-facts'), { spec }))
-    const isOld = podd.install.version.startsWith('1.')
-    const outcome = isOld
-      ? (await podd.untilPod('strict', 'refusal', ({ status }) => status.reason === 'RuntimeUnsupported'))
-          .status.message
-      : (await factsOf(podd, 'strict-facts'))['groups']
-    const refusal = `not supported by this container runtime (containerd ${podd.install.version}): spec.securityContext.supplementalGroupsPolicy: Strict needs containerd 2.0`
-    expect(outcome).toBe(isOld ? refusal : '0 4001')
-    podd.removeManifest('strict')
-    await podd.untilGone('strict')
-  })
-
-  it.concurrent('refuses AppArmor profiles on a host without AppArmor', async () => {
-    const podd = rig()
-    const spec = {
-      securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'none-such' } },
-    }
-    podd.drop('apparmor', shellPod('apparmor', podd.shared, 'stay', { spec }))
-    const pod = await podd.untilPod(
-      'apparmor',
-      'an end',
-      ({ status }) =>
-        status.phase === 'Failed' ||
-        status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerError',
-    )
-    expect(pod.status.reason ?? 'AppArmor').toBe('AppArmor')
-    podd.removeManifest('apparmor')
-    await podd.untilGone('apparmor')
-  })
+  it.concurrent(
+    'refuses AppArmor profiles on a host without AppArmor',
+    proves(
+      'app-armor',
+      'PodSecurityContext: appArmorProfile',
+      'SecurityContext: appArmorProfile',
+      'AppArmorProfile: type localhostProfile',
+    ),
+    async () => {
+      const podd = rig()
+      const spec = {
+        securityContext: { appArmorProfile: { type: 'Localhost', localhostProfile: 'none-such' } },
+      }
+      podd.drop('apparmor', shellPod('apparmor', podd.shared, 'stay', { spec }))
+      const pod = await podd.untilPod(
+        'apparmor',
+        'an end',
+        ({ status }) =>
+          status.phase === 'Failed' ||
+          status.containerStatuses?.[0]?.state.waiting?.reason === 'CreateContainerError',
+      )
+      expect(pod.status.reason ?? 'AppArmor').toBe('AppArmor')
+      podd.removeManifest('apparmor')
+      await podd.untilGone('apparmor')
+    },
+  )
 })
 
 describePodd('the user of an image', {}, (rig) => {
@@ -347,37 +403,49 @@ describePodd('the user of an image', {}, (rig) => {
 describePodd('processes', {}, (rig) => {
   const script = (name: string): string => `say ${name} $(cat /proc/1/comm); stay`
 
-  it.concurrent('of a container are seen by an ephemeral container that targets it, and by it alone', async () => {
-    const podd = rig()
-    const ephemeralContainers = [
-      shellContainer('watcher', 'targets', 'say watcher $(cat /proc/1/comm) $(pidof sleep | wc -w); stay', {
-        targetContainerName: 'main',
-      }),
-    ]
-    podd.drop(
-      'targets',
-      shellPod('targets', podd.shared, 'sleep 1000000 & say main up; stay', {
-        spec: { ephemeralContainers },
-      }),
-    )
-    const lines = await podd.untilLine('targets', / watcher /u)
-    expect(lines.find((line) => line.includes('watcher'))).toMatch(/ watcher sh [1-9]\d*$/u)
-    podd.removeManifest('targets')
-    await podd.untilGone('targets')
-  })
+  it.concurrent(
+    'of a container are seen by an ephemeral container that targets it, and by it alone',
+    proves(
+      'ephemeral-target',
+      'PodSpec: ephemeralContainers',
+      'EphemeralContainer: name image command targetContainerName',
+    ),
+    async () => {
+      const podd = rig()
+      const ephemeralContainers = [
+        shellContainer('watcher', 'targets', 'say watcher $(cat /proc/1/comm) $(pidof sleep | wc -w); stay', {
+          targetContainerName: 'main',
+        }),
+      ]
+      podd.drop(
+        'targets',
+        shellPod('targets', podd.shared, 'sleep 1000000 & say main up; stay', {
+          spec: { ephemeralContainers },
+        }),
+      )
+      const lines = await podd.untilLine('targets', / watcher /u)
+      expect(lines.find((line) => line.includes('watcher'))).toMatch(/ watcher sh [1-9]\d*$/u)
+      podd.removeManifest('targets')
+      await podd.untilGone('targets')
+    },
+  )
 
-  it.concurrent('are one tree under shareProcessNamespace, and each their own without', async () => {
-    const podd = rig()
-    podd.drop(
-      'shared-pid',
-      shellPod('shared-pid', podd.shared, script('shared'), { spec: { shareProcessNamespace: true } }),
-    )
-    podd.drop('own-pid', shellPod('own-pid', podd.shared, script('own')))
-    expect((await podd.untilLine('own-pid', / own /u)).at(0)).toMatch(/ own sh$/u)
-    expect((await podd.untilLine('shared-pid', / shared /u)).at(0)).not.toMatch(/ sh$/u)
-    for (const name of ['shared-pid', 'own-pid']) podd.removeManifest(name)
-    await podd.untilGone('shared-pid')
-  })
+  it.concurrent(
+    'are one tree under shareProcessNamespace, and each their own without',
+    proves('share-process-namespace', 'PodSpec: shareProcessNamespace'),
+    async () => {
+      const podd = rig()
+      podd.drop(
+        'shared-pid',
+        shellPod('shared-pid', podd.shared, script('shared'), { spec: { shareProcessNamespace: true } }),
+      )
+      podd.drop('own-pid', shellPod('own-pid', podd.shared, script('own')))
+      expect((await podd.untilLine('own-pid', / own /u)).at(0)).toMatch(/ own sh$/u)
+      expect((await podd.untilLine('shared-pid', / shared /u)).at(0)).not.toMatch(/ sh$/u)
+      for (const name of ['shared-pid', 'own-pid']) podd.removeManifest(name)
+      await podd.untilGone('shared-pid')
+    },
+  )
 })
 
 describePodd(

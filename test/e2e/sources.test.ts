@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { shellPod, yamlPod } from '../support/shell-pods.ts'
 
 describePodd('manifests', {}, (rig) => {
@@ -140,7 +141,7 @@ describePodd('manifests', {}, (rig) => {
     expect(containerOf(await podd.untilReady('slow'), 'main').restartCount).toBe(0)
   })
 
-  it.concurrent('tells a namespace from another', async () => {
+  it.concurrent('tells a namespace from another', proves('namespaces', 'ObjectMeta: namespace'), async () => {
     const podd = rig()
     podd.drop('other', shellPod('twin', podd.shared, 'stay', { metadata: { namespace: 'other' } }))
     podd.drop('here', shellPod('twin', podd.shared, 'stay'))

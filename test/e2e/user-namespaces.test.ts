@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 
 /** containerd 2.0 with runc 1.2, which can show a volume's files as the pod's own. */
@@ -55,33 +56,38 @@ describePodd('users of a pod’s own', {}, (rig) => {
     stringData: { key: 'hunter2' },
   }
 
-  it('are nobody’s on the host where the runtime can, and refused by name where it can’t', async () => {
-    const podd = rig()
-    // As podd's own directories: others may go through.
-    chmodSync(podd.directory, 0o711)
-    chmodSync(podd.shared, 0o777)
-    podd.drop('settings', settings, access)
-    for (const name of ['one', 'two']) podd.drop(name, pod(name))
-    const can = canMapUsers(podd)
-    const outcome = await podd.until('an outcome', async () => {
-      if (wordsOf(podd.lines('one')).includes('up') && wordsOf(podd.lines('two')).includes('up')) return 'up'
-      const found = await podd.findPod('one')
-      return found?.status.reason === 'RuntimeUnsupported' && found.status.message
-    })
-    expect(outcome).toMatch(
-      can ? /^up$/u : /spec\.hostUsers: false needs containerd 2\.0 with runc 1\.2 or crun 1\.9$/u,
-    )
-    const seen = ['one', 'two'].map((name) => wordsOf(podd.lines(name)))
-    const firstIds = seen.map(([map = '']) => Number(map.split(' ')[1]))
-    const wanted = can ? firstIds.map((id) => [`0 ${id} 65536 as 0`, '0 0 0 0 0', 'up']) : [[], []]
-    expect(seen).toEqual(wanted)
-    expect(new Set(firstIds).size).toBe(can ? 2 : 1)
-    const users = can ? await usersOnHost(podd) : []
-    expect(users).toEqual(can ? [firstIds[0], 0] : [])
-    for (const name of ['one', 'two', 'settings']) podd.removeManifest(name)
-    await podd.untilGone('one')
-    await podd.untilGone('two')
-  })
+  it(
+    'are nobody’s on the host where the runtime can, and refused by name where it can’t',
+    proves('user-namespace', 'PodSpec: hostUsers'),
+    async () => {
+      const podd = rig()
+      // As podd's own directories: others may go through.
+      chmodSync(podd.directory, 0o711)
+      chmodSync(podd.shared, 0o777)
+      podd.drop('settings', settings, access)
+      for (const name of ['one', 'two']) podd.drop(name, pod(name))
+      const can = canMapUsers(podd)
+      const outcome = await podd.until('an outcome', async () => {
+        if (wordsOf(podd.lines('one')).includes('up') && wordsOf(podd.lines('two')).includes('up'))
+          return 'up'
+        const found = await podd.findPod('one')
+        return found?.status.reason === 'RuntimeUnsupported' && found.status.message
+      })
+      expect(outcome).toMatch(
+        can ? /^up$/u : /spec\.hostUsers: false needs containerd 2\.0 with runc 1\.2 or crun 1\.9$/u,
+      )
+      const seen = ['one', 'two'].map((name) => wordsOf(podd.lines(name)))
+      const firstIds = seen.map(([map = '']) => Number(map.split(' ')[1]))
+      const wanted = can ? firstIds.map((id) => [`0 ${id} 65536 as 0`, '0 0 0 0 0', 'up']) : [[], []]
+      expect(seen).toEqual(wanted)
+      expect(new Set(firstIds).size).toBe(can ? 2 : 1)
+      const users = can ? await usersOnHost(podd) : []
+      expect(users).toEqual(can ? [firstIds[0], 0] : [])
+      for (const name of ['one', 'two', 'settings']) podd.removeManifest(name)
+      await podd.untilGone('one')
+      await podd.untilGone('two')
+    },
+  )
 })
 
 /** Whom the host sees: as the container's process, and as the owner of what it wrote to its emptyDir. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { proves } from '../support/proves.ts'
 import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -56,198 +57,250 @@ async function saidBy(rig: PoddRig, name: string): Promise<readonly string[]> {
 const tell = (path: string): string => `say $(stat -L -c %a:%g ${path}) $(cat ${path})`
 
 describePodd('volumes that podd fills', {}, (rig) => {
-  it('show a ConfigMap, all of it or the items asked for, with their modes', async () => {
-    const binaryData = { bytes: Buffer.from('b').toString('base64') }
-    rig().drop(
-      'maps',
-      configMap('settings', { one: '1', two: '2' }, { binaryData }),
-      podWith(
-        rig(),
-        'whole',
-        `say $(ls /v); ${tell('/v/one')}; ${tell('/v/bytes')}; touch /v/new || say kept`,
-        {
-          volume: { configMap: { name: 'settings', defaultMode: 0o600 } },
-        },
-      ),
-      podWith(
-        rig(),
-        'items',
-        `say $(find /v/ -type l | sort | grep -v data); ${tell('/v/deep/er/uno')}; ${tell('/v/dos')}`,
-        {
-          volume: {
-            configMap: {
-              name: 'settings',
-              items: [
-                { key: 'one', path: 'deep/er/uno' },
-                { key: 'two', path: 'dos', mode: 0o440 },
-              ],
+  it(
+    'show a ConfigMap, all of it or the items asked for, with their modes',
+    proves(
+      'config-map',
+      'ConfigMap: binaryData',
+      'Volume: configMap',
+      'ConfigMapVolumeSource: name items defaultMode optional',
+      'KeyToPath: key path mode',
+    ),
+    async () => {
+      const binaryData = { bytes: Buffer.from('b').toString('base64') }
+      rig().drop(
+        'maps',
+        configMap('settings', { one: '1', two: '2' }, { binaryData }),
+        podWith(
+          rig(),
+          'whole',
+          `say $(ls /v); ${tell('/v/one')}; ${tell('/v/bytes')}; touch /v/new || say kept`,
+          {
+            volume: { configMap: { name: 'settings', defaultMode: 0o600 } },
+          },
+        ),
+        podWith(
+          rig(),
+          'items',
+          `say $(find /v/ -type l | sort | grep -v data); ${tell('/v/deep/er/uno')}; ${tell('/v/dos')}`,
+          {
+            volume: {
+              configMap: {
+                name: 'settings',
+                items: [
+                  { key: 'one', path: 'deep/er/uno' },
+                  { key: 'two', path: 'dos', mode: 0o440 },
+                ],
+              },
             },
           },
-        },
-      ),
-      podWith(rig(), 'optional', 'say none: $(ls /v)', {
-        volume: { configMap: { name: 'nowhere', optional: true } },
-      }),
-    )
-    expect(await saidBy(rig(), 'whole')).toEqual(['bytes one two', '600:0 1', '600:0 b', 'kept'])
-    expect(await saidBy(rig(), 'items')).toEqual(['/v/deep /v/dos', '644:0 1', '440:0 2'])
-    expect(await saidBy(rig(), 'optional')).toEqual(['none:'])
-    rig().removeManifest('maps')
-  })
-
-  it('show a Secret, from memory alone, and leave nothing of it behind', async () => {
-    rig().drop(
-      'secrets',
-      secret('access', { password: 'hunter2' }),
-      podWith(rig(), 'reader', `${tell('/v/password')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f1-3)`, {
-        volume: { secret: { secretName: 'access', defaultMode: 0o400 } },
-      }),
-    )
-    expect(await saidBy(rig(), 'reader')).toEqual(['400:0 hunter2', 'tmpfs /v tmpfs'])
-    const uid = (await rig().untilReady('reader')).metadata.uid
-    rig().removeManifest('secrets')
-    await rig().untilGone('reader')
-    expect(existsSync(join(rig().rootDir, 'pods', uid))).toBe(false)
-  })
-
-  it('show the pod’s own fields, and changed labels soon after', async () => {
-    const items = [
-      { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
-      { path: 'note', fieldRef: { fieldPath: "metadata.annotations['note']" } },
-      { path: 'uid', fieldRef: { fieldPath: 'metadata.uid' } },
-      {
-        path: 'cpu',
-        mode: 0o600,
-        resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '1m' },
-      },
-    ]
-    const pod = (tier: string): object =>
-      podWith(
-        rig(),
-        'fields',
-        `${tell('/v/labels')}; ${tell('/v/note')}; ${tell('/v/uid')}; ${tell('/v/cpu')}; say up; while ! grep -q db /v/labels; do sleep 0.05; done; say changed`,
-        {
-          volume: { downwardAPI: { items } },
-          metadata: { labels: { app: 'shop', tier }, annotations: { note: 'x y' } },
-          container: { resources: { limits: { cpu: '200m' } } },
-        },
+        ),
+        podWith(rig(), 'optional', 'say none: $(ls /v)', {
+          volume: { configMap: { name: 'nowhere', optional: true } },
+        }),
       )
-    rig().drop('fields', pod('web'))
-    const { metadata } = await rig().untilReady('fields')
-    expect(await saidBy(rig(), 'fields')).toEqual([
-      '644:0 app="shop" tier="web"',
-      '644:0 x y',
-      `644:0 ${metadata.uid}`,
-      '600:0 200',
-    ])
-    rig().drop('fields', pod('db'))
-    await rig().untilLine('fields', / changed$/u)
-    expect((await rig().untilReady('fields')).metadata.uid).toBe(metadata.uid)
-    rig().removeManifest('fields')
-  })
+      expect(await saidBy(rig(), 'whole')).toEqual(['bytes one two', '600:0 1', '600:0 b', 'kept'])
+      expect(await saidBy(rig(), 'items')).toEqual(['/v/deep /v/dos', '644:0 1', '440:0 2'])
+      expect(await saidBy(rig(), 'optional')).toEqual(['none:'])
+      rig().removeManifest('maps')
+    },
+  )
 
-  it('project several sources into one directory', async () => {
-    rig().drop(
-      'projected',
-      configMap('settings', { one: '1', both: 'map' }),
-      secret('access', { password: 'hunter2', both: 'secret' }),
-      podWith(
-        rig(),
-        'several',
-        `say $(ls /v); ${tell('/v/both')}; ${tell('/v/in/password')}; ${tell('/v/name')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f3)`,
+  it(
+    'show a Secret, from memory alone, and leave nothing of it behind',
+    proves('secret', 'Volume: secret', 'SecretVolumeSource: secretName defaultMode'),
+    async () => {
+      rig().drop(
+        'secrets',
+        secret('access', { password: 'hunter2' }),
+        podWith(
+          rig(),
+          'reader',
+          `${tell('/v/password')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f1-3)`,
+          {
+            volume: { secret: { secretName: 'access', defaultMode: 0o400 } },
+          },
+        ),
+      )
+      expect(await saidBy(rig(), 'reader')).toEqual(['400:0 hunter2', 'tmpfs /v tmpfs'])
+      const uid = (await rig().untilReady('reader')).metadata.uid
+      rig().removeManifest('secrets')
+      await rig().untilGone('reader')
+      expect(existsSync(join(rig().rootDir, 'pods', uid))).toBe(false)
+    },
+  )
+
+  it(
+    'show the pod’s own fields, and changed labels soon after',
+    proves(
+      'downward-api',
+      'Volume: downwardAPI',
+      'DownwardAPIVolumeSource: items',
+      'DownwardAPIVolumeFile: path fieldRef resourceFieldRef mode',
+      'ResourceFieldSelector: containerName',
+    ),
+    async () => {
+      const items = [
+        { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } },
+        { path: 'note', fieldRef: { fieldPath: "metadata.annotations['note']" } },
+        { path: 'uid', fieldRef: { fieldPath: 'metadata.uid' } },
         {
-          volume: {
-            projected: {
-              defaultMode: 0o444,
-              sources: [
-                { configMap: { name: 'settings' } },
-                {
-                  secret: {
-                    name: 'access',
-                    items: [
-                      { key: 'password', path: 'in/password', mode: 0o400 },
-                      { key: 'both', path: 'both' },
-                    ],
+          path: 'cpu',
+          mode: 0o600,
+          resourceFieldRef: { containerName: 'main', resource: 'limits.cpu', divisor: '1m' },
+        },
+      ]
+      const pod = (tier: string): object =>
+        podWith(
+          rig(),
+          'fields',
+          `${tell('/v/labels')}; ${tell('/v/note')}; ${tell('/v/uid')}; ${tell('/v/cpu')}; say up; while ! grep -q db /v/labels; do sleep 0.05; done; say changed`,
+          {
+            volume: { downwardAPI: { items } },
+            metadata: { labels: { app: 'shop', tier }, annotations: { note: 'x y' } },
+            container: { resources: { limits: { cpu: '200m' } } },
+          },
+        )
+      rig().drop('fields', pod('web'))
+      const { metadata } = await rig().untilReady('fields')
+      expect(await saidBy(rig(), 'fields')).toEqual([
+        '644:0 app="shop" tier="web"',
+        '644:0 x y',
+        `644:0 ${metadata.uid}`,
+        '600:0 200',
+      ])
+      rig().drop('fields', pod('db'))
+      await rig().untilLine('fields', / changed$/u)
+      expect((await rig().untilReady('fields')).metadata.uid).toBe(metadata.uid)
+      rig().removeManifest('fields')
+    },
+  )
+
+  it(
+    'project several sources into one directory',
+    proves(
+      'projected',
+      'Volume: projected',
+      'ProjectedVolumeSource: sources defaultMode',
+      'VolumeProjection: secret downwardAPI configMap',
+      'SecretProjection: name items optional',
+      'ConfigMapProjection: name',
+      'DownwardAPIProjection: items',
+    ),
+    async () => {
+      rig().drop(
+        'projected',
+        configMap('settings', { one: '1', both: 'map' }),
+        secret('access', { password: 'hunter2', both: 'secret' }),
+        podWith(
+          rig(),
+          'several',
+          `say $(ls /v); ${tell('/v/both')}; ${tell('/v/in/password')}; ${tell('/v/name')}; say $(grep ' /v ' /proc/mounts | cut -d' ' -f3)`,
+          {
+            volume: {
+              projected: {
+                defaultMode: 0o444,
+                sources: [
+                  { configMap: { name: 'settings' } },
+                  {
+                    secret: {
+                      name: 'access',
+                      items: [
+                        { key: 'password', path: 'in/password', mode: 0o400 },
+                        { key: 'both', path: 'both' },
+                      ],
+                    },
                   },
-                },
-                { downwardAPI: { items: [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }] } },
-                { secret: { name: 'nowhere', optional: true } },
-              ],
+                  { downwardAPI: { items: [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }] } },
+                  { secret: { name: 'nowhere', optional: true } },
+                ],
+              },
             },
           },
-        },
-      ),
-    )
-    expect(await saidBy(rig(), 'several')).toEqual([
-      'both in name one',
-      '444:0 secret',
-      '400:0 hunter2',
-      '444:0 several',
-      'tmpfs',
-    ])
-    rig().removeManifest('projected')
-  })
+        ),
+      )
+      expect(await saidBy(rig(), 'several')).toEqual([
+        'both in name one',
+        '444:0 secret',
+        '400:0 hunter2',
+        '444:0 several',
+        'tmpfs',
+      ])
+      rig().removeManifest('projected')
+    },
+  )
 
-  it('take every form of a source', async () => {
-    const forms = {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: 'forms' },
-      type: 'Opaque',
-      immutable: true,
-      data: { key: Buffer.from('bytes').toString('base64') },
-      stringData: { text: 'text' },
-    }
-    const volumes = [
-      {
-        name: 'secret',
-        secret: {
-          secretName: 'forms',
-          items: [
-            { key: 'key', path: './in//key', mode: 0o440 },
-            { key: 'none', path: 'none' },
-            { key: 'text', path: 'text' },
-          ],
-          optional: true,
+  it(
+    'take every form of a source',
+    proves(
+      'every-form',
+      'Secret: type data immutable',
+      'SecretVolumeSource: items optional',
+      'DownwardAPIVolumeSource: defaultMode',
+      'ObjectFieldSelector: apiVersion',
+      'ConfigMapProjection: items optional',
+    ),
+    async () => {
+      const forms = {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'forms' },
+        type: 'Opaque',
+        immutable: true,
+        data: { key: Buffer.from('bytes').toString('base64') },
+        stringData: { text: 'text' },
+      }
+      const volumes = [
+        {
+          name: 'secret',
+          secret: {
+            secretName: 'forms',
+            items: [
+              { key: 'key', path: './in//key', mode: 0o440 },
+              { key: 'none', path: 'none' },
+              { key: 'text', path: 'text' },
+            ],
+            optional: true,
+          },
         },
-      },
-      { name: 'nowhere', secret: { secretName: 'nowhere', optional: true } },
-      {
-        name: 'downward',
-        downwardAPI: {
-          defaultMode: 0o400,
-          items: [{ path: 'name', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }],
+        { name: 'nowhere', secret: { secretName: 'nowhere', optional: true } },
+        {
+          name: 'downward',
+          downwardAPI: {
+            defaultMode: 0o400,
+            items: [{ path: 'name', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } }],
+          },
         },
-      },
-      {
-        name: 'projected',
-        projected: {
-          sources: [
-            { configMap: { name: 'forms', items: [{ key: 'one', path: 'uno', mode: 0o400 }] } },
-            { configMap: { name: 'nowhere', optional: true } },
-          ],
+        {
+          name: 'projected',
+          projected: {
+            sources: [
+              { configMap: { name: 'forms', items: [{ key: 'one', path: 'uno', mode: 0o400 }] } },
+              { configMap: { name: 'nowhere', optional: true } },
+            ],
+          },
         },
-      },
-    ]
-    const script = `${tell('/secret/in/key')}; ${tell('/secret/text')}; say none $(ls /nowhere); ${tell('/downward/name')}; ${tell('/projected/uno')}; say up; stay`
-    rig().drop(
-      'forms',
-      forms,
-      configMap('forms', { one: '1', two: '2' }),
-      shellPod('forms', rig().shared, script, {
-        volumes,
-        mounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
-      }),
-    )
-    expect(await saidBy(rig(), 'forms')).toEqual([
-      '440:0 bytes',
-      '644:0 text',
-      'none',
-      '400:0 forms',
-      '400:0 1',
-    ])
-    rig().removeManifest('forms')
-  })
+      ]
+      const script = `${tell('/secret/in/key')}; ${tell('/secret/text')}; say none $(ls /nowhere); ${tell('/downward/name')}; ${tell('/projected/uno')}; say up; stay`
+      rig().drop(
+        'forms',
+        forms,
+        configMap('forms', { one: '1', two: '2' }),
+        shellPod('forms', rig().shared, script, {
+          volumes,
+          mounts: volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+        }),
+      )
+      expect(await saidBy(rig(), 'forms')).toEqual([
+        '440:0 bytes',
+        '644:0 text',
+        'none',
+        '400:0 forms',
+        '400:0 1',
+      ])
+      rig().removeManifest('forms')
+    },
+  )
 
   it('show a change within a second, also through podd’s restart, and outlast what they came from', async () => {
     const script = `say was $(cat /v/key); while sleep 0.02; do now=$(cat /v/key); [ "$now" = "$last" ] || say now $now; last=$now; done & last=; say up; stay`
@@ -379,52 +432,64 @@ describePodd('volumes that podd fills', {}, (rig) => {
 })
 
 describePodd('claims', {}, (rig) => {
-  it('outlive pods, and give the next one what the last one wrote', async () => {
-    rig().drop('data', claim('data'))
-    const volume = { persistentVolumeClaim: { claimName: 'data' } }
-    rig().drop('writer', podWith(rig(), 'writer', 'echo kept >/v/file; say $(stat -c %a /v)', { volume }))
-    expect(await saidBy(rig(), 'writer')).toEqual(['777'])
-    rig().removeManifest('writer')
-    await rig().untilGone('writer')
-    const readOnly = { persistentVolumeClaim: { claimName: 'data', readOnly: true } }
-    rig().drop(
-      'reader',
-      podWith(rig(), 'reader', 'say $(cat /v/file); touch /v/no || say read-only', { volume: readOnly }),
-    )
-    expect(await saidBy(rig(), 'reader')).toEqual(['kept', 'read-only'])
-    rig().removeManifest('reader')
-    rig().removeManifest('data')
-    await rig().untilGone('reader')
-    const directory = join(rig().rootDir, 'claims/default/data')
-    expect(readdirSync(directory)).toEqual(['file'])
-    expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
-  })
+  it(
+    'outlive pods, and give the next one what the last one wrote',
+    proves('claim', 'Volume: persistentVolumeClaim', 'PersistentVolumeClaimVolumeSource: claimName readOnly'),
+    async () => {
+      rig().drop('data', claim('data'))
+      const volume = { persistentVolumeClaim: { claimName: 'data' } }
+      rig().drop('writer', podWith(rig(), 'writer', 'echo kept >/v/file; say $(stat -c %a /v)', { volume }))
+      expect(await saidBy(rig(), 'writer')).toEqual(['777'])
+      rig().removeManifest('writer')
+      await rig().untilGone('writer')
+      const readOnly = { persistentVolumeClaim: { claimName: 'data', readOnly: true } }
+      rig().drop(
+        'reader',
+        podWith(rig(), 'reader', 'say $(cat /v/file); touch /v/no || say read-only', { volume: readOnly }),
+      )
+      expect(await saidBy(rig(), 'reader')).toEqual(['kept', 'read-only'])
+      rig().removeManifest('reader')
+      rig().removeManifest('data')
+      await rig().untilGone('reader')
+      const directory = join(rig().rootDir, 'claims/default/data')
+      expect(readdirSync(directory)).toEqual(['file'])
+      expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)
+    },
+  )
 
-  it('let one pod in at a time under ReadWriteOncePod', async () => {
-    const spec = {
-      accessModes: ['ReadWriteOncePod'],
-      storageClassName: 'podd-local',
-      volumeMode: 'Filesystem',
-      resources: { requests: { storage: '1Mi' }, limits: { storage: '2Mi' } },
-    }
-    rig().drop('alone', { ...claim('alone'), spec })
-    const volume = { persistentVolumeClaim: { claimName: 'alone' } }
-    rig().drop('first', podWith(rig(), 'first', 'touch /v/mine', { volume }))
-    await saidBy(rig(), 'first')
-    rig().drop('second', podWith(rig(), 'second', 'say $(ls /v)', { volume }))
-    const { status } = await rig().untilPod('second', 'its wait', (pod) => pod.status.reason === 'Blocked')
-    expect([status.phase, status.message]).toEqual([
-      'Pending',
-      'persistentvolumeclaim "alone" uses the ReadWriteOncePod access mode and is already in use by pod default/first',
-    ])
-    // A new version of the pod that has it takes it over.
-    rig().drop('first', podWith(rig(), 'first', 'say again; touch /v/mine', { volume }))
-    await rig().untilLine('first', / again$/u)
-    rig().removeManifest('first')
-    expect(await saidBy(rig(), 'second')).toEqual(['mine'])
-    for (const name of ['second', 'alone']) rig().removeManifest(name)
-    await rig().untilGone('second')
-  })
+  it(
+    'let one pod in at a time under ReadWriteOncePod',
+    proves(
+      'read-write-once-pod',
+      'PersistentVolumeClaimSpec: storageClassName volumeMode',
+      'VolumeResourceRequirements: limits',
+    ),
+    async () => {
+      const spec = {
+        accessModes: ['ReadWriteOncePod'],
+        storageClassName: 'podd-local',
+        volumeMode: 'Filesystem',
+        resources: { requests: { storage: '1Mi' }, limits: { storage: '2Mi' } },
+      }
+      rig().drop('alone', { ...claim('alone'), spec })
+      const volume = { persistentVolumeClaim: { claimName: 'alone' } }
+      rig().drop('first', podWith(rig(), 'first', 'touch /v/mine', { volume }))
+      await saidBy(rig(), 'first')
+      rig().drop('second', podWith(rig(), 'second', 'say $(ls /v)', { volume }))
+      const { status } = await rig().untilPod('second', 'its wait', (pod) => pod.status.reason === 'Blocked')
+      expect([status.phase, status.message]).toEqual([
+        'Pending',
+        'persistentvolumeclaim "alone" uses the ReadWriteOncePod access mode and is already in use by pod default/first',
+      ])
+      // A new version of the pod that has it takes it over.
+      rig().drop('first', podWith(rig(), 'first', 'say again; touch /v/mine', { volume }))
+      await rig().untilLine('first', / again$/u)
+      rig().removeManifest('first')
+      expect(await saidBy(rig(), 'second')).toEqual(['mine'])
+      for (const name of ['second', 'alone']) rig().removeManifest(name)
+      await rig().untilGone('second')
+    },
+  )
 
   it('of other storage classes are refused by name', async () => {
     const fast = claim('fast') as { spec: object }

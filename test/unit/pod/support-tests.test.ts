@@ -1,13 +1,13 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { listSupportTests } from '../../../docs/support-doc.ts'
+import { listSupportTests, parseSupportTests } from '../../../docs/support-tests.ts'
 import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
-const testDirectory = join(import.meta.dirname, '../..')
 const tests = listSupportTests()
+const proven = new Set(tests.flatMap(({ fields }) => fields))
 
 /** `Type.field` of all that is supported, looked for below supported fields only. */
 function supportedFields(type: AnyType, found = new Set<string>()): ReadonlySet<string> {
@@ -29,53 +29,57 @@ const supported = new Set(
 )
 
 /** What every pod of the tests is made with. */
-const shellPods = readFileSync(join(testDirectory, 'support/shell-pods.ts'), 'utf8')
-const sources = new Map(
-  readdirSync(join(testDirectory, 'e2e')).map((name) => [
-    name.replace('.test.ts', ''),
-    readFileSync(join(testDirectory, 'e2e', name), 'utf8'),
-  ]),
-)
+const shellPods = readFileSync(join(import.meta.dirname, '../../support/shell-pods.ts'), 'utf8')
 
-interface Source {
-  /** From its `it` to the next. */
-  readonly test: string
-  /** What stands outside of all tests: builders of manifests, constants. */
-  readonly shared: string
-}
-
-/** A test's text by its title; undefined where there is no such test, or more than one. */
-function findTest(file: string, title: string): Source | undefined {
-  const parts = (sources.get(file) ?? '').split(/^(?=\s*(?:it|describe\w*)(?:\.\w+(?:\([^)]*\))?)*[(<])/mu)
-  const isTest = (part: string): boolean => /^\s*it\b/u.test(part)
-  const found = parts.filter((part) => isTest(part) && unquoted(part).includes(`'${title}'`))
-  const [test] = found
-  if (test === undefined || found.length > 1) return undefined
-  return { test, shared: parts.filter((part) => !isTest(part)).join('\n') }
-}
-
-function unquoted(text: string): string {
-  return text.replaceAll(/"([^"\n]*'[^"\n]*)"/gu, "'$1'")
-}
-
-describe('docs/support-tests.ts', () => {
-  it('names a test for every field that is supported', () => {
-    expect([...supported].filter((field) => !tests.has(field))).toEqual([])
+describe('the e2e tests that call proves', () => {
+  it('prove every field that is supported', () => {
+    expect([...supported].filter((field) => !proven.has(field))).toEqual([])
   })
 
-  it('names none for a field that isn’t', () => {
-    expect([...tests.keys()].filter((field) => !supported.has(field))).toEqual([])
+  it('prove no field that isn’t', () => {
+    expect([...proven].filter((field) => !supported.has(field))).toEqual([])
   })
 
-  it.each([...tests].flatMap(([field, list]) => list.map((test) => ({ field, ...test }))))(
-    'names one that is there and sets it: $field, $file',
-    ({ field, file, title }) => {
-      const source = findTest(file, title)
-      expect(source, `test/e2e/${file}.test.ts has one test called ${JSON.stringify(title)}`).toBeDefined()
-      const name = field.split('.')[1] ?? ''
-      const texts = [source?.test ?? '', source?.shared ?? '', shellPods]
-      const isSet = texts.some((text) => new RegExp(`\\b${name}\\b`, 'u').test(text))
-      expect(isSet, `that test sets ${field}`).toBe(true)
-    },
-  )
+  it('have each an id of its own', () => {
+    const ids = tests.map(({ file, id }) => `${file}#${id}`)
+    expect(ids.filter((id, at) => ids.indexOf(id) !== at)).toEqual([])
+  })
+
+  it.each(tests)('set what they prove: $file#$id', ({ fields, text, shared }) => {
+    const isSet = (field: string): boolean =>
+      [text, shared, shellPods].some((part) =>
+        new RegExp(`\\b${field.slice(field.indexOf('.') + 1)}\\b`, 'u').test(part),
+      )
+    expect(fields.filter((field) => !isSet(field))).toEqual([])
+  })
+})
+
+describe('parseSupportTests', () => {
+  const text = `const shared = { subPath: 1 }
+describe('things', () => {
+  it.each([1])('one (%s)', proves('first', 'Volume: name hostPath', 'Pod: spec'), () => {
+    hostPath()
+  })
+  it('other', () => {})
+})`
+
+  it('reads the id and the fields, and what the test does without them', () => {
+    const [test, ...others] = parseSupportTests('things', text)
+    expect(others).toEqual([])
+    expect(test).toMatchObject({ file: 'things', id: 'first' })
+    expect(test?.fields).toEqual(['Volume.name', 'Volume.hostPath', 'Pod.spec'])
+    expect(test?.text).toContain('hostPath()')
+    expect(test?.text).not.toContain('name')
+    expect(test?.text).not.toContain('other')
+    expect(test?.shared).toContain('subPath')
+  })
+
+  it.each([
+    ["it('a', proves(id, 'Pod: spec'), () => {})", 'an id that is no literal'],
+    ["it('a', proves('a', 'Pod.spec'), () => {})", 'fields in another form'],
+    ["describe('a', proves('a', 'Pod: spec'), () => {})", 'a suite'],
+    ["it('a', proves('a', 'Pod: spec'), () => {\n proves('b', 'Pod: kind') })", 'two of them'],
+  ])('throws on %s', (bad) => {
+    expect(() => parseSupportTests('things', bad)).toThrow(/things: a call of proves/u)
+  })
 })
