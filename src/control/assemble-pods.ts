@@ -190,14 +190,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     logger,
     sources: options.sources,
     runtimeName: () => runtime.name,
-    maxPods: config.maxPods,
+    settings: config,
     admission,
-    syncFrequencyMs: config.syncFrequencyMs,
-    podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
-    maxContainerRestartPeriodMs: config.maxContainerRestartPeriodMs,
-    serializeImagePulls: config.serializeImagePulls,
-    registryPullQps: config.registryPullQps,
-    registryBurst: config.registryBurst,
     imageGarbage: {
       host: {
         listImages: (signal) => runtime.listImages(signal),

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
+import type { PoddConfig } from '../config/options.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
@@ -50,6 +51,18 @@ import { listNamedImages } from './images/named-images.ts'
 import { logRotationJob } from './node/rotate-logs.ts'
 import { volumeLimitsJob } from './node/volume-limits.ts'
 
+/** The settings that the loops go by. */
+export type PodSettings = Pick<
+  PoddConfig,
+  | 'maxPods'
+  | 'syncFrequencyMs'
+  | 'podNameSuffix'
+  | 'maxContainerRestartPeriodMs'
+  | 'serializeImagePulls'
+  | 'registryPullQps'
+  | 'registryBurst'
+>
+
 export interface PodSystemOptions {
   readonly host: PodHost
   /** Empty; the sources fill it. */
@@ -71,16 +84,9 @@ export interface PodSystemOptions {
   readonly sources: readonly SourceName[]
   /** `containerd`; asked when a status is made. */
   readonly runtimeName: () => string
-  readonly maxPods: number
+  readonly settings: PodSettings
   /** Beside `maxPods`; left out, whatever fits is admitted. */
   readonly admission?: AdmissionRules
-  readonly syncFrequencyMs: number
-  /** Appended to the names of all pods (`-<node>`), or empty. */
-  readonly podNameSuffix: string
-  readonly maxContainerRestartPeriodMs: number
-  readonly serializeImagePulls: boolean
-  readonly registryPullQps: number
-  readonly registryBurst: number
   /** Left out, images stay for ever. */
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
@@ -123,10 +129,13 @@ export class PodSystem {
   #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
   constructor(options: PodSystemOptions) {
-    const { clock, random, logger, events, host } = options
+    const { clock, random, logger, events, host, settings } = options
     this.#options = options
     this.objects = options.objects
-    this.#snapshots = new SourceSnapshots(options)
+    this.#snapshots = new SourceSnapshots({
+      sources: options.sources,
+      podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
+    })
     this.#loop = new SyncLoop(
       {
         snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
@@ -155,7 +164,7 @@ export class PodSystem {
       random,
       logger,
       instance: host.instance,
-      relistMs: options.syncFrequencyMs,
+      relistMs: settings.syncFrequencyMs,
       onChange: (uid) => this.#loop.post({ kind: 'runtime', uid }),
       onHealth: (health) => this.#loop.post({ kind: 'health', health }),
       isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
@@ -185,9 +194,9 @@ export class PodSystem {
       images: options.images,
       events,
       clock,
-      serialize: options.serializeImagePulls,
-      pullQps: options.registryPullQps,
-      pullBurst: options.registryBurst,
+      serialize: settings.serializeImagePulls,
+      pullQps: settings.registryPullQps,
+      pullBurst: settings.registryBurst,
     })
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,
@@ -220,7 +229,7 @@ export class PodSystem {
       foreseeStart: (pod) => foreseeStart(options, pod),
       clock,
       logger,
-      admission: new PodAdmission(options.admission ?? openRules({ maxPods: options.maxPods }), {
+      admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {
         objects: this.objects,
         features: () => this.#knowledge.features,
       }),

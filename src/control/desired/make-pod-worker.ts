@@ -1,3 +1,4 @@
+import type { PoddConfig } from '../../config/options.ts'
 import { backoffLimits } from '../../decide/plan/restart-policy.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { NewWorker } from '../worker/pod-state.ts'
@@ -14,7 +15,7 @@ export interface WorkerSurroundings {
   readonly options: Pick<
     PodWorkerDeps,
     'host' | 'events' | 'records' | 'clock' | 'random' | 'logger' | 'runtimeName'
-  > & { readonly maxContainerRestartPeriodMs: number }
+  > & { readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'> }
   readonly images: ImagePuller
   readonly observer: RuntimeObserver
   readonly prober: Prober
@@ -50,7 +51,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       clock,
       random,
       logger,
-      limits: backoffLimits(options.maxContainerRestartPeriodMs),
+      limits: backoffLimits(options.settings.maxContainerRestartPeriodMs),
       runtimeName,
       runtimeProblem: around.runtimeProblem,
       runtimeLosses: around.runtimeLosses,

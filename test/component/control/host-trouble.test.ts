@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { PodRig, plainCgroups, podManifest } from './pod-rig.ts'
+import { plainCgroups } from '../../support/plain-pod-host.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
 const full = new Error('ENOSPC: no space left on device')

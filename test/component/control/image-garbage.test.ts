@@ -92,7 +92,7 @@ describe('images', () => {
   })
 
   it('are kept for a pod that waits, and for one that was refused', async () => {
-    rig = new PodRig({ imageDiskBytes: 100_000_000, maxPods: 1 })
+    rig = new PodRig({ imageDiskBytes: 100_000_000, settings: { maxPods: 1 } })
     await rig.start()
     await rig.apply(podManifest('web'))
     await rig.apply(podManifest('refused', withImage('side:1')))

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { plainCgroups } from '../../support/plain-pod-host.ts'
 import type { FakeContainer } from '../../support/fake-runtime-world.ts'
-import { plainCgroups, PodRig, podManifest } from './pod-rig.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
 let preStops: { readonly container: string; readonly atMs: number }[]

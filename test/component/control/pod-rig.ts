@@ -1,13 +1,14 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { defaultConfig } from '../../../src/config/options.ts'
 import { CriError } from '../../../src/cri/cri-error.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
 import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
-import type { PodSystemOptions } from '../../../src/control/pod-system.ts'
-import type { PodCgroups, PodHost } from '../../../src/control/actions/pod-host.ts'
+import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system.ts'
+import type { PodHost } from '../../../src/control/actions/pod-host.ts'
 import type {
   ObjectDocument,
   PodDocument,
@@ -18,19 +19,17 @@ import type { ContainerId, PodUid } from '../../../src/pod/values/ids.ts'
 import type { PodObject } from '../../../src/api/objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { NodeEvent, PodEvent } from '../../../src/pod/state/pod-event.ts'
-import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import type { UnreadableRecord } from '../../../src/store/pod-records.ts'
 import type { Probe } from '../../../src/pod/schema/container-schema.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import type { ProbeOutcome } from '../../../src/probes/probe-outcome.ts'
 import type { ObjectKey } from '../../../src/pod/objects/local-object.ts'
 import type { ObjectRules } from '../../../src/decide/sources/merge-objects.ts'
-import { execLimits } from '../../../src/translate/exec-limits.ts'
 import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
-import { plainResources } from '../../support/pod-builders.ts'
+import { plainPodHost } from '../../support/plain-pod-host.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
+import { MemoryRecords } from './memory-records.ts'
 
 /** A manifest with one container `main` of image `app:1`, changed where a test cares. */
 export function podManifest(name: string, spec: JsonObject = {}, metadata: JsonObject = {}): JsonObject {
@@ -47,66 +46,13 @@ export function onHostPort(hostPort: number): JsonObject {
   return { containers: [{ name: 'main', image: 'app:1', ports: [{ containerPort: 80, hostPort }] }] }
 }
 
-/** The records as a disk keeps them: each is copied, so that nothing written later changes what was saved. */
-export class MemoryRecords {
-  readonly saved = new Map<PodUid, PodRecord>()
-  readonly history: PodRecord[] = []
-  /** What goes wrong with writes and removals from now on. */
-  failure: Error | undefined
-  /** Waited for before a write takes place. */
-  beforeSave: (record: PodRecord) => Promise<void> = () => Promise.resolve()
-
-  /** Files that podd can't read. */
-  unreadable: UnreadableRecord[] = []
-
-  async load(): Promise<{ records: PodRecord[]; unreadable: UnreadableRecord[] }> {
-    return { records: [...this.saved.values()], unreadable: this.unreadable }
-  }
-
-  /** From now on the pod's file is one that podd can't read. */
-  spoil(uid: PodUid): void {
-    this.saved.delete(uid)
-    this.unreadable.push({ uid, path: `/records/${uid}.json.unreadable`, message: 'it has version 9' })
-  }
-
-  async save(record: PodRecord): Promise<void> {
-    const copy = structuredClone(record)
-    await this.beforeSave(copy)
-    if (this.failure !== undefined) throw this.failure
-    this.saved.set(copy.uid, copy)
-    this.history.push(copy)
-  }
-
-  async checkRoom(): Promise<void> {
-    if (this.failure !== undefined) throw this.failure
-  }
-
-  async remove(uid: PodUid): Promise<void> {
-    if (this.failure !== undefined) throw this.failure
-    this.saved.delete(uid)
-  }
-
-  named(name: string): PodRecord | undefined {
-    return [...this.saved.values()].find((record) => record.name === name)
-  }
-}
-
-/** Cgroups that take everything; what a test wants otherwise goes over them. */
-export const plainCgroups: PodCgroups = {
-  ensure: async (uid) => `/kubepods/pod${uid}`,
-  remove: async () => {},
-  countOomKills: async () => undefined,
-  hasProcesses: async () => undefined,
-}
-
 export interface PodRigOptions {
   readonly sources?: readonly SourceName[]
-  readonly maxPods?: number
+  /** Over the defaults of the config; pulls aren't limited. */
+  readonly settings?: Partial<PodSettings>
   readonly admission?: AdmissionRules
   /** Which objects count, and for whose pods. */
   readonly objectRules?: ObjectRules
-  readonly maxContainerRestartPeriodMs?: number
-  readonly serializeImagePulls?: boolean
   /** Images are collected, on a disk of this capacity. */
   readonly imageDiskBytes?: number
 }
@@ -207,7 +153,7 @@ export class PodRig {
     this.#system = undefined
   }
 
-  /** SIGKILL: nothing is written or called any more, whatever was under way. */
+  /** SIGKILL: nothing is written or called any more, whatever was in flight. */
   async kill(): Promise<void> {
     const { failure } = this.records
     this.records.failure = new Error('podd was killed')
@@ -313,7 +259,6 @@ export class PodRig {
 
   #systemOptions(): PodSystemOptions {
     const { clock, fake } = this
-    const { maxPods = 110, maxContainerRestartPeriodMs = 300_000, serializeImagePulls = true } = this.#options
     return {
       host: this.#host(),
       objects: this.objects,
@@ -330,14 +275,8 @@ export class PodRig {
       logger: silentLogger,
       sources: this.#sources(),
       runtimeName: () => 'containerd',
-      maxPods,
+      settings: { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings },
       ...(this.#options.admission === undefined ? {} : { admission: this.#options.admission }),
-      syncFrequencyMs: 60_000,
-      podNameSuffix: '',
-      maxContainerRestartPeriodMs,
-      serializeImagePulls,
-      registryPullQps: 0,
-      registryBurst: 1,
       ...this.#imageOptions(),
     }
   }
@@ -378,35 +317,23 @@ export class PodRig {
 
   #host(): PodHost {
     const { clock, fake } = this
-    const directory = (ref: { namespace: string; name: string; uid: string }): string =>
-      `/logs/${ref.namespace}_${ref.name}_${ref.uid}`
+    const plain = plainPodHost(this.objects)
     return {
+      ...plain,
       calls: fake.runtime,
-      cgroups: plainCgroups,
       volumes: {
+        ...plain.volumes,
         prepare: async ({ uid }) => {
           this.prepared.push(uid)
           return new Map()
         },
         listClaimOwners: async () => this.claimOwners,
-        readFile: async () => undefined,
         checkHostPaths: (pod) => this.checkHostPaths(pod),
-        measureEmptyDir: async () => 0,
-        makeMountPoint: async () => {},
-        bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
-        writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
-        writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
-        removeResolvConf: async () => {},
-        refreshResolvConf: async () => true,
-        makeTerminationLog: async (uid, container) => `/pods/${uid}/${container}`,
-        readTerminationLog: async () => '',
-        removeTerminationLog: async () => {},
-        userRange: () => ({ firstId: 65_536, length: 65_536 }),
         teardown: async (uid) => void this.tornDown.push(uid),
         listPods: async () => this.podDirectories,
       },
       logs: {
-        directory,
+        ...plain.logs,
         prepare: async (_ref, container) => !this.logged.has(container),
         newestInstance: async (_ref, container) => this.logged.get(container),
         link: async (_ref, { id }) => {
@@ -414,9 +341,6 @@ export class PodRig {
           this.linked.push(id)
         },
         retainLinks: async (_ref, containers) => void this.retained.push(...containers.map(({ id }) => id)),
-        remove: async () => {},
-        tail: async () => '',
-        removeAll: async () => {},
       },
       hooks: createHookRunner({
         execSync: (request, options) => {
@@ -427,21 +351,10 @@ export class PodRig {
         clock,
         kubernetesVersion: '1.36',
       }),
-      instance: '',
-      hostName: 'box',
-      readHostsFile: async () => '',
-      readResolver: async () => ({ servers: [], searches: [], options: [] }),
       hostIps: () => this.hostIps,
       followResolver: async (onHint) => {
         this.hint = onHint
       },
-      capacity: { cpu: '2', memory: '1Gi' },
-      execLimits: execLimits(4096),
-      objects: this.objects,
-      bootId: 'boot-1',
-      selinux: false,
-      resources: plainResources,
-      security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
       ...this.host,
     }
   }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { PodRig, plainCgroups, podManifest } from './pod-rig.ts'
+import { plainCgroups } from '../../support/plain-pod-host.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
 
 interface Size {
   readonly [resource: string]: string

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { openRules } from '../../../src/control/desired/pod-admission.ts'
-import { PodRig, onHostPort, plainCgroups, podManifest } from './pod-rig.ts'
+import { plainCgroups } from '../../support/plain-pod-host.ts'
+import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
 
 /** A host with two processors. */
 function smallHost(): PodRig {

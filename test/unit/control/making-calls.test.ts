@@ -1,27 +1,29 @@
 import { expect, it } from 'vitest'
 import { MakingCalls } from '../../../src/control/runtime/making-calls.ts'
-import type { RuntimeService } from '../../../src/cri/cri-runtime.ts'
+import { FakeRuntime } from '../../support/fake-runtime.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-it('knows the calls under way by when they were sent', async () => {
+it('tracks calls in flight by when they were sent, until they succeed or fail', async () => {
   const clock = new ManualClock()
-  const sandbox = Promise.withResolvers<{ podSandboxId: string }>()
-  const start = Promise.withResolvers<object>()
-  const service: Partial<RuntimeService> = {
-    runPodSandbox: () => sandbox.promise,
-    startContainer: () => start.promise as ReturnType<RuntimeService['startContainer']>,
-  }
-  const calls = new MakingCalls(service as RuntimeService, clock)
-  expect(calls.isAnyInFlight(0)).toBe(false)
+  const fake = new FakeRuntime({ clock, images: [] })
+  fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 2000 })
+  fake.fault('StartContainer', { kind: 'delays', delayMs: 3000 })
+  const calls = new MakingCalls(fake.runtime, clock)
+  const startMs = clock.monotonicMs()
+  const isAnyInFlight = (sentMs: number): boolean => calls.isAnyInFlight(startMs + sentMs)
+  expect(isAnyInFlight(0)).toBe(false)
   await clock.advance(1000)
-  const made = calls.runtime.runPodSandbox({ config: {} })
-  expect([calls.isAnyInFlight(999), calls.isAnyInFlight(1000)]).toEqual([false, true])
+  const made = calls.runtime.runPodSandbox({ config: { metadata: { name: 'a', namespace: 'b', uid: 'c' } } })
+  expect([isAnyInFlight(999), isAnyInFlight(1000)]).toEqual([false, true])
   await clock.advance(1000)
-  const started = calls.runtime.startContainer({ containerId: 'c' })
-  sandbox.resolve({ podSandboxId: 's' })
-  expect(await made).toEqual({ podSandboxId: 's' })
-  expect([calls.isAnyInFlight(1999), calls.isAnyInFlight(2000)]).toEqual([false, true])
-  start.reject(new Error('refused'))
-  await expect(started).rejects.toThrow('refused')
-  expect(calls.isAnyInFlight(2000)).toBe(false)
+  const started = calls.runtime.startContainer({ containerId: 'none' }).then(
+    () => 'started',
+    () => 'failed',
+  )
+  await clock.advance(1000)
+  await made
+  expect([isAnyInFlight(1999), isAnyInFlight(2000)]).toEqual([false, true])
+  await clock.advance(2000)
+  expect(await started).toBe('failed')
+  expect(isAnyInFlight(2000)).toBe(false)
 })

@@ -1,0 +1,64 @@
+import type { PodCgroups, PodHost } from '../../src/control/actions/pod-host.ts'
+import type { ObjectViews } from '../../src/control/objects/object-store.ts'
+import { execLimits } from '../../src/translate/exec-limits.ts'
+import { plainResources } from './pod-builders.ts'
+
+/** Cgroups that accept every pod, and in which nothing runs. */
+export const plainCgroups: PodCgroups = {
+  ensure: async (uid) => `/kubepods/pod${uid}`,
+  remove: async () => {},
+  countOomKills: async () => undefined,
+  hasProcesses: async () => undefined,
+}
+
+/**
+ * A host on which every pod gets what it asks for and nothing is written: whatever acting for a pod needs, but for
+ * the runtime and what runs hooks. A test spreads it and overrides what it is about, so that only this file knows
+ * all that a host has.
+ */
+export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hooks'> {
+  return {
+    cgroups: plainCgroups,
+    volumes: {
+      prepare: async () => new Map(),
+      listClaimOwners: async () => new Map(),
+      readFile: async () => undefined,
+      checkHostPaths: async () => {},
+      measureEmptyDir: async () => 0,
+      makeMountPoint: async () => {},
+      bindSubPath: async ({ subPath }) => `/pods/sub/${subPath}`,
+      writeHostsFile: async (uid) => `/pods/${uid}/hosts`,
+      writeResolvConf: async (uid) => `/pods/${uid}/resolv.conf`,
+      removeResolvConf: async () => {},
+      refreshResolvConf: async () => true,
+      makeTerminationLog: async (uid, container) => `/pods/${uid}/${container}`,
+      readTerminationLog: async () => '',
+      removeTerminationLog: async () => {},
+      userRange: () => ({ firstId: 65_536, length: 65_536 }),
+      teardown: async () => {},
+      listPods: async () => [],
+    },
+    logs: {
+      directory: ({ namespace, name, uid }) => `/logs/${namespace}_${name}_${uid}`,
+      prepare: async () => true,
+      newestInstance: async () => undefined,
+      link: async () => {},
+      retainLinks: async () => {},
+      remove: async () => {},
+      tail: async () => '',
+      removeAll: async () => {},
+    },
+    instance: '',
+    hostName: 'box',
+    readHostsFile: async () => '',
+    readResolver: async () => ({ servers: [], searches: [], options: [] }),
+    hostIps: () => ['192.0.2.1'],
+    capacity: { cpu: '2', memory: '1Gi' },
+    execLimits: execLimits(4096),
+    objects,
+    bootId: 'boot-1',
+    selinux: false,
+    resources: plainResources,
+    security: { seccompRoot: '/seccomp', seccompDefault: false, appArmor: false },
+  }
+}
