@@ -82,7 +82,6 @@ export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
     kernelMemcgNotification: notYet,
     imagePullCredentialsVerificationPolicy: notYet,
     preloadedImagesVerificationAllowlist: notYet,
-    maxParallelImagePulls: notYet,
     cgroupsPerQOS: notYet,
     qosReserved: notYet,
     podsPerCore: notYet,

@@ -205,6 +205,19 @@ export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFIN
   )
 }
 
+/** A type whose absent value means that nothing is set. */
+export function optional<T>(type: OptionType<T>): OptionType<T | undefined> {
+  const { label, isSwitch, words } = type
+  return {
+    label,
+    ...(isSwitch !== undefined && { isSwitch }),
+    ...(words !== undefined && { words }),
+    fromText: (text) => type.fromText(text),
+    fromFile: (json) => type.fromFile(json),
+    format: (value) => (value === undefined ? '' : type.format(value)),
+  }
+}
+
 export type Headers = Readonly<Record<string, readonly string[]>>
 
 /** HTTP headers: `NAME:VALUE[,NAME:VALUE]` in a flag, a mapping of lists in the file, as the kubelet takes them. */

@@ -6,6 +6,7 @@ import type { Option } from './option.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
+import { pullOptions } from './pull-options.ts'
 import {
   addresses,
   duration,
@@ -197,31 +198,7 @@ export const options = {
     zeroIsDefault: true,
     doc: 'How many pods may run at once; more are rejected with `OutOfpods`.',
   }),
-  serializeImagePulls: option({
-    field: 'serializeImagePulls',
-    flag: 'serialize-image-pulls',
-    type: flag,
-    default: true,
-    owner: 'kubelet',
-    doc: 'Pull one image at a time.',
-  }),
-  registryPullQps: option({
-    field: 'registryPullQPS',
-    flag: 'registry-qps',
-    type: integer(0, 10_000),
-    default: 5,
-    owner: 'kubelet',
-    doc: 'How many image pulls may start per second; 0 for no limit.',
-  }),
-  registryBurst: option({
-    field: 'registryBurst',
-    flag: 'registry-burst',
-    type: integer(0, 10_000),
-    default: 10,
-    owner: 'kubelet',
-    zeroIsDefault: true,
-    doc: 'How many image pulls may start at once before `registryPullQPS` limits them.',
-  }),
+  ...pullOptions,
   fieldValidation: option({
     field: 'fieldValidation',
     flag: 'field-validation',

@@ -3,6 +3,7 @@ import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
 import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
@@ -59,6 +60,7 @@ export type PodSettings = Pick<
   | 'podNameSuffix'
   | 'maxContainerRestartPeriodMs'
   | 'serializeImagePulls'
+  | 'maxParallelImagePulls'
   | 'registryPullQps'
   | 'registryBurst'
 >
@@ -194,7 +196,7 @@ export class PodSystem {
       images: options.images,
       events,
       clock,
-      serialize: settings.serializeImagePulls,
+      maxParallel: parallelPulls(settings),
       pullQps: settings.registryPullQps,
       pullBurst: settings.registryBurst,
     })

@@ -3,6 +3,7 @@ import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
 import { imageOptionProblems } from '../../config/image-options.ts'
+import { pullOptionProblems } from '../../config/pull-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Option } from '../../config/option.ts'
@@ -66,7 +67,7 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
     })
   }
   const config = mergeConfig(file?.values ?? {}, flags)
-  const [problem] = imageOptionProblems(config)
+  const [problem] = [...imageOptionProblems(config), ...pullOptionProblems(config)]
   if (problem !== undefined) {
     throw new PoddError('BAD_CONFIG', `${problem.field} ${problem.message}`, {
       hint: 'docs/OPTIONS.md lists the fields.',

@@ -10,7 +10,8 @@ import type { ContainerId, PodRef, SandboxId } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ImagePuller, PresentImage } from '../images/image-puller.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
+import type { PresentImage } from '../images/image-request.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** The sandbox that containers are started in. */

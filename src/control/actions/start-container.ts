@@ -14,7 +14,7 @@ import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../t
 import type { ContainerView, PodView } from '../../translate/spec-view.ts'
 import { computeSpecHash } from './config-hash.ts'
 import { fetchImages } from './fetch-images.ts'
-import type { PresentImage } from '../images/image-puller.ts'
+import type { PresentImage } from '../images/image-request.ts'
 import { linkLog } from './link-logs.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'

@@ -6,7 +6,7 @@ import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
 import type { ImageUser } from '../../translate/security-context.ts'
-import { ImageError } from '../images/image-puller.ts'
+import { ImageError } from '../images/image-error.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 
 export interface ReplacementDeps {

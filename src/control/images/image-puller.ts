@@ -1,77 +1,35 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { Semaphore } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { PodRef } from '../../pod/values/ids.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
-import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { formatDuration } from '../../probes/go-words.ts'
+import { noCredentials } from './image-credentials.ts'
+import type { ImageCredentials } from './image-credentials.ts'
+import { ImageError } from './image-error.ts'
+import { ImagePulls } from './image-pulls.ts'
+import type { PullCalls, PullLimits } from './image-pulls.ts'
+import { specOf } from './image-request.ts'
+import type { ImageRequest, PresentImage } from './image-request.ts'
+import { readPullFailure } from './pull-failure.ts'
 
 /** What the puller needs of CRI's ImageService. */
-export interface ImageCalls {
+export interface ImageCalls extends PullCalls {
   imageStatus(request: cri.ImageStatusRequestInput): Promise<cri.ImageStatusResponse>
-  pullImage(
-    request: cri.PullImageRequestInput,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<cri.PullImageResponse>
 }
 
-type ImageReason =
-  | 'ErrImageNeverPull'
-  | 'ErrImagePull'
-  | 'ImageInspectError'
-  | 'ImagePullBackOff'
-  | 'InvalidImageName'
-
-/** An image that can't be had for now. */
-export class ImageError extends PoddError {
-  /** The container's waiting reason (`pkg/kubelet/images/types.go`, 1.36). */
-  readonly reason: ImageReason
-  /** Wall time before which it isn't tried again. */
-  readonly retryAtMs: number
-
-  constructor(reason: ImageReason, message: string, retryAtMs: number, cause?: unknown) {
-    super('IMAGE_UNAVAILABLE', message, { cause })
-    this.reason = reason
-    this.retryAtMs = retryAtMs
-  }
-}
-
-/** An image at hand. */
-export interface PresentImage {
-  /** What CreateContainer takes: the id that the name resolved to. */
-  readonly ref: string
-  readonly image: cri.Image
-}
-
-export interface ImagePullerOptions {
+export interface ImagePullerOptions extends PullLimits {
   readonly images: ImageCalls
   readonly events: EventRecorder
   readonly clock: Clock
-  /** One pull at a time (`serializeImagePulls`). */
-  readonly serialize: boolean
-  /** Pulls a second on average (`registryPullQPS`), and at once (`registryBurst`); 0: no limit. */
-  readonly pullQps: number
-  readonly pullBurst: number
-}
-
-export interface ImageRequest {
-  readonly pod: PodRef
-  readonly container: Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
-  /** It was looked for beforehand; what wasn't there is looked for again. */
-  readonly found?: Promise<PresentImage | undefined> | undefined
-  /** It was pulled a moment ago: `Always` need not ask the registry again. */
-  readonly fresh?: boolean
-  readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
-  readonly signal: AbortSignal
+  /** What registries are shown; without it, images are pulled without credentials. */
+  readonly credentials?: ImageCredentials
 }
 
 const initialBackoffMs = 10_000
 const maxBackoffMs = 300_000
-/** How long a failed pull is shown as `ErrImagePull`, before what is left of its backoff as `ImagePullBackOff`. */
+/** How long a failed pull is shown by its own reason, before what is left of its backoff as `ImagePullBackOff`. */
 const showFailureMs = 2000
-/** A pull without a waiting pod is cancelled after this: an interrupted worker may request it again at once. */
-const unwantedPullMs = 10_000
 
 interface Backoff {
   readonly delayMs: number
@@ -80,30 +38,18 @@ interface Backoff {
   readonly message: string
 }
 
-/** A pull in flight, and how many wait for it. */
-interface Pull {
-  readonly work: Promise<cri.PullImageResponse>
-  readonly cancel: AbortController
-  waiting: number
-}
-
 /**
  * Gets images: by policy, with the kubelet's events and its backoff per pod and image, 10 s doubling
  * to 300 s (`pkg/kubelet/images/image_manager.go` EnsureImageExists, Kubernetes 1.36).
  */
 export class ImagePuller {
   readonly #options: ImagePullerOptions
-  readonly #turn: Semaphore
+  readonly #pulls: ImagePulls
   readonly #backoffs = new Map<string, Backoff>()
-  readonly #inFlight = new Map<string, Pull>()
-  #tokens: number
-  #refilledAtMs: number
 
   constructor(options: ImagePullerOptions) {
     this.#options = options
-    this.#turn = new Semaphore(options.serialize ? 1 : 8)
-    this.#tokens = options.pullBurst
-    this.#refilledAtMs = options.clock.monotonicMs()
+    this.#pulls = new ImagePulls({ ...options, credentials: options.credentials ?? noCredentials })
   }
 
   /** Resolves when the image is at hand; throws ImageError, or the signal's reason. */
@@ -165,96 +111,38 @@ export class ImagePuller {
     const backoff = this.#backoffs.get(key)
     const beganMs = clock.monotonicMs()
     if (backoff !== undefined && beganMs < backoff.untilMs) {
-      const message = `Back-off pulling image "${container.image}": ErrImagePull: ${backoff.message}`
+      const message = `Back-off pulling image "${container.image}": ${backoff.message}`
       this.#event(request, 'Normal', 'BackOff', `Back-off pulling image "${container.image}"`)
       this.#event(request, 'Warning', 'Failed', 'Error: ImagePullBackOff')
       throw new ImageError('ImagePullBackOff', message, clock.wallMs() + backoff.untilMs - beganMs)
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
     try {
-      await this.#pullShared(request)
+      const { durationMs } = await this.#pulls.pull(request)
       const present = await this.find(request)
       if (present === undefined)
         throw new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
       this.#backoffs.delete(key)
-      const seconds = ((clock.monotonicMs() - beganMs) / 1000).toFixed(3)
-      const size = `Image size: ${present.image.size} bytes.`
-      this.#event(
-        request,
-        'Normal',
-        'Pulled',
-        `Successfully pulled image "${container.image}" in ${seconds}s. ${size}`,
-      )
+      const took = formatDuration(Math.floor(durationMs))
+      const inAll = formatDuration(Math.floor(clock.monotonicMs() - beganMs))
+      const message = `Successfully pulled image "${container.image}" in ${took} (${inAll} including waiting). Image size: ${present.image.size} bytes.`
+      this.#event(request, 'Normal', 'Pulled', message)
       return present
     } catch (error) {
       if (request.signal.aborted) throw request.signal.reason
       const delayMs = Math.min(backoff === undefined ? initialBackoffMs : backoff.delayMs * 2, maxBackoffMs)
       const untilMs = clock.monotonicMs() + delayMs
-      const message = `failed to pull image "${container.image}": ${errorMessage(error)}`
-      this.#backoffs.set(key, { delayMs, untilMs, message })
+      const { reason, message } = readPullFailure(container.image, error)
+      this.#backoffs.set(key, { delayMs, untilMs, message: `${reason}: ${message}` })
       this.#event(
         request,
         'Warning',
         'Failed',
         `Failed to pull image "${container.image}": ${errorMessage(error)}`,
       )
-      this.#event(request, 'Warning', 'Failed', 'Error: ErrImagePull')
-      throw new ImageError('ErrImagePull', message, clock.wallMs() + Math.min(delayMs, showFailureMs), error)
+      this.#event(request, 'Warning', 'Failed', `Error: ${reason}`)
+      throw new ImageError(reason, message, clock.wallMs() + Math.min(delayMs, showFailureMs), error)
     }
-  }
-
-  /** Pods that want the same image at the same moment wait for one pull. */
-  async #pullShared(request: ImageRequest): Promise<void> {
-    const { clock } = this.#options
-    const { image } = request.container
-    const pull = this.#inFlight.get(image) ?? this.#beginPull(request)
-    pull.waiting += 1
-    try {
-      await untilAborted(pull.work, request.signal)
-    } finally {
-      pull.waiting -= 1
-      if (pull.waiting === 0) clock.startTimer(unwantedPullMs, () => this.#endUnwanted(image, pull))
-    }
-  }
-
-  #beginPull(request: ImageRequest): Pull {
-    const { image } = request.container
-    const cancel = new AbortController()
-    const work = this.#turn.run(async () => {
-      cancel.signal.throwIfAborted()
-      await this.#takeToken()
-      return this.#options.images.pullImage(
-        {
-          image: specOf(request),
-          ...(request.sandboxConfig === undefined ? {} : { sandboxConfig: request.sandboxConfig }),
-        },
-        { signal: cancel.signal },
-      )
-    })
-    const pull = { work, cancel, waiting: 0 }
-    this.#inFlight.set(image, pull)
-    const forget = (): void => {
-      if (this.#inFlight.get(image) === pull) this.#inFlight.delete(image)
-    }
-    work.then(forget, forget)
-    return pull
-  }
-
-  /** A registry that hangs must not keep the others' turn for a pod that is gone. */
-  #endUnwanted(image: string, pull: Pull): void {
-    if (pull.waiting > 0 || this.#inFlight.get(image) !== pull) return
-    this.#inFlight.delete(image)
-    pull.cancel.abort(new PoddError('PULL_UNWANTED', 'no pod waits for this image any more'))
-  }
-
-  async #takeToken(): Promise<void> {
-    const { clock, pullBurst, pullQps } = this.#options
-    if (pullQps <= 0) return
-    const nowMs = clock.monotonicMs()
-    this.#tokens = Math.min(pullBurst, this.#tokens + ((nowMs - this.#refilledAtMs) / 1000) * pullQps)
-    this.#refilledAtMs = nowMs
-    this.#tokens -= 1
-    if (this.#tokens < 0) await clock.sleep((-this.#tokens / pullQps) * 1000)
   }
 
   #event(
@@ -270,25 +158,5 @@ export class ImagePuller {
       reason,
       message,
     })
-  }
-}
-
-function specOf({ container: { image } }: Pick<ImageRequest, 'container'>): cri.ImageSpecInput {
-  return { image, userSpecifiedImage: image }
-}
-
-/** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let stopListening = (): void => {}
-  const aborted = new Promise<never>((_, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    stopListening = () => signal.removeEventListener('abort', onAbort)
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    stopListening()
   }
 }

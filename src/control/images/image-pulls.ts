@@ -1,0 +1,163 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { ImageCredentials } from './image-credentials.ts'
+import { specOf } from './image-request.ts'
+import type { ImageRequest } from './image-request.ts'
+
+/** What pulls need of CRI's ImageService. */
+export interface PullCalls {
+  pullImage(
+    request: cri.PullImageRequestInput,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<cri.PullImageResponse>
+}
+
+/** How many pulls there are at a time, and how fast they begin. */
+export interface PullLimits {
+  /** How many images are pulled at a time (`serializeImagePulls`, `maxParallelImagePulls`); undefined: no limit. */
+  readonly maxParallel: number | undefined
+  /** Pulls a second on average (`registryPullQPS`), and at once (`registryBurst`); 0: no limit. */
+  readonly pullQps: number
+  readonly pullBurst: number
+}
+
+export interface ImagePullsOptions extends PullLimits {
+  readonly images: PullCalls
+  readonly credentials: ImageCredentials
+  readonly clock: Clock
+}
+
+/** A finished pull. */
+export interface FinishedPull {
+  /** How long it took, the waiting for its turn not included. */
+  readonly durationMs: number
+}
+
+/** A pull without a waiting pod is cancelled after this: an interrupted worker may request it again at once. */
+const unwantedPullMs = 10_000
+
+/** A pull in flight, and how many wait for it. */
+interface Pull {
+  readonly work: Promise<FinishedPull>
+  readonly cancel: AbortController
+  waiting: number
+}
+
+/**
+ * The pulls in flight: one for all pods that want the same image with the same credentials at the same moment, in the
+ * order in which they were requested (`pkg/kubelet/images/puller.go`, 1.36).
+ */
+export class ImagePulls {
+  readonly #options: ImagePullsOptions
+  readonly #turn: Semaphore
+  readonly #inFlight = new Map<string, Pull>()
+  #tokens: number
+  #refilledAtMs: number
+
+  constructor(options: ImagePullsOptions) {
+    this.#options = options
+    this.#turn = new Semaphore(options.maxParallel ?? Infinity)
+    this.#tokens = options.pullBurst
+    this.#refilledAtMs = options.clock.monotonicMs()
+  }
+
+  /** Resolves when the image was pulled. Throws the runtime's error, or the request's signal's reason. */
+  async pull(request: ImageRequest): Promise<FinishedPull> {
+    const { clock, credentials } = this.#options
+    const candidates = await credentials.candidates(request)
+    const key = JSON.stringify([request.container.image, candidates])
+    const pull = this.#inFlight.get(key) ?? this.#begin(key, request, candidates)
+    pull.waiting += 1
+    try {
+      return await untilAborted(pull.work, request.signal)
+    } finally {
+      pull.waiting -= 1
+      if (pull.waiting === 0) clock.startTimer(unwantedPullMs, () => this.#endUnwanted(key, pull))
+    }
+  }
+
+  #begin(key: string, request: ImageRequest, candidates: readonly cri.AuthConfigInput[]): Pull {
+    const cancel = new AbortController()
+    const work = this.#turn.run(async () => {
+      cancel.signal.throwIfAborted()
+      const beganMs = this.#options.clock.monotonicMs()
+      await this.#tryEach(request, candidates, cancel.signal)
+      return { durationMs: this.#options.clock.monotonicMs() - beganMs }
+    })
+    const pull = { work, cancel, waiting: 0 }
+    this.#inFlight.set(key, pull)
+    const forget = (): void => {
+      if (this.#inFlight.get(key) === pull) this.#inFlight.delete(key)
+    }
+    work.then(forget, forget)
+    return pull
+  }
+
+  async #tryEach(
+    request: ImageRequest,
+    candidates: readonly cri.AuthConfigInput[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const errors: unknown[] = []
+    for (const auth of candidates.length === 0 ? [undefined] : candidates) {
+      await this.#takeToken(signal)
+      try {
+        await this.#options.images.pullImage(
+          {
+            image: specOf(request),
+            ...(auth !== undefined && { auth }),
+            ...(request.sandboxConfig !== undefined && { sandboxConfig: request.sandboxConfig }),
+          },
+          { signal },
+        )
+        return
+      } catch (error) {
+        signal.throwIfAborted()
+        errors.push(error)
+      }
+    }
+    throw gather(errors)
+  }
+
+  /** A registry that hangs must not keep the others' turn for a pod that is gone. */
+  #endUnwanted(key: string, pull: Pull): void {
+    if (pull.waiting > 0 || this.#inFlight.get(key) !== pull) return
+    this.#inFlight.delete(key)
+    pull.cancel.abort(new PoddError('PULL_UNWANTED', 'no pod waits for this image any more'))
+  }
+
+  async #takeToken(signal: AbortSignal): Promise<void> {
+    const { clock, pullBurst, pullQps } = this.#options
+    if (pullQps <= 0) return
+    const nowMs = clock.monotonicMs()
+    this.#tokens = Math.min(pullBurst, this.#tokens + ((nowMs - this.#refilledAtMs) / 1000) * pullQps)
+    this.#refilledAtMs = nowMs
+    this.#tokens -= 1
+    if (this.#tokens < 0) await clock.sleep((-this.#tokens / pullQps) * 1000, signal)
+  }
+}
+
+/** One error that has what all credentials led to, each message once (apimachinery's `pkg/util/errors`, NewAggregate, 1.36). */
+function gather(errors: readonly unknown[]): unknown {
+  const messages = [...new Set(errors.map((error) => errorMessage(error)))]
+  if (messages.length <= 1) return errors[0]
+  return new PoddError('IMAGE_UNAVAILABLE', `[${messages.join(', ')}]`, { cause: errors[0] })
+}
+
+/** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let stopListening = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    stopListening = () => signal.removeEventListener('abort', onAbort)
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    stopListening()
+  }
+}
