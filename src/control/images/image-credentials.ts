@@ -1,5 +1,5 @@
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { ImageRequest } from './image-request.ts'
+import type { PullRequest } from './image-request.ts'
 
 /** What pulls present to registries. */
 export interface ImageCredentials {
@@ -8,7 +8,7 @@ export interface ImageCredentials {
    * succeeds, and the errors of all are gathered (`pkg/kubelet/kuberuntime/kuberuntime_image.go`, PullImage, 1.36). With
    * none, the image is pulled without credentials. Rejects where they cannot be read: the pull fails with that error.
    */
-  candidates(request: ImageRequest): Promise<readonly cri.AuthConfigInput[]>
+  candidates(request: PullRequest): Promise<readonly cri.AuthConfigInput[]>
 }
 
 /** Pulls without credentials. */

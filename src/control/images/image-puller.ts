@@ -10,7 +10,7 @@ import { ImageError } from './image-error.ts'
 import { ImagePulls } from './image-pulls.ts'
 import type { PullCalls, PullLimits } from './image-pulls.ts'
 import { specOf } from './image-request.ts'
-import type { ImageRequest, PresentImage } from './image-request.ts'
+import type { ImageRequest, PresentImage, PullRequest } from './image-request.ts'
 import { readPullFailure } from './pull-failure.ts'
 
 /** What the puller needs of CRI's ImageService. */
@@ -71,7 +71,7 @@ export class ImagePuller {
       this.#event(request, 'Warning', 'ErrImageNeverPull', message)
       throw new ImageError('ErrImageNeverPull', message, this.#options.clock.wallMs() + initialBackoffMs)
     }
-    return this.#pull(request)
+    return this.#pullFor(request)
   }
 
   #refuseName(request: ImageRequest): ImageError {
@@ -90,8 +90,7 @@ export class ImagePuller {
   /** The image if it is at hand, by any name. Throws ImageError, with an event. */
   async find(request: Pick<ImageRequest, 'pod' | 'container'>): Promise<PresentImage | undefined> {
     try {
-      const { image } = await this.#options.images.imageStatus({ image: specOf(request) })
-      return image === null ? undefined : { ref: image.id, image }
+      return await this.#look(request.container.image)
     } catch (error) {
       const message = `Failed to inspect image "${request.container.image}": ${errorMessage(error)}`
       this.#event(request, 'Warning', 'InspectFailed', message)
@@ -104,7 +103,23 @@ export class ImagePuller {
     }
   }
 
-  async #pull(request: ImageRequest): Promise<PresentImage> {
+  /**
+   * Pulls an image for a user: without events, and whatever the backoff of pods. Throws the runtime's error, or the
+   * signal's reason.
+   */
+  async pull(request: PullRequest): Promise<PresentImage> {
+    await this.#pulls.pull(request)
+    const present = await this.#look(request.image)
+    if (present === undefined) throw vanished()
+    return present
+  }
+
+  async #look(name: string): Promise<PresentImage | undefined> {
+    const { image } = await this.#options.images.imageStatus({ image: specOf(name) })
+    return image === null ? undefined : { ref: image.id, image }
+  }
+
+  async #pullFor(request: ImageRequest): Promise<PresentImage> {
     const { clock } = this.#options
     const { container, pod } = request
     const key = `${pod.uid} ${container.image}`
@@ -118,10 +133,9 @@ export class ImagePuller {
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
     try {
-      const { durationMs } = await this.#pulls.pull(request)
-      const present = await this.find(request)
-      if (present === undefined)
-        throw new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
+      const { durationMs } = await this.#pulls.pull({ ...request, image: container.image })
+      const present = await this.#look(container.image)
+      if (present === undefined) throw vanished()
       this.#backoffs.delete(key)
       const took = formatDuration(Math.floor(durationMs))
       const inAll = formatDuration(Math.floor(clock.monotonicMs() - beganMs))
@@ -159,4 +173,8 @@ export class ImagePuller {
       message,
     })
   }
+}
+
+function vanished(): PoddError {
+  return new PoddError('IMAGE_VANISHED', 'the image was pulled and does not exist')
 }

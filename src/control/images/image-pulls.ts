@@ -4,7 +4,7 @@ import { Semaphore } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ImageCredentials } from './image-credentials.ts'
 import { specOf } from './image-request.ts'
-import type { ImageRequest } from './image-request.ts'
+import type { PullRequest } from './image-request.ts'
 
 /** What pulls need of CRI's ImageService. */
 export interface PullCalls {
@@ -64,10 +64,10 @@ export class ImagePulls {
   }
 
   /** Resolves when the image was pulled. Throws the runtime's error, or the request's signal's reason. */
-  async pull(request: ImageRequest): Promise<FinishedPull> {
+  async pull(request: PullRequest): Promise<FinishedPull> {
     const { clock, credentials } = this.#options
     const candidates = await credentials.candidates(request)
-    const key = JSON.stringify([request.container.image, candidates])
+    const key = JSON.stringify([request.image, candidates])
     const pull = this.#inFlight.get(key) ?? this.#begin(key, request, candidates)
     pull.waiting += 1
     try {
@@ -78,7 +78,7 @@ export class ImagePulls {
     }
   }
 
-  #begin(key: string, request: ImageRequest, candidates: readonly cri.AuthConfigInput[]): Pull {
+  #begin(key: string, request: PullRequest, candidates: readonly cri.AuthConfigInput[]): Pull {
     const cancel = new AbortController()
     const work = this.#turn.run(async () => {
       cancel.signal.throwIfAborted()
@@ -96,7 +96,7 @@ export class ImagePulls {
   }
 
   async #tryEach(
-    request: ImageRequest,
+    request: PullRequest,
     candidates: readonly cri.AuthConfigInput[],
     signal: AbortSignal,
   ): Promise<void> {
@@ -106,7 +106,7 @@ export class ImagePulls {
       try {
         await this.#options.images.pullImage(
           {
-            image: specOf(request),
+            image: specOf(request.image),
             ...(auth !== undefined && { auth }),
             ...(request.sandboxConfig !== undefined && { sandboxConfig: request.sandboxConfig }),
           },

@@ -21,7 +21,26 @@ export interface ImageRequest {
   readonly signal: AbortSignal
 }
 
-/** CRI's name for the requested image. */
-export function specOf({ container: { image } }: Pick<ImageRequest, 'container'>): cri.ImageSpecInput {
+/** How much of an image has been pulled. */
+export interface PullProgress {
+  readonly doneBytes: number
+  /** Of the whole image, as far as its manifest has been read: of its config and its layers, compressed. */
+  readonly totalBytes: number | undefined
+}
+
+/** An image to be pulled now, whether or not it is at hand. */
+export interface PullRequest {
+  readonly image: string
+  /** The pod that needs it; undefined where a user asks for it. */
+  readonly pod?: PodRef | undefined
+  readonly sandboxConfig?: cri.PodSandboxConfigInput | undefined
+  /** Ends the waiting for it. */
+  readonly signal: AbortSignal
+  /** Called while the pull is in flight, where the runtime tells how far it is. */
+  readonly onProgress?: ((progress: PullProgress) => void) | undefined
+}
+
+/** CRI's name for an image. */
+export function specOf(image: string): cri.ImageSpecInput {
   return { image, userSpecifiedImage: image }
 }

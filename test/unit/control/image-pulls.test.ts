@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { AuthConfigInput } from '../../../src/cri-types/cri-v1.ts'
 import { ImagePulls } from '../../../src/control/images/image-pulls.ts'
-import type { ImageRequest } from '../../../src/control/images/image-request.ts'
+import type { PullRequest } from '../../../src/control/images/image-request.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 interface Settings {
   readonly maxParallel?: number
-  readonly candidates?: (request: ImageRequest) => readonly AuthConfigInput[]
+  readonly candidates?: (request: PullRequest) => readonly AuthConfigInput[]
 }
 
 interface SentPull {
@@ -45,8 +45,7 @@ function pullsOf({ maxParallel, candidates = () => [] }: Settings) {
     const outcome = pulls
       .pull({
         pod: { namespace: 'default', name, uid: name },
-        container: { name: 'main', image, imagePullPolicy: 'Always' },
-        sandboxConfig: undefined,
+        image,
         signal,
       })
       .then(
@@ -94,7 +93,7 @@ describe('pulls of images', () => {
   })
 
   it('are shared by pods with the same credentials alone', async () => {
-    const { sent, pull, settle } = pullsOf({ candidates: ({ pod }) => [{ username: pod.name.slice(0, 1) }] })
+    const { sent, pull, settle } = pullsOf({ candidates: ({ pod }) => [{ username: pod?.name.slice(0, 1) }] })
     const all = [pull('a1', 'one'), pull('a2', 'one'), pull('b1', 'one')]
     await settle()
     expect(sent.map(({ user }) => user)).toEqual(['a', 'b'])
