@@ -16,6 +16,14 @@ export interface LogFields {
   readonly durationMs?: number
   readonly exitCode?: number
   readonly err?: unknown
+  /** What a pass of a pod decided by, and what it decided; only with `debug`. */
+  readonly facts?: Loggable
+  readonly plan?: Loggable
+}
+
+/** What is made into JSON only where a line of its level is written. */
+export interface Loggable {
+  toJSON(): unknown
 }
 
 /** Messages are static text; what varies goes into the fields. */

@@ -1,18 +1,15 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import type { StatusFacts } from '../../src/decide/plan/status-facts.ts'
 import type { PodPlan, Waiting } from '../../src/decide/plan/pod-action.ts'
-import type {
-  Hold,
-  PodFacts,
-  ProbeKind,
-  ProbeVerdict,
-  ProbeVerdicts,
-} from '../../src/decide/plan/pod-facts.ts'
+import { containerHold, noHolds, withHold } from '../../src/decide/plan/hold.ts'
+import type { Hold, HoldKey } from '../../src/decide/plan/hold.ts'
+import type { PodFacts, ProbeVerdict, ProbeVerdicts } from '../../src/decide/plan/pod-facts.ts'
 import { backoffLimits } from '../../src/decide/plan/restart-policy.ts'
 import { containerSpecHash } from '../../src/pod/values/hash.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../src/pod/state/observed.ts'
 import { podFromManifest } from '../../src/pod/decode/pod-from-manifest.ts'
 import type { EndedContainer, PodRecord } from '../../src/pod/state/pod-record.ts'
+import type { ContainerSpec } from '../../src/pod/schema/container-schema.ts'
 import type { Pod } from '../../src/pod/schema/pod-schema.ts'
 import type { ResourceFacts } from '../../src/translate/resources.ts'
 
@@ -150,33 +147,72 @@ export function ended(name: string, exitCode: number, changes: Partial<EndedCont
 
 /** Verdicts by `kind container-id`; where there is none, none has been given yet. */
 export function probeVerdicts(verdicts: Readonly<Record<string, ProbeVerdict>>): ProbeVerdicts {
-  return (kind: ProbeKind, id) => verdicts[`${kind} ${id}`]
+  const byId: Record<string, Record<string, ProbeVerdict>> = {}
+  for (const [key, verdict] of Object.entries(verdicts)) {
+    const [kind = '', id = ''] = key.split(' ')
+    byId[id] = { ...byId[id], [kind]: verdict }
+  }
+  return byId
 }
 
-export interface FactsChanges extends Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'holds'>> {
+/** What is known of each container of a pod; by default no new image is present, and nothing else is missing. */
+export interface ContainerAnswers {
+  readonly specHash?: (container: ContainerSpec) => string
+  readonly imageReady?: (container: ContainerSpec) => boolean
+  readonly missingFor?: (container: ContainerSpec) => string | undefined
+}
+
+/** A row for each container of the pod. */
+export function containerFacts({ spec }: Pod, answers: ContainerAnswers = {}): PodFacts['containerFacts'] {
+  const { specHash = containerSpecHash, imageReady = () => false, missingFor = () => undefined } = answers
+  const containers = [...spec.initContainers, ...spec.containers, ...spec.ephemeralContainers]
+  const rows = containers.map((container) => [
+    container.name,
+    {
+      specHash: specHash(container),
+      imageReady: imageReady(container),
+      isFetching: false,
+      missing: missingFor(container),
+    },
+  ])
+  return Object.fromEntries(rows)
+}
+
+export interface FactsChanges
+  extends ContainerAnswers, Partial<Omit<PodFacts, 'pod' | 'observed' | 'probes' | 'holds'>> {
   readonly pod?: PodChanges
   readonly sandboxes?: readonly ObservedSandbox[]
   readonly containers?: readonly ObservedContainer[]
   readonly verdicts?: Readonly<Record<string, ProbeVerdict>>
+  /** By container. */
   readonly holds?: Readonly<Record<string, Hold>>
+  /** On anything else. */
+  readonly otherHolds?: readonly (readonly [HoldKey, Hold])[]
 }
 
 /** The facts about a pod whose three containers run. */
 export function podFacts(changes: FactsChanges = {}): PodFacts {
-  const { pod, sandboxes, containers, verdicts, holds, ...others } = changes
+  const { pod: podChanges, sandboxes, containers, verdicts, holds, otherHolds = [], ...more } = changes
+  const { specHash, imageReady, missingFor, ...others } = more
+  const pod = makePod(podChanges)
+  const held = [
+    ...Object.entries(holds ?? {}).map(([name, hold]) => [containerHold(name), hold] as const),
+    ...otherHolds,
+  ]
   return {
-    pod: makePod(pod),
+    pod,
     observed: observedPod({
       sandboxes: sandboxes ?? [observedSandbox()],
       containers: containers ?? ['a', 'b', 'c'].map((name) => observedContainer(name)),
     }),
     history: {},
     probes: probeVerdicts(verdicts ?? {}),
-    specHash: containerSpecHash,
-    imageReady: () => false,
-    isFetching: () => false,
-    missingFor: () => undefined,
-    holds: new Map(Object.entries(holds ?? {})),
+    containerFacts: containerFacts(pod, {
+      ...(specHash === undefined ? {} : { specHash }),
+      ...(imageReady === undefined ? {} : { imageReady }),
+      ...(missingFor === undefined ? {} : { missingFor }),
+    }),
+    holds: held.reduce((all, [key, hold]) => withHold(all, key, hold), noHolds),
     nowMs,
     bootId,
     limits: backoffLimits(),

@@ -1,7 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { sandboxHold } from '../../decide/plan/pod-facts.ts'
+import { sandboxHold } from '../../decide/plan/hold.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import { mountVolumes } from './mount-volumes.ts'

@@ -1,7 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
-import type { Hold } from '../../decide/plan/pod-facts.ts'
-import { nextImageHold, previousImageHold } from '../../decide/plan/previous-image.ts'
+import { containerHold, nextImageHold, previousImageHold } from '../../decide/plan/hold.ts'
+import type { Hold, HoldKey } from '../../decide/plan/hold.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { ImageError } from '../images/image-error.ts'
@@ -16,7 +16,7 @@ interface FetchOptions {
   /** Ends the wait for it. */
   readonly signal: AbortSignal
   /** What is held up where it can't be had. */
-  readonly holdKey: string
+  readonly holdKey: HoldKey
 }
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
@@ -27,7 +27,7 @@ export async function fetchImages(
   sandbox: SandboxInUse,
   { spec, awaitedImage }: StartAction,
 ): Promise<PresentImage | undefined> {
-  const options = { sandbox, signal: ctx.manifestSignal, holdKey: spec.name }
+  const options = { sandbox, signal: ctx.manifestSignal, holdKey: containerHold(spec.name) }
   // From here on this start sees to it; a pull in flight goes on.
   if (awaitedImage === undefined) ctx.endFetch(spec.name)
   const image = await (awaitedImage === undefined

@@ -1,5 +1,5 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { sandboxHold } from '../../decide/plan/pod-facts.ts'
+import { sandboxHold } from '../../decide/plan/hold.ts'
 import type { PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 

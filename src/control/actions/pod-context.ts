@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
-import type { Hold } from '../../decide/plan/pod-facts.ts'
+import type { Hold, HoldKey } from '../../decide/plan/hold.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
 import type { SourceName } from '../../pod/objects/document.ts'
 import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
@@ -72,7 +72,7 @@ export interface PodContext {
   /** No sandbox was made under this number. */
   freeSandboxAttempt(attempt: number): void
   /** Undefined: nothing is held up any more. */
-  hold(key: string, hold: Hold | undefined): void
+  hold(key: HoldKey, hold: Hold | undefined): void
   /** Begins what the pass doesn't wait for; one thing for each container. */
   fetchAhead(container: string, fetch: (signal: AbortSignal) => Promise<void>): void
   /** Nobody waits for it any more. */

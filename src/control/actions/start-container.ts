@@ -1,6 +1,7 @@
 import { errorMessage } from '../../base/errors.ts'
 import { PoddError } from '../../base/errors.ts'
 import { isCriError } from '../../cri/cri-error.ts'
+import { containerHold } from '../../decide/plan/hold.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -105,7 +106,7 @@ function fail(
   afterMs = retryMs,
 ): void {
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
-  ctx.hold(spec.name, { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
+  ctx.hold(containerHold(spec.name), { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
 }
 
 /** How soon a postStart hook is called again that the runtime's end broke off. */

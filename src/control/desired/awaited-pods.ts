@@ -147,7 +147,7 @@ export class AwaitedPods {
       pod,
       record,
       observed,
-      probes: () => undefined,
+      probes: {},
       waiting: awaitRuntime({ pod, record, observed }, blocked),
       blocked,
       runtimeName: runtimeName(),

@@ -41,7 +41,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       events,
       records,
       observe: (uid) => observer.read(uid),
-      probes: prober.verdicts(input.record.uid),
+      probes: () => prober.verdicts(input.record.uid),
       publish: (uid, object) => {
         if (object === undefined) statuses.remove(uid)
         else statuses.publish(uid, object)

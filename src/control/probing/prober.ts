@@ -106,16 +106,14 @@ export class Prober {
     this.#pods.delete(uid)
   }
 
-  /** The verdicts on a pod's containers; undefined for what isn't probed or isn't known. */
+  /** The verdicts on a pod's containers as they stand. */
   verdicts(uid: PodUid): ProbeVerdicts {
-    return (kind, id) => {
-      // Asked again each time: who holds this holds it from before the pod's first container.
-      for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
-        const state = workers.get(kind)?.state
-        if (state?.containerId === id) return state.verdict
-      }
-      return undefined
+    const verdicts: Record<ContainerId, ProbeVerdicts[ContainerId]> = {}
+    for (const workers of this.#pods.get(uid)?.containers.values() ?? []) {
+      for (const { kind, state } of workers.values())
+        verdicts[state.containerId] = { ...verdicts[state.containerId], [kind]: state.verdict }
     }
+    return verdicts
   }
 
   /** All probes of a pod. */

@@ -1,11 +1,12 @@
 import { errorMessage } from '../../base/errors.ts'
 import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
-import type { PodAction, Waiting } from '../../decide/plan/pod-action.ts'
+import { factsToJson, planToJson } from '../../decide/plan/facts-json.ts'
+import type { PodAction, PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
+import { gatherFacts } from './gather-facts.ts'
 import type { PodDisplay } from './pod-display.ts'
 import type { PassSignals, PodExecutor } from './pod-executor.ts'
-import { gatherPodFacts } from './pod-pass.ts'
 import type { PodPassDeps } from './pod-pass.ts'
 import type { PodState } from './pod-state.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
@@ -42,12 +43,12 @@ export class LivePass {
     const { clock, display, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
-    memory.rememberProbes(observed, probes)
+    memory.rememberProbes(observed, probes())
     const overdueMs = this.#state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
     const hasVolumes = observed.sandboxes.length > 0 && !this.#state.isOver
     if (hasVolumes && objectsKnown()) await this.#refreshVolumes()
-    const plan = computePodActions(gatherPodFacts(this.#deps, this.#state))
+    const plan = this.#decide()
     if (plan.isLost === true) return this.#failLost()
     this.#tellOfBackoff(plan.waiting)
     if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })
@@ -63,6 +64,19 @@ export class LivePass {
     await this.#actUntil(overdueMs, actions, signals)
     this.#deps.settle()
     return this.#deps.wake()
+  }
+
+  /** With log level `debug` the facts and the plan are logged: the plan can be computed again from that line. */
+  #decide(): PodPlan {
+    const facts = gatherFacts(this.#deps, this.#state)
+    const plan = computePodActions(facts)
+    const { name: pod, uid } = this.#state.ref
+    const logged = {
+      facts: { toJSON: () => factsToJson(facts) },
+      plan: { toJSON: () => planToJson(plan) },
+    }
+    this.#deps.logger.debug({ pod, uid, ...logged }, 'computed what the pod needs')
+    return plan
   }
 
   /** There is nothing to do until then. */

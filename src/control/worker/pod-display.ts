@@ -11,7 +11,8 @@ import type { PodState } from './pod-state.ts'
 
 export interface PodDisplayDeps {
   readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
-  readonly probes: ProbeVerdicts
+  /** The newest of this pod. */
+  readonly probes: () => ProbeVerdicts
   readonly publish: (uid: PodUid, object: PodObject | undefined) => void
   readonly clock: Clock
   /** `containerd` */
@@ -40,7 +41,7 @@ export class PodDisplay {
       pod,
       record: memory.record,
       observed,
-      probes,
+      probes: probes(),
       waiting,
       blocked: this.#whyNotStarted(),
       runtimeName: runtimeName(),

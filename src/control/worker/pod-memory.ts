@@ -145,9 +145,8 @@ export class PodMemory {
     for (const { id, name, state } of containers) {
       if (state !== 'running') continue
       const { startedUp, ready } = this.#record.containers[name] ?? {}
-      if (startedUp !== id && probes('startup', id) === 'success')
-        this.changeContainer(name, { startedUp: id })
-      const readiness = probes('readiness', id)
+      if (startedUp !== id && probes[id]?.startup === 'success') this.changeContainer(name, { startedUp: id })
+      const readiness = probes[id]?.readiness
       if (readiness === 'success' && ready !== id) this.changeContainer(name, { ready: id })
       if (readiness === 'failure' && ready === id) this.changeContainer(name, { ready: undefined })
     }

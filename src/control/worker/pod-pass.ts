@@ -1,16 +1,16 @@
-import type { PodFacts, ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { BackoffLimits } from '../../decide/plan/restart-policy.ts'
+import { withHold } from '../../decide/plan/hold.ts'
 import { endingDeadlineMs } from '../../decide/plan/termination-order.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
-import { computeSpecHash } from '../actions/config-hash.ts'
 import { OutdatedView } from '../actions/interrupted.ts'
 import type { PodContext } from '../actions/pod-context.ts'
 import type { PodState } from './pod-state.ts'
-import { findMissingReference } from '../actions/resolve-pod.ts'
 
 /** What a pass of a pod's worker takes from its surroundings. */
 export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
-  readonly probes: ProbeVerdicts
+  /** The newest of this pod. */
+  readonly probes: () => ProbeVerdicts
   readonly limits: BackoffLimits
   /** Whether this runtime handler can make mounts read-only all the way down. */
   readonly recursiveReadOnly: (runtimeHandler: string) => boolean
@@ -20,30 +20,6 @@ export interface PodPassDeps extends Pick<PodContext, 'host' | 'images' | 'event
   readonly objectsKnown: () => boolean
 }
 
-/** What a pass decides by. */
-export function gatherPodFacts(deps: PodPassDeps, state: PodState): PodFacts {
-  const { host, objectsKnown, probes, limits, clock } = deps
-  const { allocatedPod: pod, observed, fresh, holds, resizeRefusal } = state
-  const { source } = state.record
-  return {
-    ...state.restartFacts,
-    pod,
-    probes,
-    specHash: (container) => {
-      const running = observed.containers.find(({ name }) => name === container.name)?.specHash
-      return computeSpecHash({ host, pod, source, container, running, objectsKnown: objectsKnown() })
-    },
-    missingFor: (container) => findMissingReference(host, { pod, source }, container),
-    imageReady: (container) => fresh.has(container.image),
-    isFetching: ({ name }) => state.aheadFetches.has(name),
-    holds,
-    resizeRefusal,
-    nowMs: clock.wallMs(),
-    bootId: host.bootId,
-    limits,
-  }
-}
-
 /** What the actions of a pass are carried out with. */
 export function makePodContext(
   deps: PodPassDeps,
@@ -51,7 +27,7 @@ export function makePodContext(
   pass: Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal' | 'onContainersStopped' | 'lookSoon'>,
 ): PodContext {
   const { host, images, events, clock, logger, recursiveReadOnly } = deps
-  const { memory, ref, observed, holds, fresh } = state
+  const { memory, ref, observed, fresh } = state
   const { ending, classes, manifest, source } = memory.record
   const runtimeHandler = classes?.runtimeHandler ?? ''
   return {
@@ -82,8 +58,7 @@ export function makePodContext(
     releasePreStop: (id) => memory.releasePreStop(id),
     preStops: state.preStops,
     hold: (key, hold) => {
-      if (hold === undefined) holds.delete(key)
-      else holds.set(key, hold)
+      state.holds = withHold(state.holds, key, hold)
     },
     fetchAhead: (container, fetch) => {
       state.aheadFetches.begin(container, fetch)

@@ -3,8 +3,8 @@ import { selectCancelledStarts, withoutCancelledStarts } from '../../decide/plan
 import { hasFinished } from '../../decide/plan/has-finished.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import { goesAwayAfter } from '../../decide/plan/pod-ending.ts'
-import type { Hold } from '../../decide/plan/pod-facts.ts'
-import { nextImageHold } from '../../decide/plan/previous-image.ts'
+import { containerHold, holdOf, nextImageHold, noHolds } from '../../decide/plan/hold.ts'
+import type { Holds } from '../../decide/plan/hold.ts'
 import { podAsAllocated, podAsApplied } from '../../decide/plan/resize.ts'
 import type { ResizeRefusal, ResizeState } from '../../decide/plan/resize.ts'
 import type { ContainerId, PodRef } from '../../pod/values/ids.ts'
@@ -42,8 +42,6 @@ export interface NewWorker {
 export class PodState {
   readonly ref: PodRef
   readonly memory: PodMemory
-  /** What isn't tried again for now, by container. */
-  readonly holds = new Map<string, Hold>()
   /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
   readonly fresh: Set<string>
   /** Containers whose postStart hook is in flight. */
@@ -54,6 +52,8 @@ export class PodState {
   readonly linkedLogs = new Map<ContainerId, 'linked' | 'failed'>()
   /** What is fetched for containers that go on meanwhile. */
   readonly aheadFetches: AheadFetches
+  /** What isn't tried again for now. */
+  holds: Holds = noHolds
   pod: Pod
   stage: PodStage
   admission: Admission | undefined
@@ -185,8 +185,8 @@ export class PodState {
       return newest.state === 'running' || this.waiting.get(name)?.reason === 'CrashLoopBackOff'
     }
     const why = ({ name, image }: ContainerSpec): string | undefined => {
-      const own = this.holds.get(name)
-      const hold = this.holds.get(nextImageHold(name)) ?? (own?.image === image ? own : undefined)
+      const own = holdOf(this.holds, containerHold(name))
+      const hold = holdOf(this.holds, nextImageHold(name)) ?? (own?.image === image ? own : undefined)
       return hold?.waiting.message ?? this.blockedRestarts.get(name)
     }
     const { initContainers, containers } = this.pod.spec

@@ -3,7 +3,7 @@ import type { RandomSource } from '../../base/random.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
 import { computeEnding } from '../../decide/plan/pod-ending.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
-import { sandboxHold } from '../../decide/plan/pod-facts.ts'
+import { noHolds, withoutReferenceHolds } from '../../decide/plan/hold.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -172,10 +172,7 @@ export class PodWorker {
   /** Something that the pod refers to came, changed or went: what waits for it is tried again. */
   reviewReferences(): void {
     this.#volumeRefresh.mark()
-    for (const [key, { waiting }] of this.#state.holds) {
-      if (key === sandboxHold || waiting.reason === 'CreateContainerConfigError')
-        this.#state.holds.delete(key)
-    }
+    this.#state.holds = withoutReferenceHolds(this.#state.holds)
     this.#loop.wake()
   }
 
@@ -320,7 +317,7 @@ export class PodWorker {
 
   /** What a changed manifest may have mended isn't held back, nor waited for. */
   #clearBackoff(): void {
-    this.#state.holds.clear()
+    this.#state.holds = noHolds
     this.#state.fresh.clear()
     this.#state.aheadFetches.cancel()
     this.#deps.images.clearBackoff(this.ref.uid)

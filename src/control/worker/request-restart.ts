@@ -1,5 +1,5 @@
 import { PoddError } from '../../base/errors.ts'
-import { nextImageHold, previousImageHold } from '../../decide/plan/previous-image.ts'
+import { withoutContainer } from '../../decide/plan/hold.ts'
 import { selectOpenRestarts, selectRestarts } from '../../decide/plan/restart-request.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodState } from './pod-state.ts'
@@ -15,7 +15,7 @@ export async function requestRestart(
   wanted: readonly string[] | undefined,
   missingFor: (container: ContainerSpec) => string | undefined,
 ): Promise<readonly string[]> {
-  const { memory, ref, holds } = state
+  const { memory, ref } = state
   const refuse = (message: string): PoddError => new PoddError('RESTART_REFUSED', message)
   if (memory.record.ending !== undefined) throw refuse(`pod ${ref.name} is terminating`)
   if (state.hasEnded) throw refuse(`pod ${ref.name} has finished`)
@@ -44,11 +44,7 @@ export async function requestRestart(
     memory.change({ restartRequested: before })
     throw error
   }
-  for (const container of choice.names) {
-    holds.delete(container)
-    holds.delete(nextImageHold(container))
-    holds.delete(previousImageHold(container))
-  }
+  for (const container of choice.names) state.holds = withoutContainer(state.holds, container)
   return choice.names
 }
 

@@ -4,17 +4,17 @@ import { isOutdated, isUnrun } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
 import type { PodAction, PodPlan, StopCause, Waiting } from './pod-action.ts'
-import type { Hold, PodFacts } from './pod-facts.ts'
-import { sandboxHold } from './pod-facts.ts'
+import { activeHold, containerHold, nextImageHold, resizeHold, sandboxHold } from './hold.ts'
+import type { Hold } from './hold.ts'
+import type { PodFacts } from './pod-facts.ts'
 import { restartsAfterStop } from './restart-policy.ts'
 import { computeRestartAll } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
-import { changesPodLevel, needsRestart, resizeHold, selectResizes } from './resize.ts'
+import { changesPodLevel, needsRestart, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
 import { selectDeadContainers } from './select-dead-containers.ts'
-import { nextImageHold } from './previous-image.ts'
-import { canReplace, holdOn, planStart } from './start-plan.ts'
+import { canReplace, planStart } from './start-plan.ts'
 
 /**
  * What a pod that shall run needs next: the whole of podd's judgement on a live pod, pure. Carried
@@ -68,7 +68,7 @@ function planNewSandbox(facts: PodFacts, plan: Plan, attempt: number): void {
     plan.isLost = plan.actions.length === 0
     return undefined
   }
-  const hold = holdOn(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
+  const hold = activeHold(facts, sandboxHold) ?? holdAfterLastSandbox(facts)
   if (hold !== undefined) return plan.waitForSandbox(hold, toStart)
   // A sandbox that died still holds its address and ports until it is stopped.
   if (attempt > 0) plan.actions.push({ kind: 'stop-pod', reason: 'SandboxChanged' })
@@ -130,7 +130,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
     stop('unknown', `Container is in "unknown" state, try killing it before restart`)
     return plan.start(spec, 'main')
   }
-  const outdated = isOutdated(container, facts.specHash(spec))
+  const outdated = isOutdated(container, facts.containerFacts[spec.name]?.specHash)
   const requested = isRestartRequested(facts, view)
   if ((outdated || requested) && canReplace(facts, spec)) {
     if (outdated) stop('changed', `Container ${spec.name} definition changed, will be restarted`)
@@ -138,7 +138,7 @@ function planMainContainer(facts: PodFacts, plan: Plan, spec: ContainerSpec): vo
     return plan.start(spec, 'main')
   }
   const failed = (['liveness', 'startup'] as const).find(
-    (kind) => spec[`${kind}Probe`] !== undefined && facts.probes(kind, container.id) === 'failure',
+    (kind) => spec[`${kind}Probe`] !== undefined && facts.probes[container.id]?.[kind] === 'failure',
   )
   if (failed === undefined) return outdated || requested ? void plan.prepareReplacement(spec) : undefined
   const restarts = restartsAfterStop(facts.pod.spec, spec)
@@ -156,7 +156,7 @@ function planResizes(facts: PodFacts, plan: Plan): void {
   const resizes = selectResizes(facts).filter(({ spec }) => !isStopped(spec.name))
   const podLevel = changesPodLevel(facts)
   if (resizes.length === 0 && !podLevel) return
-  const hold = holdOn(facts, resizeHold)
+  const hold = activeHold(facts, resizeHold)
   plan.resize ??= { kind: 'in-progress', error: hold?.waiting.message }
   if (hold !== undefined) return plan.wakeAt(hold.untilMs)
   const [restarts, inPlace] = [true, false].map((wanted) =>
@@ -221,7 +221,7 @@ class Plan {
 
   /** For a running container that is to be recreated: it runs on while what the new one needs can't be had. Gives what that is. */
   prepareReplacement(spec: ContainerSpec): string | undefined {
-    const missing = this.#facts.missingFor(spec)
+    const missing = this.#facts.containerFacts[spec.name]?.missing
     if (missing === undefined) return this.#fetch(spec)
     this.#blockedRestarts.set(spec.name, missing)
     return missing
@@ -229,13 +229,15 @@ class Plan {
 
   /** Has the image fetched that a container goes on without. Gives why it can't be had for now. */
   #fetch(spec: ContainerSpec): string | undefined {
-    const hold = holdOn(this.#facts, nextImageHold(spec.name)) ?? holdOn(this.#facts, spec.name)
+    const hold =
+      activeHold(this.#facts, nextImageHold(spec.name)) ?? activeHold(this.#facts, containerHold(spec.name))
     if (hold !== undefined) {
       this.wakeAt(hold.untilMs)
       return hold.waiting.message
     }
     const isPlanned = this.actions.some((action) => action.kind === 'fetch-image' && action.spec === spec)
-    if (!isPlanned && !this.#facts.isFetching(spec)) this.actions.push({ kind: 'fetch-image', spec })
+    if (!isPlanned && this.#facts.containerFacts[spec.name]?.isFetching !== true)
+      this.actions.push({ kind: 'fetch-image', spec })
     return undefined
   }
 

@@ -70,8 +70,8 @@ export function newestEnd(
 }
 
 /** Whether a container was made from another spec; what an unknown recipe hashed can't be compared and is left alone. */
-export function isOutdated(container: ObservedContainer, specHash: string): boolean {
-  return isKnownHash(container.specHash) && container.specHash !== specHash
+export function isOutdated(container: ObservedContainer, specHash: string | undefined): boolean {
+  return specHash !== undefined && isKnownHash(container.specHash) && container.specHash !== specHash
 }
 
 /** Whether it was made, and no process of it can have run. */

@@ -78,7 +78,7 @@ function judgeOnce(facts: PodFacts, spec: ContainerSpec, judgement: Judgement): 
   }
   if (view.kind === 'live' && view.container.state === 'running') {
     const { container } = view
-    if (!isOutdated(container, facts.specHash(spec))) return 'holds'
+    if (!isOutdated(container, facts.containerFacts[spec.name]?.specHash)) return 'holds'
     if (!canReplace(facts, spec)) {
       toFetch.push(spec)
       return 'holds'
@@ -106,7 +106,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
     toStop.push({ kind: 'stop-container', container, cause, message })
     toStart.push(spec)
   }
-  const outdated = isOutdated(container, facts.specHash(spec))
+  const outdated = isOutdated(container, facts.containerFacts[spec.name]?.specHash)
   const requested = isRestartRequested(facts, view)
   /** Whether it is recreated because of its manifest or a restart request. */
   const renew = (): boolean => {
@@ -121,7 +121,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
     return 'holds'
   }
   if (spec.startupProbe !== undefined) {
-    const startup = facts.probes('startup', container.id)
+    const startup = facts.probes[container.id]?.startup
     if (startup !== 'success') {
       if (renew()) return 'holds'
       if (startup === 'failure') restart('startup', `Init container ${spec.name} failed startup probe`)
@@ -131,7 +131,7 @@ function judgeSidecar(facts: PodFacts, spec: ContainerSpec, judgement: Judgement
   }
   // From here on it has started: what is wrong with it now doesn't hold up those after it.
   if (renew()) return 'passed'
-  if (spec.livenessProbe !== undefined && facts.probes('liveness', container.id) === 'failure') {
+  if (spec.livenessProbe !== undefined && facts.probes[container.id]?.liveness === 'failure') {
     restart('liveness', `Init container ${spec.name} failed liveness probe`)
   } else if (outdated || requested) {
     toFetch.push(spec)

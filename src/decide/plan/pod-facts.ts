@@ -3,44 +3,46 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import type { Waiting } from './pod-action.ts'
+import type { Holds } from './hold.ts'
 import type { ResizeRefusal } from './resize.ts'
 import type { BackoffLimits } from './restart-policy.ts'
 
 export type ProbeKind = 'liveness' | 'readiness' | 'startup'
 export type ProbeVerdict = 'success' | 'failure' | 'unknown'
 
-/** The newest verdict on a container; undefined where the probe hasn't given one. */
-export type ProbeVerdicts = (kind: ProbeKind, id: ContainerId) => ProbeVerdict | undefined
+/** The newest verdicts on each container; absent where a probe hasn't given one. */
+export type ProbeVerdicts = Readonly<
+  Record<ContainerId, { readonly [Kind in ProbeKind]?: ProbeVerdict | undefined }>
+>
 
-/** A start that failed: not again before `untilMs`, and what is shown until then. */
-export interface Hold {
-  readonly untilMs: number
-  readonly waiting: Waiting
-  /** The image that can't be had, where that is why. */
-  readonly image?: string
+/** What is known of one container name of a pod beside what was observed and recorded. */
+export interface ContainerFacts {
+  /** The hash that a container created now would bear; absent where no container of the name lives. */
+  readonly specHash?: string | undefined
+  /** Whether the image of its spec is present, checked for its next start (see PodAction `fetch-image`). */
+  readonly imageReady: boolean
+  /** Whether that is being fetched. */
+  readonly isFetching: boolean
+  /**
+   * What a container created now would lack besides its image, a ConfigMap for example. Absent where nothing, and of
+   * containers that are not to be recreated (see selectRecreations).
+   */
+  readonly missing?: string | undefined
 }
 
-/** The key under which a hold on the sandbox stands; no container can be called so. */
-export const sandboxHold = ''
-
-/** Everything that decides what a pod needs. Equal facts give equal plans. */
+/**
+ * Everything that decides what a pod needs, as plain data. Equal facts give equal plans; logged facts can be replayed
+ * (logged-facts.ts).
+ */
 export interface PodFacts {
   readonly pod: Pod
   readonly observed: ObservedPod
   readonly history: PodRecord['containers']
   readonly probes: ProbeVerdicts
-  /** The hash that a container made from this spec would bear. */
-  readonly specHash: (container: ContainerSpec) => string
-  /** Whether the image of a changed container is at hand (see PodAction `fetch-image`). */
-  readonly imageReady: (container: ContainerSpec) => boolean
-  /** Whether it is being fetched. */
-  readonly isFetching: (container: ContainerSpec) => boolean
-  /** What a container that is made now would lack beside its image, a ConfigMap, say; undefined where nothing. */
-  readonly missingFor: (container: ContainerSpec) => string | undefined
-  /** By container name: what failed a moment ago and isn't to be tried again yet. `sandboxHold` stands for the sandbox. */
-  readonly holds: ReadonlyMap<string, Hold>
+  /** A row for each container of the pod, by name. */
+  readonly containerFacts: Readonly<Record<string, ContainerFacts>>
+  /** What failed a moment ago and isn't to be tried again yet. */
+  readonly holds: Holds
   /** Containers to be recreated because of a restart request. */
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
   /** Containers from before a restart of all: they count as never made (see restart-all.ts). */

@@ -3,18 +3,9 @@ import type { ContainerHistory } from '../../pod/state/pod-record.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { ContainerView } from './container-view.ts'
 import type { PodAction } from './pod-action.ts'
-import type { Hold, PodFacts } from './pod-facts.ts'
+import { activeHold, containerHold, previousImageHold } from './hold.ts'
+import type { PodFacts } from './pod-facts.ts'
 import { isRestartableInit, shouldRestart } from './restart-policy.ts'
-
-/** The key of a hold on a container's next image, which could not be had while the container runs on. No container can be called so. */
-export function nextImageHold(containerName: string): string {
-  return `${containerName} next`
-}
-
-/** The key of a hold on the image that a container had: that can't be had either. */
-export function previousImageHold(containerName: string): string {
-  return `${containerName} previous`
-}
 
 /**
  * The spec that an exited or stopping container is restarted with while the new image of its changed manifest is not
@@ -22,21 +13,18 @@ export function previousImageHold(containerName: string): string {
  * any other once the new image can't be pulled. Undefined if it had no other image, or if that was removed too. (The
  * kubelet does not run it until the new image is present. On an unattended host, the previous version is better than
  * none.)
- *
- * @param holdOn what holds a container, or what else bears a key, up at this moment
  */
 export function withPreviousImage(
-  facts: Pick<PodFacts, 'pod' | 'history' | 'imageReady'>,
-  holdOn: (key: string) => Hold | undefined,
+  facts: Pick<PodFacts, 'pod' | 'history' | 'containerFacts' | 'holds' | 'nowMs'>,
   spec: ContainerSpec,
   view: ContainerView,
 ): ContainerSpec | undefined {
   const { name, image } = spec
   const history = facts.history[name]
   const had = previousImage(view, history)
-  if (had === undefined || had === image || facts.imageReady(spec)) return undefined
-  if (holdOn(previousImageHold(name)) !== undefined) return undefined
-  const hold = holdOn(name)
+  if (had === undefined || had === image || facts.containerFacts[name]?.imageReady === true) return undefined
+  if (activeHold(facts, previousImageHold(name)) !== undefined) return undefined
+  const hold = activeHold(facts, containerHold(name))
   const isStopped = view.kind === 'live' && view.container.state !== 'created'
   const isAwaited = history?.awaitedImage === image && !hasCompleted(facts, spec, view)
   const goesOn = hold === undefined ? isStopped || isAwaited : hold.image === image

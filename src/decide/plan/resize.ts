@@ -7,9 +7,6 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod, PodSpec } from '../../pod/schema/pod-schema.ts'
 import { viewContainer } from './container-view.ts'
 
-/** The key under which a hold on the pod's resize stands; no container can be called so. */
-export const resizeHold = '/resize'
-
 /** The pod itself, where containers go by their names; no container can be called so. */
 const podLevel = '/pod'
 

@@ -2,11 +2,13 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodAction, Waiting } from './pod-action.ts'
 import { isOutdated, newestEnd, nextRestartCount, viewContainer } from './container-view.ts'
 import type { ContainerView } from './container-view.ts'
-import type { Hold, PodFacts } from './pod-facts.ts'
+import { activeHold, containerHold, previousImageHold } from './hold.ts'
+import type { PodFacts } from './pod-facts.ts'
+import { needsRestart, selectResizes } from './resize.ts'
 import { backoffKey, computeRestartTiming } from './restart-policy.ts'
 import { asksForRestartAll, isReset } from './restart-all.ts'
 import { isRestartRequested } from './restart-request.ts'
-import { previousImageHold, withPreviousImage } from './previous-image.ts'
+import { withPreviousImage } from './previous-image.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
@@ -33,25 +35,35 @@ function formatGoSeconds(ms: number): string {
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`
 }
 
-/** No hold is made for longer (the cap of the image backoff); one that seems to be dates from before the clock was set back. */
-const longestHoldMs = 300_000
-
-/** What keeps the container (or the sandbox: `sandboxHold`) from being tried again for now. */
-export function holdOn(facts: PodFacts, key: string): Hold | undefined {
-  const hold = facts.holds.get(key)
-  if (hold === undefined || facts.nowMs >= hold.untilMs) return undefined
-  return hold.untilMs - facts.nowMs > longestHoldMs ? undefined : hold
+/**
+ * The running containers that may be recreated now, by name: of another spec, on request, or for a resize. What a new
+ * one would lack matters for these alone.
+ *
+ * @param specHashOf the hash that a container of this name created now would bear
+ */
+export function selectRecreations(
+  facts: Pick<PodFacts, 'pod' | 'observed' | 'history' | 'podResources' | 'restartRequested'>,
+  specHashOf: (name: string) => string | undefined,
+): ReadonlySet<string> {
+  const running = facts.observed.containers.filter(({ state }) => state === 'running')
+  const changed = running.filter(
+    (container) =>
+      facts.restartRequested?.has(container.id) === true || isOutdated(container, specHashOf(container.name)),
+  )
+  const resizes = selectResizes(facts).filter((resize) => needsRestart(resize))
+  return new Set([...changed.map(({ name }) => name), ...resizes.map(({ spec }) => spec.name)])
 }
 
-/** Whether what a container needs is at hand, so that one that runs may be stopped for a new one's sake. */
+/** Whether a container has all it needs to be recreated, so that the one that runs may be stopped. */
 export function canReplace(facts: PodFacts, spec: ContainerSpec): boolean {
-  return facts.missingFor(spec) === undefined && facts.imageReady(spec)
+  const known = facts.containerFacts[spec.name]
+  return known !== undefined && known.missing === undefined && known.imageReady
 }
 
 /** Whether what runs is stopped for a container that its manifest wants instead. */
 function isRenewed(facts: PodFacts, spec: ContainerSpec, view: ContainerView): boolean {
   if (view.kind !== 'live' || view.container.state !== 'running') return false
-  return isOutdated(view.container, facts.specHash(spec)) && canReplace(facts, spec)
+  return isOutdated(view.container, facts.containerFacts[spec.name]?.specHash) && canReplace(facts, spec)
 }
 
 /** Plans the start of a container that shall run and doesn't: now, or when its backoff is over. */
@@ -59,11 +71,11 @@ export function planStart(facts: PodFacts, wanted: ContainerSpec, role: StartAct
   const { observed, nowMs, limits } = facts
   const history = facts.history[wanted.name]
   const view = viewContainer({ name: wanted.name, observed, history })
-  const previous = withPreviousImage(facts, (key) => holdOn(facts, key), wanted, view)
-  const hold = holdOn(facts, wanted.name)
+  const previous = withPreviousImage(facts, wanted, view)
+  const hold = activeHold(facts, containerHold(wanted.name))
   if (hold !== undefined && previous === undefined) {
     const { waiting } = hold
-    const lookAgainMs = holdOn(facts, previousImageHold(wanted.name))?.untilMs ?? Infinity
+    const lookAgainMs = activeHold(facts, previousImageHold(wanted.name))?.untilMs ?? Infinity
     return { kind: 'wait', untilMs: Math.min(hold.untilMs, lookAgainMs), waiting }
   }
   const spec = previous ?? wanted

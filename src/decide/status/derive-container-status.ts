@@ -163,7 +163,7 @@ export function terminatedState(
 /** Running, and past its startup probe if it has one. */
 export function isStarted(facts: StatusFacts, spec: ContainerSpec, view: ContainerView): boolean {
   if (view.kind !== 'live' || view.container.state !== 'running') return false
-  return spec.startupProbe === undefined || facts.probes('startup', view.container.id) === 'success'
+  return spec.startupProbe === undefined || facts.probes[view.container.id]?.startup === 'success'
 }
 
 /** Init containers are ready once they have succeeded, ephemeral ones never (`prober_manager.go` UpdatePodStatus). */
@@ -181,7 +181,7 @@ function isReady(
   if (role === 'init' && !isRestartableInit(spec))
     return hasSucceeded(facts, view) || hasPassedUnseen(facts, spec, seen)
   if (!started || view.kind !== 'live') return false
-  return spec.readinessProbe === undefined || facts.probes('readiness', view.container.id) === 'success'
+  return spec.readinessProbe === undefined || facts.probes[view.container.id]?.readiness === 'success'
 }
 
 function hasSucceeded({ record }: StatusFacts, view: ContainerView): boolean {

@@ -1,6 +1,11 @@
 import type { JsonObject } from '../../../src/base/json.ts'
+import { sameData } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { defaultConfig } from '../../../src/config/options.ts'
+import type { LogFields } from '../../../src/base/logger.ts'
+import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { factsFromJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
+import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { CriError } from '../../../src/cri/cri-error.ts'
 import { RuntimePulse } from '../../../src/control/runtime/runtime-pulse.ts'
 import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.ts'
@@ -84,12 +89,17 @@ export class PodRig {
   /** Set where the runtime is podd's own. */
   onRuntimeFrozen: (() => void) | undefined
   readonly failures: unknown[] = []
+  /** How many decisions were logged, and the newest of these lines. */
+  decisions = 0
+  decision = ''
   /** By container name: the newest log that is there before podd makes one. */
   readonly logged = new Map<string, number | undefined>()
   /** The containers whose logs were linked, and those whose links were kept. */
   readonly linked: ContainerId[] = []
   readonly retained: ContainerId[] = []
   linkFailure: Error | undefined
+  /** What containers write as their termination message. */
+  lastWords = ''
   /** The pods whose volumes were made or brought up to date. */
   readonly prepared: PodUid[] = []
   /** Objects that the directory holds beside its pods. */
@@ -140,6 +150,16 @@ export class PodRig {
     this.#running = this.#system.run(this.#stop.signal, this.opened).catch((error: unknown) => {
       this.failures.push(error)
     })
+  }
+
+  /** Each decision follows again from its facts as they are logged. */
+  #replay({ facts, plan }: LogFields): void {
+    if (facts === undefined) return
+    this.decisions += 1
+    this.decision = JSON.stringify({ facts, plan })
+    const logged: { facts: FactsJson; plan: unknown } = JSON.parse(this.decision)
+    const replayed = planToJson(computePodActions(factsFromJson(logged.facts)))
+    if (!sameData(replayed, logged.plan)) this.failures.push({ logged, replayed })
   }
 
   /** SIGTERM: podd lets go of the pods. */
@@ -272,7 +292,7 @@ export class PodRig {
       runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,
       random: () => 0,
-      logger: silentLogger,
+      logger: { ...silentLogger, debug: (fields) => this.#replay(fields) },
       sources: this.#sources(),
       runtimeName: () => 'containerd',
       settings: { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings },
@@ -327,6 +347,7 @@ export class PodRig {
           this.prepared.push(uid)
           return new Map()
         },
+        readTerminationLog: async () => this.lastWords,
         listClaimOwners: async () => this.claimOwners,
         checkHostPaths: (pod) => this.checkHostPaths(pod),
         teardown: async (uid) => void this.tornDown.push(uid),

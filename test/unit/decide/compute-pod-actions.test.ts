@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { sandboxHold } from '../../../src/decide/plan/hold.ts'
 import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
 import { backoffKey } from '../../../src/decide/plan/restart-policy.ts'
 import { containerSpecHash } from '../../../src/pod/values/hash.ts'
@@ -367,7 +368,7 @@ describe('a plan that waits', () => {
   it('starts nothing while the sandbox cannot be made', () => {
     const creating = { reason: 'ContainerCreating', message: 'no network' }
     const plan = computePodActions(
-      podFacts({ ...allGone, holds: { '': { untilMs: nowMs + 4000, waiting: creating } } }),
+      podFacts({ ...allGone, otherHolds: [[sandboxHold, { untilMs: nowMs + 4000, waiting: creating }]] }),
     )
     expect(actionsOf(plan)).toEqual([])
     expect(plan.wakeAtMs).toBe(nowMs + 4000)

@@ -1,10 +1,17 @@
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
 import { endOf } from '../../../src/decide/plan/container-view.ts'
+import {
+  containerHold,
+  nextImageHold,
+  noHolds,
+  previousImageHold,
+  sandboxHold,
+  withHold,
+} from '../../../src/decide/plan/hold.ts'
+import type { Hold, HoldKey, Holds } from '../../../src/decide/plan/hold.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/plan/pod-action.ts'
-import type { Hold, PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/plan/pod-facts.ts'
-import { sandboxHold } from '../../../src/decide/plan/pod-facts.ts'
-import { nextImageHold, previousImageHold } from '../../../src/decide/plan/previous-image.ts'
+import type { PodFacts, ProbeKind, ProbeVerdict } from '../../../src/decide/plan/pod-facts.ts'
 import { backoffLimits, isRestartableInit } from '../../../src/decide/plan/restart-policy.ts'
 import { selectOpenRestarts, selectRestarts } from '../../../src/decide/plan/restart-request.ts'
 import { containerSpecHash } from '../../../src/pod/values/hash.ts'
@@ -12,7 +19,7 @@ import type { ContainerId } from '../../../src/pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../../src/pod/state/observed.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { bootId, nowMs } from '../../support/pod-builders.ts'
+import { bootId, containerFacts, nowMs } from '../../support/pod-builders.ts'
 
 /** Something that happens to a pod beside what podd does; numbers pick one of what is there. */
 export type ModelEvent =
@@ -47,8 +54,8 @@ export class PodModel {
   sandboxes: readonly ObservedSandbox[] = []
   containers: readonly ObservedContainer[] = []
   history: PodRecord['containers'] = {}
-  readonly holds = new Map<string, Hold>()
-  readonly #verdicts = new Map<string, ProbeVerdict>()
+  holds: Holds = noHolds
+  readonly #verdicts: Record<ContainerId, PodFacts['probes'][ContainerId]> = {}
   readonly #fresh = new Set<string>()
   readonly #highestCount = new Map<string, number>()
   #restarts: readonly ContainerId[] = []
@@ -81,16 +88,17 @@ export class PodModel {
       history,
       restartRequested: new Set(this.#restarts),
       restartAll: this.#restartAll,
-      probes: (kind, id) => this.#verdicts.get(`${kind} ${id}`),
-      specHash: containerSpecHash,
-      missingFor: () => undefined,
-      imageReady: ({ image }) => this.#fresh.has(image),
-      isFetching: () => false,
+      probes: { ...this.#verdicts },
+      containerFacts: containerFacts(pod, { imageReady: ({ image }) => this.#fresh.has(image) }),
       holds: this.holds,
       nowMs: this.nowMs,
       bootId,
       limits: backoffLimits(),
     }
+  }
+
+  #hold(key: HoldKey, hold: Hold): void {
+    this.holds = withHold(this.holds, key, hold)
   }
 
   /** Lets podd look and act once; returns what it decided. */
@@ -115,7 +123,8 @@ export class PodModel {
         return this.#change(this.#live(event.pick), (c) => ({ ...c, state: 'unknown' }))
       case 'probe': {
         const container = this.#live(event.pick)
-        if (container !== undefined) this.#verdicts.set(`${event.probe} ${container.id}`, event.verdict)
+        if (container !== undefined)
+          this.#verdicts[container.id] = { ...this.#verdicts[container.id], [event.probe]: event.verdict }
         return undefined
       }
       case 'sandbox-dies': {
@@ -150,7 +159,7 @@ export class PodModel {
       case 'image-changes':
         this.pod = withImage(this.pod, event.pick, `busybox:${event.tag}`)
         // A changed manifest clears what stood in its way.
-        this.holds.clear()
+        this.holds = noHolds
         for (const name of Object.keys(this.history)) this.#await(name, undefined)
         return undefined
       case 'restart-asked': {
@@ -175,10 +184,9 @@ export class PodModel {
         this.#change(container, (c) => this.#exited(c, 0))
         changed = true
       }
-      for (const kind of ['startup', 'liveness', 'readiness']) {
-        const key = `${kind} ${container.id}`
-        if (this.#verdicts.get(key) === 'success') continue
-        this.#verdicts.set(key, 'success')
+      for (const kind of ['startup', 'liveness', 'readiness'] as const) {
+        if (this.#verdicts[container.id]?.[kind] === 'success') continue
+        this.#verdicts[container.id] = { ...this.#verdicts[container.id], [kind]: 'success' }
         changed = true
       }
     }
@@ -209,7 +217,7 @@ export class PodModel {
         this.#await(action.spec.name, action.spec.image)
         if ((outcomes.shift() ?? 'none') === 'none') this.#fresh.add(action.spec.image)
         else
-          this.holds.set(nextImageHold(action.spec.name), {
+          this.#hold(nextImageHold(action.spec.name), {
             untilMs: this.nowMs + 20_000,
             waiting,
             image: action.spec.image,
@@ -239,7 +247,7 @@ export class PodModel {
     must(!this.sandboxes.some(({ ready }) => ready), 'makes a sandbox beside a ready one')
     must(!this.containers.some(isLive), 'makes a sandbox while containers live')
     if (outcome !== 'none') {
-      this.holds.set(sandboxHold, { untilMs: this.nowMs + 10_000, waiting })
+      this.#hold(sandboxHold, { untilMs: this.nowMs + 10_000, waiting })
       return false
     }
     const sandbox: ObservedSandbox = {
@@ -270,12 +278,14 @@ export class PodModel {
       const image = outcome === 'image' ? { image: spec.image } : {}
       // One that it had is looked for, not pulled.
       const key =
-        outcome === 'image' && action.awaitedImage !== undefined ? previousImageHold(spec.name) : spec.name
-      this.holds.set(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
+        outcome === 'image' && action.awaitedImage !== undefined
+          ? previousImageHold(spec.name)
+          : containerHold(spec.name)
+      this.#hold(key, { untilMs: this.nowMs + 10_000, waiting, ...image })
       return true
     }
     const works = outcome === 'none'
-    if (!works) this.holds.set(spec.name, { untilMs: this.nowMs + 1000, waiting })
+    if (!works) this.#hold(containerHold(spec.name), { untilMs: this.nowMs + 1000, waiting })
     const container: ObservedContainer = {
       id: `${spec.name}-${(this.#made += 1)}`,
       sandboxId: sandbox.id,

@@ -2,6 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computeEndingActions } from '../../../src/decide/plan/compute-ending-actions.ts'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
+import { factsFromJson, factsToJson, planToJson } from '../../../src/decide/plan/facts-json.ts'
+import type { FactsJson } from '../../../src/decide/plan/facts-json.ts'
 import { hasFinished } from '../../../src/decide/plan/has-finished.ts'
 import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
 import type { PodAction, PodPlan } from '../../../src/decide/plan/pod-action.ts'
@@ -147,10 +149,22 @@ describe('a pod to which anything may happen', () => {
           pod: structuredClone(facts.pod),
           observed: { ...facts.observed, containers: interleave(facts.observed.containers, order) },
           history: Object.fromEntries(Object.entries(structuredClone(facts.history)).toReversed()),
-          holds: new Map([...facts.holds].toReversed()),
+          containerFacts: Object.fromEntries(Object.entries(facts.containerFacts).toReversed()),
         }
         expect(plain(computePodActions(shuffled))).toEqual(plan)
         expect(plain(computePodActions(facts))).toEqual(plan)
+      }),
+      runs,
+    )
+  })
+
+  it('gets the same plan again from its facts as they are logged', () => {
+    fc.assert(
+      fc.property(somePast, (model) => {
+        const facts = model.facts()
+        const logged: FactsJson = JSON.parse(JSON.stringify(factsToJson(facts)))
+        const replayed = computePodActions(factsFromJson(logged))
+        expect(planToJson(replayed)).toEqual(planToJson(computePodActions(facts)))
       }),
       runs,
     )

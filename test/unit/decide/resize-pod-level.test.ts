@@ -11,7 +11,14 @@ import {
   selectResizes,
 } from '../../../src/decide/plan/resize.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
-import { makePod, observedContainer, observedPod, podFacts, podRecord } from '../../support/pod-builders.ts'
+import {
+  containerFacts,
+  makePod,
+  observedContainer,
+  observedPod,
+  podFacts,
+  podRecord,
+} from '../../support/pod-builders.ts'
 
 type Lists = JsonObject
 
@@ -118,9 +125,11 @@ describe('a pod whose own resources change', () => {
       ['stop-container', 'resize pod own', 'start-container', 'resize'],
     ],
   ])('is resized %s', (_how, free, expected) => {
+    const pod = within(lists(large), free)
     const plan = computePodActions({
-      ...podFacts({ containers: both(small), imageReady: () => true, podResources: has(small, small) }),
-      pod: within(lists(large), free),
+      ...podFacts({ containers: both(small), podResources: has(small, small) }),
+      containerFacts: containerFacts(pod, { imageReady: () => true }),
+      pod,
     })
     const short = plan.actions.map((action) =>
       action.kind === 'resize-containers'

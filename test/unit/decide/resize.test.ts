@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { computePodActions } from '../../../src/decide/plan/compute-pod-actions.ts'
 import { diffPod } from '../../../src/decide/sources/diff-pod.ts'
+import { noHolds, resizeHold, withHold } from '../../../src/decide/plan/hold.ts'
 import type { PodFacts } from '../../../src/decide/plan/pod-facts.ts'
 import {
   computeHeldBack,
   podAsAllocated,
   podAsApplied,
-  resizeHold,
   selectResizes,
 } from '../../../src/decide/plan/resize.ts'
 import { deriveStatus } from '../../../src/decide/status/derive-status.ts'
@@ -15,6 +15,8 @@ import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { ResourceLists } from '../../../src/pod/spec/pod-resources.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
 import type { Pod } from '../../../src/pod/schema/pod-schema.ts'
+import { containerFacts } from '../../support/pod-builders.ts'
+import type { ContainerAnswers } from '../../support/pod-builders.ts'
 
 /** `100m/64Mi..200m/128Mi`: requests, then limits; `-` for none. */
 function lists(text: string): ResourceLists {
@@ -67,6 +69,10 @@ function running(name: string, made: string | undefined): ObservedContainer {
   }
 }
 
+function rows(wanted: Pod, answers: ContainerAnswers = {}): PodFacts['containerFacts'] {
+  return containerFacts(wanted, { specHash: () => 'same', imageReady: () => true, ...answers })
+}
+
 function facts(
   wanted: Pod,
   containers: readonly ObservedContainer[],
@@ -93,12 +99,9 @@ function facts(
     pod: wanted,
     observed,
     history: {},
-    probes: () => undefined,
-    specHash: () => 'same',
-    imageReady: () => true,
-    isFetching: () => false,
-    missingFor: () => undefined,
-    holds: new Map(),
+    probes: {},
+    containerFacts: rows(wanted),
+    holds: noHolds,
     nowMs: 100_000,
     bootId: 'boot-1',
     limits: { initialMs: 10_000, maxMs: 300_000 },
@@ -259,8 +262,11 @@ describe('a pod whose containers have other resources than it asks for', () => {
   it('waits with a restart until what the new container needs is at hand', () => {
     const wanted = pod([container('a', '200m/-', {}, { cpu: 'RestartContainer' })])
     const has = [running('a', '100m/-')]
-    expect(inShort(facts(wanted, has, { imageReady: () => false }))).toEqual(['fetch-image'])
-    const blocked = facts(wanted, has, { missingFor: () => 'secret "s" not found' })
+    expect(
+      inShort(facts(wanted, has, { containerFacts: rows(wanted, { imageReady: () => false }) })),
+    ).toEqual(['fetch-image'])
+    const missingFor = () => 'secret "s" not found'
+    const blocked = facts(wanted, has, { containerFacts: rows(wanted, { missingFor }) })
     expect(inShort(blocked)).toEqual([])
     expect(computePodActions(blocked).resize).toEqual({
       kind: 'in-progress',
@@ -279,7 +285,7 @@ describe('a pod whose containers have other resources than it asks for', () => {
 
   it('waits while a resize that failed is held, and says so', () => {
     const waiting = { reason: 'Error', message: 'below usage' }
-    const holds = new Map([[resizeHold, { untilMs: 110_000, waiting }]])
+    const holds = withHold(noHolds, resizeHold, { untilMs: 110_000, waiting })
     const plan = computePodActions(
       facts(pod([container('a', '200m/-')]), [running('a', '100m/-')], { holds }),
     )

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Hold } from '../../../src/decide/plan/pod-facts.ts'
+import { previousImageHold } from '../../../src/decide/plan/hold.ts'
+import type { Hold } from '../../../src/decide/plan/hold.ts'
 import { backoffKey } from '../../../src/decide/plan/restart-policy.ts'
 import { planStart } from '../../../src/decide/plan/start-plan.ts'
 import type { PodRecord } from '../../../src/pod/state/pod-record.ts'
@@ -87,7 +88,14 @@ describe('planStart', () => {
       ['it never ran', { holds: { a: missing } }],
       ['something else holds it', { containers: [before], holds: { a: hold } }],
       ['another image is missing', { containers: [before], holds: { a: { ...hold, image: 'volume:1' } } }],
-      ['the one it had is gone as well', { containers: [before], holds: { a: missing, 'a previous': hold } }],
+      [
+        'the one it had is gone as well',
+        {
+          containers: [before],
+          holds: { a: missing },
+          otherHolds: [[previousImageHold('a'), hold] as const],
+        },
+      ],
     ])('waits where %s', (_why, facts) => {
       expect(plan(facts)).toEqual({ kind: 'wait', ...hold })
     })

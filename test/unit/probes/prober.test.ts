@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { ProbeKind } from '../../../src/decide/plan/pod-facts.ts'
 import { Prober } from '../../../src/control/probing/prober.ts'
 import type { ProbeResultEvent } from '../../../src/control/probing/prober.ts'
 import type { ProbedContainer, ProbedPod, ProbedSpec } from '../../../src/control/probing/prober-worker.ts'
@@ -166,9 +167,9 @@ describe('timing', () => {
 })
 
 describe('verdicts', () => {
-  it('are those of today, whoever asked for them before there was anything to probe', async () => {
+  it('are there once there is something to probe', async () => {
     const rig = new Rig(new ManualClock())
-    const verdict = rig.prober.verdicts('u1')
+    const verdict = (kind: ProbeKind, id: string) => rig.prober.verdicts('u1')[id]?.[kind]
     expect(verdict('readiness', 'c1')).toBeUndefined()
     rig.set(readiness())
     expect(verdict('readiness', 'c1')).toBe('failure')
@@ -182,12 +183,12 @@ describe('verdicts', () => {
   it('stand by container id, and only for what is probed', async () => {
     const rig = new Rig(new ManualClock())
     rig.set({ ...readiness({ initialDelaySeconds: 5 }), ...liveness({ initialDelaySeconds: 5 }) })
-    const verdict = rig.prober.verdicts('u1')
+    const verdict = (kind: ProbeKind, id: string) => rig.prober.verdicts('u1')[id]?.[kind]
     expect(verdict('readiness', 'c1')).toBe('failure')
     expect(verdict('liveness', 'c1')).toBe('success')
     expect(verdict('startup', 'c1')).toBeUndefined()
     expect(verdict('readiness', 'c0')).toBeUndefined()
-    expect(rig.prober.verdicts('other')('readiness', 'c1')).toBeUndefined()
+    expect(rig.prober.verdicts('other')['c1']?.readiness).toBeUndefined()
     await rig.clock.advance(5_000)
     expect(verdict('readiness', 'c1')).toBe('success')
     expect(rig.outcome()).toEqual(['readiness success'])
@@ -220,7 +221,7 @@ describe('verdicts', () => {
     await rig.clock.advance(1_000)
     expect(rig.times('liveness')).toEqual([0, 1_000, 2_000, 15_000, 16_000])
     expect(rig.outcome()).toEqual(['liveness failure'])
-    expect(rig.prober.verdicts('u1')('liveness', 'c2')).toBe('success')
+    expect(rig.prober.verdicts('u1')['c2']?.liveness).toBe('success')
     expect(rig.prober.reports('u1')).toMatchObject([
       {
         containerId: 'c2',
@@ -289,7 +290,7 @@ describe('verdicts', () => {
         },
       ]),
     )
-    expect(rig.prober.verdicts('u1')('readiness', 'c1')).toBe('success')
+    expect(rig.prober.verdicts('u1')['c1']?.readiness).toBe('success')
     await rig.clock.advance(5_000)
     expect(rig.times('startup')).toEqual([])
     expect(rig.outcome()).toEqual(['readiness failure'])

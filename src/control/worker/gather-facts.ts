@@ -1,0 +1,58 @@
+import type { ContainerFacts, PodFacts } from '../../decide/plan/pod-facts.ts'
+import { selectRecreations } from '../../decide/plan/start-plan.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { computeSpecHash } from '../actions/config-hash.ts'
+import { findMissingReference } from '../actions/resolve-pod.ts'
+import type { PodPassDeps } from './pod-pass.ts'
+import type { PodState } from './pod-state.ts'
+
+type FactsDeps = Pick<PodPassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 'clock'>
+
+/** All facts that a pass of a live pod decides by. */
+export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFacts {
+  const { host, probes, limits, clock } = deps
+  const pod = state.allocatedPod
+  const { holds, resizeRefusal } = state
+  const facts = { ...state.restartFacts, pod }
+  const { initContainers, containers, ephemeralContainers } = pod.spec
+  const specs = [...initContainers, ...containers, ...ephemeralContainers]
+  const hashes = new Map(specs.map((spec) => [spec.name, specHashOf(deps, state, spec)]))
+  const recreations = selectRecreations(facts, (name) => hashes.get(name))
+  const row = (spec: ContainerSpec): ContainerFacts => ({
+    specHash: hashes.get(spec.name),
+    imageReady: state.fresh.has(spec.image),
+    isFetching: state.aheadFetches.has(spec.name),
+    missing: recreations.has(spec.name)
+      ? findMissingReference(host, { pod, source: state.record.source }, spec)
+      : undefined,
+  })
+  return {
+    ...facts,
+    probes: probes(),
+    containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
+    holds,
+    resizeRefusal,
+    nowMs: clock.wallMs(),
+    bootId: host.bootId,
+    limits,
+  }
+}
+
+/** What a container created now would bear; undefined where there is no running one to compare it with. */
+function specHashOf(
+  { host, objectsKnown }: FactsDeps,
+  { allocatedPod: pod, record: { source }, observed }: Readonly<PodState>,
+  container: ContainerSpec,
+): string | undefined {
+  const running = observed.containers.filter(({ name }) => name === container.name)
+  const [newest] = running
+  if (newest === undefined || !running.some(({ state }) => state === 'running')) return undefined
+  return computeSpecHash({
+    host,
+    pod,
+    source,
+    container,
+    running: newest.specHash,
+    objectsKnown: objectsKnown(),
+  })
+}

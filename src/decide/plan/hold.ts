@@ -1,0 +1,89 @@
+import type { Waiting } from './pod-action.ts'
+
+/** A start that failed: not again before `untilMs`, and what is shown until then. */
+export interface Hold {
+  readonly untilMs: number
+  readonly waiting: Waiting
+  /** The image that is unavailable, where that is why. */
+  readonly image?: string
+}
+
+/**
+ * What a hold is on. `next-image`: the image that a running container's manifest was changed to; `previous-image`: the
+ * one that the container had before.
+ */
+export type HoldKey =
+  | { readonly kind: 'sandbox' | 'resize' }
+  | { readonly kind: ContainerHoldKind; readonly container: string }
+
+type ContainerHoldKind = 'container' | 'next-image' | 'previous-image'
+
+/** All holds of one pod. */
+export interface Holds {
+  readonly sandbox?: Hold | undefined
+  readonly resize?: Hold | undefined
+  /** By container name. */
+  readonly containers: Readonly<Record<string, { readonly [Kind in ContainerHoldKind]?: Hold | undefined }>>
+}
+
+export const noHolds: Holds = { containers: {} }
+
+export const sandboxHold: HoldKey = { kind: 'sandbox' }
+export const resizeHold: HoldKey = { kind: 'resize' }
+
+export function containerHold(container: string): HoldKey {
+  return { kind: 'container', container }
+}
+
+export function nextImageHold(container: string): HoldKey {
+  return { kind: 'next-image', container }
+}
+
+export function previousImageHold(container: string): HoldKey {
+  return { kind: 'previous-image', container }
+}
+
+/** The hold under this key, which may have passed. */
+export function holdOf(holds: Holds, key: HoldKey): Hold | undefined {
+  return 'container' in key ? holds.containers[key.container]?.[key.kind] : holds[key.kind]
+}
+
+/** `holds` with another hold under this key, or none. */
+export function withHold(holds: Holds, key: HoldKey, hold: Hold | undefined): Holds {
+  if (!('container' in key)) return { ...holds, [key.kind]: hold }
+  const { containers } = holds
+  const changed = { ...containers[key.container], [key.kind]: hold }
+  return { ...holds, containers: { ...containers, [key.container]: changed } }
+}
+
+/** `holds` without those on the container and its images. */
+export function withoutContainer({ containers, ...others }: Holds, container: string): Holds {
+  const { [container]: _, ...left } = containers
+  return { ...others, containers: left }
+}
+
+/**
+ * The holds that a changed object does not end. It ends the hold on the sandbox, which waits for volumes, and those on
+ * containers that could not be configured.
+ */
+export function withoutReferenceHolds({ containers, resize }: Holds): Holds {
+  const isKept = (hold: Hold | undefined): boolean => hold?.waiting.reason !== 'CreateContainerConfigError'
+  const left = Object.entries(containers).map(([name, holds]) => [
+    name,
+    Object.fromEntries(Object.entries(holds).filter(([, hold]) => isKept(hold))),
+  ])
+  return { resize, containers: Object.fromEntries(left) }
+}
+
+/** No hold is set for longer (the cap of the image backoff); one that seems to be was set before the clock was set back. */
+const longestHoldMs = 300_000
+
+/** The hold under this key that has not passed. */
+export function activeHold(
+  { holds, nowMs }: { readonly holds: Holds; readonly nowMs: number },
+  key: HoldKey,
+): Hold | undefined {
+  const hold = holdOf(holds, key)
+  if (hold === undefined || nowMs >= hold.untilMs) return undefined
+  return hold.untilMs - nowMs > longestHoldMs ? undefined : hold
+}
