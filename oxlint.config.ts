@@ -32,7 +32,16 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['admission', 'doctor', 'node', 'plan'],
   ],
   host: [['facts'], ['cgroups', 'netns', 'network'], ['.']],
-  pod: [['decode'], ['defaults', 'validation'], ['state'], ['spec'], ['objects'], ['schema'], ['values']],
+  pod: [
+    ['decode'],
+    ['defaults', 'state'],
+    ['objects'],
+    ['kinds'],
+    ['validation'],
+    ['spec'],
+    ['schema'],
+    ['values'],
+  ],
 }
 
 interface ImportBan {

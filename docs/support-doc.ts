@@ -1,5 +1,5 @@
 import { objectMetaSchema, podSchema } from '../src/pod/schema/pod-schema.ts'
-import { objectSchemas } from '../src/pod/schema/object-schema.ts'
+import { objectKinds } from '../src/pod/kinds/object-kinds.ts'
 import type { AnyType, Field, Fields, Support } from '../src/pod/schema/types.ts'
 import type { CoreFields } from './core-fields.ts'
 import { listSupportTests } from './support-tests.ts'
@@ -56,8 +56,8 @@ A file or an answer from a URL holds any number of YAML or JSON documents.
 | Pod | supported | \`apiVersion: v1\` |
 | PodList | supported | each item is decoded on its own |
 | List | supported | of any kinds in this table |
-${Object.entries(objectSchemas)
-  .map(([kind, { fields }]) => `| ${kind} | supported | \`apiVersion: ${apiVersionOf(fields)}\` |`)
+${Object.entries(objectKinds)
+  .map(([kind, { schema }]) => `| ${kind} | supported | \`apiVersion: ${apiVersionOf(schema.fields)}\` |`)
   .join('\n')}
 ${Object.entries(otherKinds)
   .map(([kind, reason]) => `| ${kind} | refused | ${reason} |`)
@@ -105,8 +105,8 @@ function collectSections(core: CoreFields): readonly Section[] {
     }
   }
   visit({ name: 'Pod', fields: podSchema.fields, inherited: undefined })
-  for (const [kind, { fields }] of Object.entries(objectSchemas)) {
-    visit({ name: kind, fields, inherited: undefined })
+  for (const [kind, { schema }] of Object.entries(objectKinds)) {
+    visit({ name: kind, fields: schema.fields, inherited: undefined })
   }
   for (const [kind, reason] of Object.entries(otherKinds)) {
     visit({ name: kind, fields: undefined, inherited: { support: { kind: 'refused', reason }, via: kind } })

@@ -6,7 +6,8 @@ import { isJsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
-import { isObjectKind, objectFromManifest } from '../pod/objects/local-object.ts'
+import { isObjectKind } from '../pod/kinds/object-kinds.ts'
+import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 
 /** What was saved of a source. */
@@ -58,7 +59,7 @@ export function createLastGoodStore(
     },
     async save(source, location, documents) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
-      const kept = documents.filter(({ manifest }) => persistSecrets || manifest['kind'] !== 'Secret')
+      const kept = documents.filter(({ manifest }) => persistSecrets || !holdsSecrets(manifest))
       const copy = {
         version,
         location,
@@ -80,8 +81,7 @@ function parseDocument(item: unknown): readonly SourceDocument[] {
       ...(typeof line === 'number' && { line }),
       ...(typeof column === 'number' && { column }),
     }
-    const { kind } = manifest
-    return typeof kind === 'string' && isObjectKind(kind)
+    return isObjectKind(manifest['kind'])
       ? [{ object: objectFromManifest(manifest), manifest, place }]
       : [{ pod: podFromManifest(manifest), manifest, place }]
   } catch {

@@ -1,7 +1,8 @@
 import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
 import type { ObjectDocument, SourceName } from '../pod/objects/document.ts'
 import { objectData } from '../pod/objects/object-data.ts'
-import type { ConfigMap, Secret } from '../pod/schema/object-schema.ts'
+import type { ConfigMap } from '../pod/kinds/config-map.ts'
+import type { Secret } from '../pod/kinds/secret.ts'
 
 /** A client of the API keeps the whole manifest here, values and all. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'

@@ -241,7 +241,7 @@ export class DesiredPods {
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
       if (entry.refused !== undefined) return worker.start()
-      const place = { source, path: document.place.path }
+      const place = { source, path: document.place.path, owner: document.owner }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
       this.#queue.judgeResize(worker)
       worker.start()

@@ -11,7 +11,7 @@ import type {
 } from '../../pod/objects/local-object.ts'
 import { keyOfObject, objectKey } from '../../pod/objects/local-object.ts'
 import { sourceNames } from '../../pod/values/source-name.ts'
-import { podReferences } from '../../pod/spec/pod-references.ts'
+import { podReferences } from '../../pod/objects/pod-references.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 
 /** A pod, and the source whose objects it reads. */
@@ -137,8 +137,8 @@ function isOfKind<Kind extends ObjectKind>(object: LocalObject, kind: Kind): obj
 
 /** An immutable object stays as it is until it is removed; its labels and annotations may change. */
 function isFrozen(before: LocalObject, after: LocalObject): boolean {
-  if (before.kind !== 'ConfigMap' && before.kind !== 'Secret') return false
-  return before.immutable && !sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })
+  if (!('immutable' in before) || !before.immutable) return false
+  return !sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })
 }
 
 function frozenProblem(key: ObjectKey, { place }: ObjectDocument): Problem {

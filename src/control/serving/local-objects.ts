@@ -1,7 +1,7 @@
 import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import type { ObjectDocument } from '../../pod/objects/document.ts'
-import type { PersistentVolumeClaim } from '../../pod/schema/object-schema.ts'
+import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-claim.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { toConfigObject, toObjectMeta } from '../../translate/config-object.ts'

@@ -16,7 +16,7 @@ import type { PodState } from './pod-state.ts'
 export interface PodUpdate {
   readonly pod: Pod
   readonly manifest: JsonObject
-  readonly place: Pick<PodRecord, 'source' | 'path'>
+  readonly place: Required<Pick<PodRecord, 'source' | 'path' | 'owner'>>
 }
 
 type Warn = (reason: string, message: string) => void
@@ -46,8 +46,8 @@ export function takeUpdate(
   state: PodState,
   { pod, manifest, place }: PodUpdate,
 ): 'same' | 'metadata' | 'spec' {
-  const { source, path, manifest: before } = state.record
-  const isKnown = sameData({ source, path, manifest: before }, { ...place, manifest })
+  const { source, path, owner, manifest: before } = state.record
+  const isKnown = sameData({ source, path, owner, manifest: before }, { ...place, manifest })
   if (isKnown && sameData(state.pod, pod)) return 'same'
   const change = sameData(state.pod.spec, pod.spec) ? 'metadata' : 'spec'
   const allocated =

@@ -2,9 +2,10 @@ import { sameData } from '../../base/json.ts'
 import type { ObjectDocument, Problem, SourceName } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import { isNamespaced, keyOfObject } from '../../pod/objects/local-object.ts'
+import { objectKinds } from '../../pod/kinds/object-kinds.ts'
 import type { ObjectPolicies } from '../../pod/objects/object-policy.ts'
 import { configNames, sourceWords } from '../../pod/values/source-name.ts'
-import type { RuntimeClass } from '../../pod/schema/object-schema.ts'
+import type { RuntimeClass } from '../../pod/kinds/runtime-class.ts'
 import type { RuntimeClassFacts } from '../admission/resolve-classes.ts'
 import type { SourcedDocument } from './settle-rivals.ts'
 
@@ -51,7 +52,7 @@ export function selectAllowedObjects(
  */
 export function objectIdentity({ source, document }: SourcedObject): string {
   const key = keyOfObject(document.object)
-  return isPrivateKind(document.object.kind) ? `${source} ${key}` : key
+  return objectKinds[document.object.kind].isPerSource ? `${source} ${key}` : key
 }
 
 /** Whether the order of the sources decides between two of one name, and not who was there first. */
@@ -85,10 +86,6 @@ function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPoli
 /** What to add to the word that an object isn't there, where `source` may not read the one that is. */
 export function explainHidden(source: SourceName, owner: SourceName): string {
   return `${sourceWords[owner]} gives one, which the pods of ${sourceWords[source]} may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`
-}
-
-function isPrivateKind(kind: ObjectDocument['object']['kind']): boolean {
-  return kind === 'ConfigMap' || kind === 'Secret'
 }
 
 function refuseObject(

@@ -23,6 +23,7 @@ export function newPodRecord({ uid, document, source, nowMs, createdAtMs }: NewP
     name,
     source,
     path: document.place.path,
+    ...(document.owner === undefined ? {} : { owner: document.owner }),
     manifest: document.manifest,
     acceptedAtMs: createdAtMs ?? nowMs,
     ...(createdAtMs === undefined ? { oomKills: 0 } : { startedAtMs: createdAtMs }),

@@ -9,12 +9,12 @@ import type { Problem, SourceDocument } from '../objects/document.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
 import { formatFieldPath } from '../schema/field-path.ts'
 import { podKey } from '../values/ids.ts'
-import type { ObjectKind } from '../objects/local-object.ts'
-import { isObjectKind, objectKey } from '../objects/local-object.ts'
+import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
+import type { ObjectKind } from '../kinds/object-kinds.ts'
+import { holdsSecrets, objectKey } from '../objects/local-object.ts'
 import type { RawDocument } from './read-documents.ts'
 import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { refuseKind } from './refuse-kind.ts'
-import { objectSchemas } from '../schema/object-schema.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
 
 /** The most that one file or response may hold, as in the kubelet. */
@@ -245,7 +245,7 @@ function shorten(text: string): string {
 
 /** The words of an error may quote what a Secret holds. */
 function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'message' | 'hint'> {
-  const what = value['kind'] === 'Secret' ? '' : `: ${errorMessage(error)}`
+  const what = holdsSecrets(value) ? '' : `: ${errorMessage(error)}`
   return { message: `podd cannot check this document${what}`, hint: 'this is a fault of podd: report it' }
 }
 
@@ -267,8 +267,7 @@ function objectOf(value: JsonObject): string | undefined {
 
 /** What any kind of document under this name would be known as. */
 function keysNamed(named: Named): readonly string[] {
-  const kinds = Object.keys(objectSchemas).filter((kind) => isObjectKind(kind))
-  return [podKey(named), ...kinds.map((kind) => objectKey(kind, named.namespace, named.name))]
+  return [podKey(named), ...objectKindNames.map((kind) => objectKey(kind, named.namespace, named.name))]
 }
 
 function nameOf(value: JsonObject): Named | undefined {

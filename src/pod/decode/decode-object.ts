@@ -4,10 +4,9 @@ import type { FieldValidation } from '../schema/check-value.ts'
 import { checkValue } from '../schema/check-value.ts'
 import { ignoredWarnings } from './decode-pod.ts'
 import type { FieldProblem } from '../schema/field-path.ts'
-import type { LocalObject, ObjectKind } from '../objects/local-object.ts'
+import { objectKinds, validateObject } from '../kinds/object-kinds.ts'
+import type { LocalObject, ObjectKind } from '../kinds/object-kinds.ts'
 import { objectFromManifest } from '../objects/local-object.ts'
-import { objectSchemas } from '../schema/object-schema.ts'
-import { validateObject } from '../validation/validate-object.ts'
 
 /** A manifest that became an object, with warnings, or the reasons why it didn't. */
 export interface DecodedObject {
@@ -21,10 +20,11 @@ export function decodeObject(
   given: JsonObject,
   fieldValidation: FieldValidation,
 ): DecodedObject {
+  const { schema, isSecret } = objectKinds[kind]
   const { manifest: own, template } = dropTemplate(given)
-  const checked = checkValue(objectSchemas[kind], own, { fieldValidation })
+  const checked = checkValue(schema, own, { fieldValidation })
   const problems = [
-    ...checked.problems.map((problem) => (kind === 'Secret' ? redact(problem) : problem)),
+    ...checked.problems.map((problem) => (isSecret ? redact(problem) : problem)),
     ...ignoredWarnings(checked.ignored, template, { isDump: isDump(given), what: 'an object' }),
   ]
   if (checked.value === undefined || !isJsonObject(checked.value)) return { accepted: undefined, problems }

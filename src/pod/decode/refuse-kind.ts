@@ -1,5 +1,5 @@
 import { nearestName } from '../values/nearest-name.ts'
-import { objectSchemas } from '../schema/object-schema.ts'
+import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
 
 const workloads = [
   'Deployment',
@@ -57,7 +57,7 @@ export function refuseKind(kind: string): KindRefusal {
     return { message: `a ${kind} inside another list is not supported`, hint, isOtherKind: false }
   }
   const item = kind.replace(/List$/, '')
-  if (item !== kind && Object.hasOwn(objectSchemas, item)) {
+  if (item !== kind && isObjectKind(item)) {
     const hint = `write a List, or each ${item} as a document of its own`
     return { message: `kind ${kind} is not supported`, hint, isOtherKind: false }
   }
@@ -71,14 +71,7 @@ export function refuseKind(kind: string): KindRefusal {
   if (others.includes(kind)) {
     return { message: `kind ${kind} is not supported: there is no control plane here`, isOtherKind: true }
   }
-  const nearest = nearestName(kind, [
-    'Pod',
-    'PodList',
-    'List',
-    ...Object.keys(objectSchemas),
-    ...workloads,
-    ...others,
-  ])
+  const nearest = nearestName(kind, ['Pod', 'PodList', 'List', ...objectKindNames, ...workloads, ...others])
   const guess = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`
   return { message: `unknown kind ${JSON.stringify(kind)}${guess}`, isOtherKind: false }
 }

@@ -27,12 +27,20 @@ export interface Problem {
   readonly object?: string | undefined
 }
 
+/** The document that a pod was expanded from, of the pod's own namespace: a workload's. */
+export interface PodOwner {
+  readonly kind: string
+  readonly name: string
+}
+
 /** One pod of a source, decoded and defaulted, with the manifest it came from. */
 export interface PodDocument {
   readonly pod: Pod
   /** The manifest as it was written (ignored fields dropped, no defaults): what is recorded, compared and hashed. */
   readonly manifest: JsonObject
   readonly place: Place
+  /** Absent where the document is a Pod itself. */
+  readonly owner?: PodOwner | undefined
 }
 
 /** One object that pods refer to, decoded and defaulted, with the manifest it came from. */

@@ -1,21 +1,12 @@
 import { PoddError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { SourceName } from '../values/source-name.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { isObjectKind, objectKinds } from '../kinds/object-kinds.ts'
+import type { LocalObject, ObjectKind, ObjectOf } from '../kinds/object-kinds.ts'
 import { conforms, fillDefaults } from '../schema/fill-defaults.ts'
-import type {
-  ConfigMap,
-  PersistentVolumeClaim,
-  PriorityClass,
-  RuntimeClass,
-  Secret,
-} from '../schema/object-schema.ts'
-import { objectSchemas } from '../schema/object-schema.ts'
-import type { Infer } from '../schema/types.ts'
+import type { SourceName } from '../values/source-name.ts'
 
-/** An object that pods refer to, decoded, with the API's defaults. */
-export type LocalObject = ConfigMap | Secret | PersistentVolumeClaim | RuntimeClass | PriorityClass
-export type ObjectKind = LocalObject['kind']
-export type ObjectOf<Kind extends ObjectKind> = Extract<LocalObject, { readonly kind: Kind }>
+export type { LocalObject, ObjectKind, ObjectOf } from '../kinds/object-kinds.ts'
 
 /** `Kind/namespace/name`, or `Kind/name` for kinds without namespaces. No pod's key looks like it: kinds begin with a capital. */
 export type ObjectKey = string
@@ -32,10 +23,6 @@ export interface ObjectReader {
   explainMissing(key: ObjectKey): string | undefined
 }
 
-export function isObjectKind(kind: string): kind is ObjectKind {
-  return Object.hasOwn(objectSchemas, kind)
-}
-
 /** @param namespace left out of the key for kinds that belong to none */
 export function objectKey(kind: ObjectKind, namespace: string, name: string): ObjectKey {
   return isNamespaced(kind) ? `${kind}/${namespace}/${name}` : `${kind}/${name}`
@@ -48,7 +35,13 @@ export function keyOfObject(object: LocalObject): ObjectKey {
 }
 
 export function isNamespaced(kind: ObjectKind): boolean {
-  return kind !== 'RuntimeClass' && kind !== 'PriorityClass'
+  return objectKinds[kind].scope === 'Namespaced'
+}
+
+/** Whether no value of such a manifest may stand in a message. */
+export function holdsSecrets(manifest: JsonObject): boolean {
+  const kind = manifest['kind']
+  return isObjectKind(kind) && objectKinds[kind].isSecret
 }
 
 /**
@@ -57,44 +50,17 @@ export function isNamespaced(kind: ObjectKind): boolean {
  */
 export function objectFromManifest(manifest: JsonObject): LocalObject {
   const kind = manifest['kind']
-  const found = typeof kind === 'string' && isObjectKind(kind) ? filled(kind, manifest) : undefined
-  if (found !== undefined) return inNamespace(found)
+  if (isObjectKind(kind)) {
+    const { schema } = objectKinds[kind]
+    const object = fillDefaults(schema, isNamespaced(kind) ? inNamespace(manifest) : manifest)
+    if (conforms(schema, object)) return object
+  }
   throw new PoddError('MANIFEST_UNREADABLE', 'the recorded manifest is not one that this version can read')
 }
 
 /** An empty namespace is the default one, as a Pod's is. */
-function inNamespace(object: LocalObject): LocalObject {
-  switch (object.kind) {
-    case 'RuntimeClass':
-    case 'PriorityClass':
-      return object
-    case 'ConfigMap':
-    case 'Secret':
-    case 'PersistentVolumeClaim':
-      if (object.metadata.namespace !== '') return object
-      return { ...object, metadata: { ...object.metadata, namespace: 'default' } }
-  }
-}
-
-function filled(kind: ObjectKind, manifest: JsonObject): LocalObject | undefined {
-  switch (kind) {
-    case 'ConfigMap':
-      return typed(objectSchemas.ConfigMap, manifest)
-    case 'Secret':
-      return typed(objectSchemas.Secret, manifest)
-    case 'PersistentVolumeClaim':
-      return typed(objectSchemas.PersistentVolumeClaim, manifest)
-    case 'RuntimeClass':
-      return typed(objectSchemas.RuntimeClass, manifest)
-    case 'PriorityClass':
-      return typed(objectSchemas.PriorityClass, manifest)
-  }
-}
-
-function typed<Schema extends (typeof objectSchemas)[ObjectKind]>(
-  schema: Schema,
-  manifest: JsonObject,
-): Infer<Schema> | undefined {
-  const value = fillDefaults(schema, manifest)
-  return conforms(schema, value) ? value : undefined
+function inNamespace(manifest: JsonObject): JsonObject {
+  const { metadata } = manifest
+  if (!isJsonObject(metadata) || (metadata['namespace'] ?? '') !== '') return manifest
+  return { ...manifest, metadata: { ...metadata, namespace: 'default' } }
 }

@@ -1,12 +1,12 @@
 /**
  * The combinators of which the Pod API's schema is made. One schema is the single place for a
  * field's name, type, default and support; the static types (`Infer`), the strict decoder
- * (../decode.ts) and docs/SUPPORT.md all come from it.
+ * (./check-value.ts) and docs/SUPPORT.md all come from it.
  */
 
 /** What podd does with a field. */
 export type Support =
-  /** Works as Kubernetes says; `test` names the e2e test that proves it, once there is one. */
+  /** Works as Kubernetes says; an e2e test proves it (test/support/proves.ts). */
   | { readonly kind: 'supported'; readonly note?: string }
   /** Accepted with no effect here, for the stated reason; dropped while decoding. */
   | { readonly kind: 'ignored'; readonly reason: string }
@@ -81,7 +81,7 @@ export const string: ScalarType<string> = { kind: 'string' }
 export const int32: ScalarType<number> = { kind: 'int32' }
 export const int64: ScalarType<number> = { kind: 'int64' }
 export const bool: ScalarType<boolean> = { kind: 'bool' }
-/** Kept as its canonical text; see ../quantity.ts. */
+/** Kept as its canonical text; see ../values/quantity.ts. */
 export const quantity: ScalarType<string> = { kind: 'quantity' }
 export const intOrString: ScalarType<number | string> = { kind: 'intOrString' }
 /** Not looked into: only for what is refused or ignored as a whole. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts'
-import type { SourceName } from '../objects/document.ts'
+import type { PodOwner, SourceName } from '../objects/document.ts'
 import type { ContainerId, PodUid } from '../values/ids.ts'
 import type { PodClasses } from '../spec/pod-classes.ts'
 import type { ResourceLists } from '../spec/pod-resources.ts'
@@ -82,6 +82,8 @@ export interface PodRecord {
   readonly name: string
   readonly source: SourceName
   readonly path: string
+  /** What its manifest was expanded from; absent where a document is the pod itself. */
+  readonly owner?: PodOwner | undefined
   /** The applied manifest, without defaults: they are filled in again on every reading. */
   readonly manifest: JsonObject
   readonly acceptedAtMs: number

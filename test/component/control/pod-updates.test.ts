@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ObjectDocument } from '../../../src/pod/objects/document.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import type { PodOwner } from '../../../src/pod/objects/document.ts'
 import { PodRig, onHostPort, podManifest } from './pod-rig.ts'
 
 let rig: PodRig
@@ -28,6 +29,25 @@ describe('a change in place', () => {
     expect(rig.pod('web').metadata).toMatchObject({ uid, labels: { tier: 'front' } })
     expect(rig.fake.calls('StartContainer')).toHaveLength(1)
     expect(rig.records.named('web')?.manifest).toMatchObject({ metadata: { labels: { tier: 'front' } } })
+  })
+
+  it('of what the pod is expanded from is recorded, and restarts nothing', async () => {
+    const offer = async (owner: PodOwner | undefined): Promise<void> => {
+      const snapshot = rig.snapshot('file')
+      rig.system.offerSnapshot({
+        ...snapshot,
+        pods: snapshot.pods.map((pod) => Object.assign({}, pod, { owner })),
+      })
+      await rig.settle()
+    }
+    const owner = { kind: 'Deployment', name: 'front' }
+    await rig.apply(podManifest('web'))
+    expect(rig.records.named('web')).not.toHaveProperty('owner')
+    await offer(owner)
+    expect(rig.records.named('web')?.owner).toEqual(owner)
+    await offer(undefined)
+    expect(rig.records.named('web')?.owner).toBeUndefined()
+    expect(rig.fake.calls('StartContainer')).toHaveLength(1)
   })
 
   it('is counted by the generation where it is one of the spec, over podd’s own end, and so is the deletion', async () => {

@@ -31,6 +31,14 @@ describe('newPodRecord', () => {
     expect(recordOf('web', 1000).startedAtMs).toBeUndefined()
   })
 
+  it('names what the pod was expanded from', () => {
+    const owner = { kind: 'Deployment', name: 'web' }
+    const document = { ...documentOf('web-0'), owner }
+    const record = newPodRecord({ uid: 'u', document, source: 'file', nowMs: 0, createdAtMs: undefined })
+    expect(record.owner).toEqual(owner)
+    expect(recordOf('web', 0)).not.toHaveProperty('owner')
+  })
+
   it('takes the time of a pod that runs already from its sandbox, and leaves its kills to be counted', () => {
     const record = recordOf('web', 1000, 400)
     expect(record).toMatchObject({ acceptedAtMs: 400, startedAtMs: 400 })

@@ -5,8 +5,7 @@ import type { FieldValidation } from '../../../src/pod/schema/check-value.ts'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { decodeObject } from '../../../src/pod/decode/decode-object.ts'
 import { decodePod } from '../../../src/pod/decode/decode-pod.ts'
-import { isObjectKind } from '../../../src/pod/objects/local-object.ts'
-import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
+import { isObjectKind, objectKinds } from '../../../src/pod/kinds/object-kinds.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
@@ -56,7 +55,12 @@ const mistyped = (place: Json): readonly Json[] => {
 const decodeAny = (kind: string, manifest: JsonObject, fieldValidation: FieldValidation) =>
   isObjectKind(kind) ? decodeObject(kind, manifest, fieldValidation) : decodePod(manifest, fieldValidation)
 
-describe.each(Object.entries({ Pod: podSchema, ...objectSchemas }))('a %s', (kind, schema) => {
+const schemas = [
+  ['Pod', podSchema],
+  ...Object.entries(objectKinds).map(([kind, { schema }]) => [kind, schema] as const),
+] as const
+
+describe.each(schemas)('a %s', (kind, schema) => {
   it.each([
     ['anything for a field', replaced, 'Strict'],
     ['a field that is not known', mistyped, 'Strict'],

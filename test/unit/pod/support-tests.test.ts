@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { listSupportTests, parseSupportTests } from '../../../docs/support-tests.ts'
-import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
+import { objectKinds } from '../../../src/pod/kinds/object-kinds.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
@@ -25,7 +25,9 @@ function supportedFields(type: AnyType, found = new Set<string>()): ReadonlySet<
 }
 
 const supported = new Set(
-  [podSchema, ...Object.values(objectSchemas)].flatMap((schema) => Array.from(supportedFields(schema))),
+  [podSchema, ...Object.values(objectKinds).map(({ schema }) => schema)].flatMap((schema) =>
+    Array.from(supportedFields(schema)),
+  ),
 )
 
 /** What every pod of the tests is made with. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { CoreField } from '../../../docs/core-fields.ts'
 import { parseCoreFields } from '../../../docs/core-fields.ts'
 import { supportDoc } from '../../../docs/support-doc.ts'
-import { objectSchemas } from '../../../src/pod/schema/object-schema.ts'
+import { objectKinds } from '../../../src/pod/kinds/object-kinds.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
@@ -27,7 +27,9 @@ function schemaTypes(type: AnyType, found: SchemaType[] = []): readonly SchemaTy
   return found
 }
 
-const types = [podSchema, ...Object.values(objectSchemas)].flatMap((schema) => schemaTypes(schema))
+const types = [podSchema, ...Object.values(objectKinds).map(({ schema }) => schema)].flatMap((schema) =>
+  schemaTypes(schema),
+)
 /** Metadata is no part of the list of core types. */
 const listed = types.filter(({ name }) => name !== 'ObjectMeta')
 const allFields = listed.flatMap(({ name, fields }) =>

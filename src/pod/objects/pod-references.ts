@@ -1,5 +1,5 @@
-import type { ObjectKey } from '../objects/local-object.ts'
-import { objectKey } from '../objects/local-object.ts'
+import type { ObjectKey } from './local-object.ts'
+import { objectKey } from './local-object.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'

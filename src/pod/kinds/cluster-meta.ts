@@ -1,0 +1,11 @@
+import { objectMetaSchema } from '../schema/pod-schema.ts'
+import { ignored, object, string } from '../schema/types.ts'
+
+/** ObjectMeta of kinds that belong to no namespace. */
+export const clusterMetaSchema = object('ObjectMeta', {
+  ...objectMetaSchema.fields,
+  namespace: ignored(string, 'objects of this kind belong to no namespace'),
+})
+
+/** Why fields that a scheduler reads have no effect. */
+export const noScheduler = 'there is only one host to run pods on'

@@ -1,0 +1,39 @@
+import { bool, defaulted, ignored, int32, object, oneOf, required, string } from '../schema/types.ts'
+import { clusterMetaSchema, noScheduler } from './cluster-meta.ts'
+import { objectKind } from './object-kind.ts'
+
+const priorityClassSchema = object('PriorityClass', {
+  apiVersion: required(oneOf('scheduling.k8s.io/v1')),
+  kind: required(oneOf('PriorityClass')),
+  metadata: required(clusterMetaSchema),
+  value: required(int32),
+  globalDefault: defaulted(bool, false),
+  description: defaulted(string, ''),
+  preemptionPolicy: ignored(oneOf('Never', 'PreemptLowerPriority'), noScheduler),
+})
+
+/** User-defined classes stop here; above are the system's. */
+const highestUserPriority = 1_000_000_000
+
+/** Source of the validation: ValidatePriorityClass in pkg/apis/scheduling/validation, 1.36. */
+export const priorityClassKind = objectKind({
+  schema: priorityClassSchema,
+  resource: { plural: 'priorityclasses', singular: 'priorityclass', short: ['pc'] },
+  scope: 'Cluster',
+  isPerSource: false,
+  isSecret: false,
+  validate: ({ metadata, value }, issues) => {
+    if (metadata.name.startsWith('system-')) {
+      issues.forbidden(
+        ['metadata', 'name'],
+        "priority class names with 'system-' prefix are reserved for system use only",
+      )
+    }
+    if (value > highestUserPriority) {
+      issues.forbidden(
+        ['value'],
+        `maximum allowed value of a user defined priority is ${highestUserPriority}`,
+      )
+    }
+  },
+})
