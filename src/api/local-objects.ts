@@ -2,6 +2,9 @@
 export interface LocalObjectMeta {
   readonly name: string
   readonly namespace: string
+  /** Follows from the kind, the name and the source: the same after a restart of podd. */
+  readonly uid: string
+  readonly resourceVersion?: string
   readonly labels?: Readonly<Record<string, string>>
   /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
   readonly annotations?: Readonly<Record<string, string>>

@@ -9,6 +9,7 @@ export interface PodObject {
     readonly name: string
     readonly namespace: string
     readonly uid: string
+    readonly resourceVersion?: string
     /** See decide/pod-generation.ts. */
     readonly generation: number
     readonly creationTimestamp: string
@@ -32,7 +33,13 @@ export interface PodListObject {
 export interface EventObject {
   readonly apiVersion: 'v1'
   readonly kind: 'Event'
-  readonly metadata: { readonly name: string; readonly namespace: string; readonly creationTimestamp: string }
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    readonly resourceVersion?: string
+    readonly creationTimestamp: string
+  }
   readonly involvedObject: {
     readonly apiVersion?: string
     readonly kind: string

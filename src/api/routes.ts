@@ -44,12 +44,6 @@ export interface StatusObject {
   readonly details?: { readonly causes: readonly { readonly reason: string; readonly message: string }[] }
 }
 
-/** One line of a watch; a watch begins with one ADDED line for each object that is there. */
-export interface WatchEvent<T> {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
-  readonly object: T
-}
-
 export interface SourceStatus {
   readonly source: string
   /** The directory, or the URL without its credentials. */

@@ -18,5 +18,11 @@ export function canonicalJson(value: unknown): string {
 
 /** Deep equality of plain data; absent and undefined are the same. */
 export function sameData(a: unknown, b: unknown): boolean {
-  return a === b || canonicalJson(a) === canonicalJson(b)
+  if (a === b) return true
+  if (Array.isArray(a) && Array.isArray(b))
+    return a.length === b.length && a.every((item, index) => sameData(item, b[index]))
+  if (!isJsonObject(a) || !isJsonObject(b)) return canonicalJson(a) === canonicalJson(b)
+  const hasSame = (key: string): boolean =>
+    a[key] === undefined || b[key] === undefined ? a[key] === b[key] : sameData(a[key], b[key])
+  return Object.keys(a).every(hasSame) && Object.keys(b).every((key) => Object.hasOwn(a, key) || hasSame(key))
 }

@@ -29,6 +29,7 @@ import { execLimits } from '../translate/exec-limits.ts'
 import type { ResourceFacts } from '../translate/resources.ts'
 import { admissionRules, objectRules } from './desired/admission-rules.ts'
 import { RingEventRecorder } from './status/event-recorder.ts'
+import { ShownResources } from './status/shown-resources.ts'
 import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
@@ -51,6 +52,8 @@ export interface PodAssembly {
   readonly hostName: string
   readonly runtime: RuntimeAccess
   readonly events: RingEventRecorder
+  /** What the API shows. */
+  readonly shown: ShownResources
   readonly pods: PodSystem
   /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
   readonly removeCgroups: () => Promise<readonly string[]>
@@ -70,7 +73,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const { config, warning } = keepCgroups(options.config, hostInfo.cgroups ?? noCgroups)
   if (warning !== undefined) logger.warn({ reason: warning }, 'the cgroups keep their place')
   const hostName = config.hostnameOverride ?? hostInfo.hostname
-  const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, clock, logger })
+  const shown = new ShownResources(clock.wallMs())
+  const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, shown, clock, logger })
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
   const resources: ResourceFacts = {
     cgroupVersion: hostInfo.cgroups?.version ?? 1,
@@ -164,6 +168,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(config.rootDir),
     events,
+    shown,
     runProbe: createProbeRunner({
       clock,
       kubernetesVersion,
@@ -223,6 +228,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     hostName,
     runtime,
     events,
+    shown,
     pods,
     removeCgroups: async () => (await openTree()).removeQosTree(),
   }

@@ -40,6 +40,7 @@ import type { RuntimePulse } from './runtime/runtime-pulse.ts'
 import { RuntimeWatch } from './runtime/runtime-watch.ts'
 import { findMissingReference } from './actions/resolve-pod.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
+import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
 import { sweepPodDirectories } from './node/sweep-pod-directories.ts'
 import { SyncLoop } from './sync-loop.ts'
@@ -78,6 +79,8 @@ export interface PodSystemOptions {
   readonly runtimeEvents: RuntimeEventSource | undefined
   readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
   readonly events: EventRecorder
+  /** Where the pods are shown; left out, in a store of their own. */
+  readonly shown?: ShownResources
   readonly runProbe: RunProbe
   readonly clock: Clock
   readonly random: RandomSource
@@ -106,7 +109,7 @@ const letGoMs = 3000
 
 /** The loops and what they share, wired together. Knows nothing of sockets, files watched or flags. */
 export class PodSystem {
-  readonly statuses = new StatusStore()
+  readonly statuses: StatusStore
   readonly objects: ObjectStore
   readonly #options: PodSystemOptions
   readonly #loop: SyncLoop
@@ -134,6 +137,7 @@ export class PodSystem {
     const { clock, random, logger, events, host, settings } = options
     this.#options = options
     this.objects = options.objects
+    this.statuses = new StatusStore((options.shown ?? new ShownResources(clock.wallMs())).pods)
     this.#snapshots = new SourceSnapshots({
       sources: options.sources,
       podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',

@@ -202,7 +202,7 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): 
 
 function createReaders(
   config: PoddConfig,
-  { runtime, pods, events }: PodAssembly,
+  { runtime, pods, shown }: PodAssembly,
   facts: {
     readonly reach: Reach
     readonly sources: readonly NamedSource[]
@@ -213,12 +213,12 @@ function createReaders(
   return {
     pods: {
       whenShown: () => pods.whenShown,
-      listPods: () => pods.statuses.list(),
-      watchPods: (listener) => pods.statuses.subscribe(listener),
+      listPods: () => shown.pods.list(),
+      watchPods: (listener) => shown.pods.subscribe(listener),
     },
     events: {
-      listEvents: () => events.list(),
-      watchEvents: (listener) => events.subscribe(listener),
+      listEvents: () => shown.events.list(),
+      watchEvents: (listener) => shown.events.subscribe(listener),
     },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {

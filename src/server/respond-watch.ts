@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { WatchEvent } from '../api/routes.ts'
+import type { WatchEvent } from '../api/resource.ts'
 import type { Timer } from '../base/clock.ts'
 import type { Unsubscribe } from './readers.ts'
 import type { Patience } from './respond.ts'

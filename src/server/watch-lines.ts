@@ -1,4 +1,4 @@
-import type { WatchEvent } from '../api/routes.ts'
+import type { WatchEvent } from '../api/resource.ts'
 
 /**
  * The lines that watches send. All clients that a change is sent to share the bytes of one line, as long as any of

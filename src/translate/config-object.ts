@@ -2,7 +2,9 @@ import type { ConfigObject, LocalObjectMeta } from '../api/local-objects.ts'
 import type { ObjectDocument, SourceName } from '../pod/objects/document.ts'
 import { objectData } from '../pod/objects/object-data.ts'
 import type { ConfigMap } from '../pod/kinds/config-map.ts'
+import type { PersistentVolumeClaim } from '../pod/kinds/persistent-volume-claim.ts'
 import type { Secret } from '../pod/kinds/secret.ts'
+import { uuidOfText } from '../pod/values/hash.ts'
 
 /** A client of the API keeps the whole manifest here, values and all. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
@@ -30,7 +32,7 @@ export function toConfigObject(
   return {
     apiVersion: 'v1',
     kind: object.kind,
-    metadata: toObjectMeta(object.metadata, origin, options),
+    metadata: toObjectMeta(object, origin, options),
     ...(object.kind === 'Secret' && { type: object.type }),
     ...(object.immutable && { immutable: true }),
     data: Object.fromEntries(data),
@@ -39,7 +41,7 @@ export function toConfigObject(
 }
 
 export function toObjectMeta(
-  metadata: ConfigMap['metadata'],
+  { kind, metadata }: Pick<ConfigMap | Secret | PersistentVolumeClaim, 'kind' | 'metadata'>,
   { source, place }: ObjectOrigin,
   options: { readonly values: boolean },
 ): LocalObjectMeta {
@@ -48,7 +50,19 @@ export function toObjectMeta(
   return {
     name,
     namespace,
+    uid: objectUid({ kind, namespace, name, source }),
     ...(Object.keys(labels).length > 0 && { labels }),
     annotations: { ...Object.fromEntries(shown), 'podd.dev/source': source, 'podd.dev/path': place.path },
   }
+}
+
+/** The UID of an object that has no record: the same as long as the object has its name and its source. */
+export function objectUid(object: {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly source: SourceName | undefined
+}): string {
+  const { kind, namespace, name, source } = object
+  return uuidOfText(JSON.stringify([kind, namespace, name, source]))
 }

@@ -64,7 +64,12 @@ export function eventObject(name: string, changes: Partial<EventObject> = {}): E
   return {
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name, namespace: 'default', creationTimestamp: '2026-01-01T00:00:00Z' },
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-${name}`,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
     involvedObject: { kind: 'Pod', namespace: 'default', name: 'web', uid: 'uid-web' },
     type: 'Normal',
     reason: 'Started',
@@ -75,4 +80,10 @@ export function eventObject(name: string, changes: Partial<EventObject> = {}): E
     count: 1,
     ...changes,
   }
+}
+
+/** A pod without its `resourceVersion`, which rises even where another podd shows the pod as it was. */
+export function withoutRevision({ metadata, ...pod }: PodObject): PodObject {
+  const { resourceVersion: _, ...rest } = metadata
+  return { ...pod, metadata: rest }
 }

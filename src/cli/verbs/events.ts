@@ -1,5 +1,5 @@
 import type { EventListObject, EventObject } from '../../api/objects.ts'
-import type { WatchEvent } from '../../api/routes.ts'
+import type { WatchEvent } from '../../api/resource.ts'
 import { listEvents } from '../output/event-listing.ts'
 import { allNamespacesFlag, listPath, namespaceFlag, readNamespace } from '../arguments/namespace.ts'
 import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'

@@ -1,5 +1,6 @@
 import type { PodListObject, PodObject } from '../../api/objects.ts'
-import type { DaemonStatus, WatchEvent } from '../../api/routes.ts'
+import type { WatchEvent } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
 import { ServerError } from '../client/client.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
 import { listPath, namedInAll, podPath, readNamespace } from '../arguments/namespace.ts'

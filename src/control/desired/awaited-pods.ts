@@ -96,7 +96,7 @@ export class AwaitedPods {
     const before = this.#shown
     this.#awaited = awaited
     this.#shown = new Set([...awaited.values()].map(({ record }) => record.uid))
-    for (const uid of before) if (!this.#shown.has(uid)) this.#deps.statuses.remove(uid)
+    for (const uid of before) if (!this.#shown.has(uid)) this.#deps.statuses.removeProvisional(uid)
     this.#publishAll()
   }
 
@@ -115,7 +115,7 @@ export class AwaitedPods {
 
   /** The runtime was listed: what was not begun by now is shown no more. */
   end(isBegun: (uid: PodUid) => boolean): void {
-    for (const uid of this.#shown) if (!isBegun(uid)) this.#deps.statuses.remove(uid)
+    for (const uid of this.#shown) if (!isBegun(uid)) this.#deps.statuses.removeProvisional(uid)
     this.#shown.clear()
     this.#awaited.clear()
   }
@@ -132,7 +132,7 @@ export class AwaitedPods {
   #publish(awaited: Awaited, sinceMs: number): void {
     const { uid, name } = awaited.record
     try {
-      this.#deps.statuses.publish(uid, this.#present(awaited, sinceMs))
+      this.#deps.statuses.publishProvisional(uid, this.#present(awaited, sinceMs))
     } catch (error) {
       this.#deps.logger.error({ pod: name, uid, err: error }, 'cannot publish the status of the pod')
     }

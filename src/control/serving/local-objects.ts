@@ -4,7 +4,7 @@ import type { ObjectDocument } from '../../pod/objects/document.ts'
 import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-claim.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
-import { toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
+import { objectUid, toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
 import { claimDirectory, listClaimDirectories, purgeClaimDirectory } from '../../volumes/claim-directory.ts'
 import type { ClaimName } from '../../volumes/claim-directory.ts'
 import { measureDiskUsage } from '../../volumes/disk-usage.ts'
@@ -89,16 +89,17 @@ export class LocalObjects {
   }
 
   async #toClaim(
-    { metadata, spec }: PersistentVolumeClaim,
+    claim: PersistentVolumeClaim,
     origin: { readonly source: 'file' | 'http'; readonly place: ObjectDocument['place'] },
     hasData: boolean,
   ): Promise<ClaimObject> {
+    const { metadata, spec } = claim
     const path = claimDirectory(this.#deps.rootDir, metadata.namespace, metadata.name)
     const { accessModes } = spec
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: toObjectMeta(metadata, origin, { values: false }),
+      metadata: toObjectMeta(claim, origin, { values: false }),
       spec: {
         accessModes,
         resources: { requests: spec.resources.requests },
@@ -120,7 +121,11 @@ export class LocalObjects {
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: { name, namespace },
+      metadata: {
+        name,
+        namespace,
+        uid: objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined }),
+      },
       status: { phase: 'Released', path, usedBytes },
     }
   }

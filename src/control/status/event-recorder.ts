@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { EventObject } from '../../api/objects.ts'
-import type { WatchEvent } from '../../api/routes.ts'
 import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
@@ -8,7 +7,8 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
-import { digestText } from '../../pod/values/hash.ts'
+import { digestText, uuidOfText } from '../../pod/values/hash.ts'
+import type { ShownResources } from './shown-resources.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
 
 /** How many different events are kept; the oldest go first. */
@@ -44,23 +44,22 @@ interface Kept {
 export interface RingEventRecorderOptions {
   readonly rootDir: string
   readonly hostName: string
+  /** Where the events are shown. */
+  readonly shown: Pick<ShownResources, 'events' | 'revisions'>
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /**
  * Keeps the newest events in memory and, in batches, on disk (`<root-dir>/events.json`). The same
- * event again raises a count, and so do many similar ones. A disk that can't be written costs the copy,
- * never the pods.
+ * event again raises a count, and so do many similar ones. With them goes the newest revision, so that those of the next
+ * podd lie beyond it. A disk that can't be written costs the copy, never the pods.
  */
 export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   readonly #options: RingEventRecorderOptions
   readonly #path: string
   /** Oldest first: a Map keeps the order of insertion. */
   readonly #events = new Map<string, Kept>()
-  /** Every listener and every list gets the same object of an event, until the event changes. */
-  readonly #objects = new WeakMap<Kept, EventObject>()
-  readonly #subscribers = new Set<(change: WatchEvent<EventObject>) => void>()
   #timer: Timer | undefined
   #timerFiresAtMs = Number.POSITIVE_INFINITY
   #flushing: Promise<void> = Promise.resolve()
@@ -80,7 +79,9 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       const reading = readState(text, migrations)
       const events: unknown = reading.kind === 'current' ? reading.content['events'] : undefined
       if (Array.isArray(events)) {
-        for (const item of events) if (isKept(item)) this.#events.set(keyOf(item.event), item)
+        const revision = reading.kind === 'current' ? reading.content['revision'] : undefined
+        if (typeof revision === 'number') this.#options.shown.revisions.continueAfter(revision)
+        for (const item of events) if (isKept(item)) this.#keep(keyOf(item.event), item)
         return
       }
       const message = reading.kind === 'current' ? 'it has no events' : reading.message
@@ -108,19 +109,19 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     kept.event = event
     kept.lastAtMs = nowMs
     kept.count += 1
-    this.#objects.delete(kept)
+    this.#keep(key, kept)
+    this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
+  }
+
+  #keep(key: string, kept: Kept): void {
     this.#events.delete(key)
     this.#events.set(key, kept)
-    if (this.#events.size > capacity) {
-      const [oldest] = this.#events.keys()
-      if (oldest !== undefined) this.#events.delete(oldest)
-    }
-    const change: WatchEvent<EventObject> = {
-      type: kept.count === 1 ? 'ADDED' : 'MODIFIED',
-      object: this.#toObject(kept),
-    }
-    for (const subscriber of this.#subscribers) subscriber(change)
-    this.#writeWithin(known === undefined ? writeNewAfterMs : writeRepeatsAfterMs)
+    this.#options.shown.events.put(key, this.#toObject(kept))
+    if (this.#events.size <= capacity) return
+    const [oldest] = this.#events.keys()
+    if (oldest === undefined) return
+    this.#events.delete(oldest)
+    this.#options.shown.events.remove(oldest)
   }
 
   /** The event itself, or the one that stands for it and its like. */
@@ -146,18 +147,6 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     })
   }
 
-  /** Oldest first. */
-  list(): readonly EventObject[] {
-    return [...this.#events.values()].map((kept) => this.#toObject(kept))
-  }
-
-  subscribe(listener: (change: WatchEvent<EventObject>) => void): () => void {
-    this.#subscribers.add(listener)
-    return () => {
-      this.#subscribers.delete(listener)
-    }
-  }
-
   /** Writes what isn't written yet; never throws. */
   async flush(): Promise<void> {
     this.#timer?.cancel()
@@ -167,8 +156,12 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
   }
 
   async #write(): Promise<void> {
+    const revision = this.#options.shown.revisions.latest
     try {
-      await writeFileAtomic(this.#path, JSON.stringify({ version, events: [...this.#events.values()] }))
+      await writeFileAtomic(
+        this.#path,
+        JSON.stringify({ version, revision, events: [...this.#events.values()] }),
+      )
       this.#failing = false
     } catch (error) {
       if (!this.#failing) this.#options.logger.warn({ err: error, path: this.#path }, 'cannot write events')
@@ -176,15 +169,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     }
   }
 
-  #toObject(kept: Kept): EventObject {
-    const known = this.#objects.get(kept)
-    if (known !== undefined) return known
-    const object = this.#makeObject(kept)
-    this.#objects.set(kept, object)
-    return object
-  }
-
-  #makeObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
+  #toObject({ event, firstAtMs, lastAtMs, count }: Kept): EventObject {
     const { hostName } = this.#options
     const { pod, container } = event
     return {
@@ -194,6 +179,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
         // Several come in one millisecond.
         name: `${pod?.name ?? hostName}.${firstAtMs.toString(16)}${digestText(keyOf(event)).slice(0, 6)}`,
         namespace: pod?.namespace ?? nodeEventNamespace,
+        uid: uuidOfText(`${firstAtMs} ${keyOf(event)}`),
         creationTimestamp: formatTime(firstAtMs),
       },
       involvedObject:

@@ -1,55 +1,49 @@
 import type { PodObject } from '../../api/objects.ts'
-import type { WatchEvent } from '../../api/routes.ts'
-import { canonicalJson } from '../../base/json.ts'
+import type { ResourceChange } from '../../api/resource.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
-
-interface Published {
-  readonly object: PodObject
-  readonly text: string
-}
+import type { ResourceStore } from './resource-store.ts'
 
 /**
- * The pods as the API shows them: the newest derived status of each. Written by the pods' workers,
- * read by the server; subscribers hear of real changes only.
+ * The pods as the API shows them, with the newest derived status of each. One voice speaks for a pod at a time: before
+ * the pod's worker first does, its provisional status; from then on the worker alone, until it removes the pod.
  */
 export class StatusStore {
-  readonly #pods = new Map<PodUid, Published>()
-  readonly #subscribers = new Set<(event: WatchEvent<PodObject>) => void>()
+  readonly #shown: ResourceStore<PodObject>
+  /** The pods of which their workers have spoken. */
+  readonly #spoken = new Set<PodUid>()
 
-  publish(uid: PodUid, object: PodObject): void {
-    const before = this.#pods.get(uid)
-    const text = canonicalJson(object)
-    if (before?.text === text) return
-    this.#pods.set(uid, { object, text })
-    this.#tell({ type: before === undefined ? 'ADDED' : 'MODIFIED', object })
+  constructor(shown: ResourceStore<PodObject>) {
+    this.#shown = shown
   }
 
+  /** The pod's worker says how the pod is. */
+  publish(uid: PodUid, object: PodObject): void {
+    this.#spoken.add(uid)
+    this.#shown.put(uid, object)
+  }
+
+  /** The pod's worker says that the pod is gone, or is to be shown no more. */
   remove(uid: PodUid): void {
-    const before = this.#pods.get(uid)
-    if (before === undefined) return
-    this.#pods.delete(uid)
-    this.#tell({ type: 'DELETED', object: before.object })
+    this.#spoken.delete(uid)
+    this.#shown.remove(uid)
+  }
+
+  /** How the pod is as far as is known without a worker; no longer heard once its worker has spoken. */
+  publishProvisional(uid: PodUid, object: PodObject): void {
+    if (!this.#spoken.has(uid)) this.#shown.put(uid, object)
+  }
+
+  /** Takes a provisional status back. */
+  removeProvisional(uid: PodUid): void {
+    if (!this.#spoken.has(uid)) this.#shown.remove(uid)
   }
 
   /** By namespace and name; one that is ending stands before the one that replaces it. */
   list(): readonly PodObject[] {
-    const key = ({ metadata }: PodObject): string =>
-      `${metadata.namespace}/${metadata.name}/${metadata.creationTimestamp}`
-    return [...this.#pods.values()].map((pod) => pod.object).sort((a, b) => (key(a) < key(b) ? -1 : 1))
+    return this.#shown.list()
   }
 
-  get(uid: PodUid): PodObject | undefined {
-    return this.#pods.get(uid)?.object
-  }
-
-  subscribe(listener: (event: WatchEvent<PodObject>) => void): () => void {
-    this.#subscribers.add(listener)
-    return () => {
-      this.#subscribers.delete(listener)
-    }
-  }
-
-  #tell(event: WatchEvent<PodObject>): void {
-    for (const subscriber of this.#subscribers) subscriber(event)
+  subscribe(listener: (change: ResourceChange<PodObject>) => void): () => void {
+    return this.#shown.subscribe(listener)
   }
 }

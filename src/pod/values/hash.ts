@@ -18,6 +18,12 @@ export function digestText(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }
 
+/** A UUID (version 8 of RFC 9562) that follows from a text. */
+export function uuidOfText(text: string): string {
+  const hex = createHash('sha256').update(text).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
 /**
  * The hash that decides whether a running container is still the one asked for: name and image only,
  * as in the kubelet (pkg/kubelet/container/helpers.go, HashContainer, 1.31 and later).

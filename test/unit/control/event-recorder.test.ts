@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { RingEventRecorder } from '../../../src/control/status/event-recorder.ts'
+import { ShownResources } from '../../../src/control/status/shown-resources.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -10,9 +11,12 @@ import { ManualClock } from '../../support/manual-clock.ts'
 let rootDir: string
 let clock: ManualClock
 let recorder: RingEventRecorder
+/** Of the newest recorder. */
+let shown: ShownResources
 
 function newRecorder(): RingEventRecorder {
-  return new RingEventRecorder({ rootDir, hostName: 'here', clock, logger: silentLogger })
+  shown = new ShownResources(clock.wallMs())
+  return new RingEventRecorder({ rootDir, hostName: 'here', shown, clock, logger: silentLogger })
 }
 
 beforeEach(async () => {
@@ -37,7 +41,7 @@ function event(message: string, changes: Partial<PodEvent> = {}): PodEvent {
 }
 
 const told = (): (readonly [string, number])[] =>
-  recorder.list().map(({ message, count }) => [message, count])
+  shown.events.list().map(({ message, count }) => [message, count])
 
 /** Files are written in real time, whatever the clock says. */
 async function untilWritten(text: RegExp): Promise<void> {
@@ -49,6 +53,24 @@ async function written(): Promise<string> {
 }
 
 describe('the recorder of events', () => {
+  it('keeps the revision that was reached, so that the next podd gives greater ones', async () => {
+    clock = new ManualClock()
+    recorder = newRecorder()
+    recorder.record(event('a'))
+    const before = shown.revisions.latest
+    await recorder.flush()
+    const next = new RingEventRecorder({
+      rootDir,
+      hostName: 'here',
+      shown: (shown = new ShownResources(0)),
+      clock,
+      logger: silentLogger,
+    })
+    await next.load()
+    expect(shown.revisions.latest).toBeGreaterThan(before)
+    expect(Number(shown.events.list()[0]?.metadata.resourceVersion)).toBeGreaterThan(before)
+  })
+
   it('keeps what happened to the node apart from what happened to pods', async () => {
     recorder.record(event('a'))
     recorder.recordNode({ type: 'Warning', reason: 'ImageGCFailed', message: 'a' })
@@ -56,11 +78,16 @@ describe('the recorder of events', () => {
     await recorder.flush()
     const next = newRecorder()
     await next.load()
-    expect(next.list().map(({ involvedObject, count }) => ({ involvedObject, count }))).toMatchObject([
-      { involvedObject: { kind: 'Pod', name: 'web-here' }, count: 1 },
-      { involvedObject: { kind: 'Node', name: 'here', uid: 'here', namespace: '' }, count: 2 },
-    ])
-    expect(next.list()[1]).toMatchObject({ metadata: { namespace: 'default' }, reason: 'ImageGCFailed' })
+    expect(shown.events.list().map(({ involvedObject, count }) => ({ involvedObject, count }))).toMatchObject(
+      [
+        { involvedObject: { kind: 'Pod', name: 'web-here' }, count: 1 },
+        { involvedObject: { kind: 'Node', name: 'here', uid: 'here', namespace: '' }, count: 2 },
+      ],
+    )
+    expect(shown.events.list()[1]).toMatchObject({
+      metadata: { namespace: 'default' },
+      reason: 'ImageGCFailed',
+    })
   })
 
   it('counts one event that comes again, and lists it where it came last', () => {
@@ -72,7 +99,7 @@ describe('the recorder of events', () => {
       ['other', 1],
       ['no room', 2],
     ])
-    expect(recorder.list()[1]).toMatchObject({
+    expect(shown.events.list()[1]).toMatchObject({
       firstTimestamp: '2026-01-01T00:00:00Z',
       lastTimestamp: '2026-01-01T00:00:05Z',
     })
@@ -80,7 +107,7 @@ describe('the recorder of events', () => {
 
   it('names each of them, also those of one moment', () => {
     for (const message of ['no room', 'other', 'no room']) recorder.record(event(message))
-    const names = recorder.list().map(({ metadata }) => metadata.name)
+    const names = shown.events.list().map(({ metadata }) => metadata.name)
     expect(new Set(names).size).toBe(2)
     expect(names.every((name) => /^web-here\.[0-9a-f]+$/u.test(name))).toBe(true)
   })
@@ -127,8 +154,8 @@ describe('the recorder of events', () => {
   it('keeps the newest thousand', () => {
     for (let index = 0; index < 1003; index += 1)
       recorder.record(event('started', { pod: { namespace: 'default', name: 'web', uid: `u${index}` } }))
-    expect(recorder.list()).toHaveLength(1000)
-    expect(recorder.list()[0]?.involvedObject.uid).toBe('u3')
+    expect(shown.events.list()).toHaveLength(1000)
+    expect(shown.events.list()[0]?.involvedObject.uid).toBe('u3')
   })
 
   it('writes what is new after two seconds, and a raised count within a minute', async () => {
@@ -155,7 +182,7 @@ describe('the recorder of events', () => {
   it('starts without the earlier events where their file cannot be read', async () => {
     await writeFile(join(rootDir, 'events.json'), '[{"event":{"pod":')
     await recorder.load()
-    expect(recorder.list()).toEqual([])
+    expect(shown.events.list()).toEqual([])
     recorder.record(event('no room'))
     await recorder.flush()
     expect(JSON.parse(await written())).toMatchObject({ version: 2, events: [{ count: 1 }] })
@@ -165,7 +192,7 @@ describe('the recorder of events', () => {
     const newer = '{"version":1000,"events":{"of":"another form"}}'
     await writeFile(join(rootDir, 'events.json'), newer)
     await recorder.load()
-    expect(recorder.list()).toEqual([])
+    expect(shown.events.list()).toEqual([])
     expect(await readFile(join(rootDir, 'events.json.unreadable'), 'utf8')).toBe(newer)
   })
 

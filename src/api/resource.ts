@@ -1,0 +1,28 @@
+/** What all objects that the API gives have in common: meta/v1 TypeMeta and ObjectMeta. */
+export interface ResourceObject {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    /** Of the object's last change; given by the store that shows it. */
+    readonly resourceVersion?: string
+    readonly creationTimestamp?: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+  }
+}
+
+/** One line of a watch. */
+export interface WatchEvent<T> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'
+  readonly object: T
+}
+
+/** A change of one object, at a revision of its own; its `object` bears it as `resourceVersion`. */
+export interface ResourceChange<T> extends WatchEvent<T> {
+  readonly revision: number
+  /** What the object was before; undefined of one that was added. */
+  readonly previous: T | undefined
+}

@@ -1,0 +1,174 @@
+import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import { sameData } from '../../base/json.ts'
+
+/**
+ * Gives each change of any kind its revision: one counter, which only rises, also across restarts of podd. It starts from
+ * the wall time in microseconds, beyond what an earlier podd reached as long as that made fewer than a thousand changes in
+ * a millisecond; where the clock was set back, `continueAfter` helps.
+ */
+export class Revisions {
+  #latest: number
+
+  constructor(wallMs: number) {
+    this.#latest = Math.max(1, Math.floor(wallMs)) * 1000
+  }
+
+  get latest(): number {
+    return this.#latest
+  }
+
+  next(): number {
+    this.#latest += 1
+    return this.#latest
+  }
+
+  /** An earlier podd is known to have reached this revision, and may have gone somewhat further. */
+  continueAfter(revision: number): void {
+    this.#latest = Math.max(this.#latest, revision + unrecorded)
+  }
+}
+
+/** More changes than a podd makes between two writes of the revision that it has reached. */
+const unrecorded = 1_000_000
+
+/** How much of the past a kind's store remembers; what is older is `Expired` to a watch. */
+const mostChanges = 512
+const mostHistoryBytes = 512 * 1024
+
+interface Remembered<T> {
+  readonly key: string
+  readonly change: ResourceChange<T>
+  readonly sizeBytes: number
+}
+
+/**
+ * The objects of one kind as the API shows them, and their newest changes. One writer; readers list, look back from a
+ * revision, and hear of each change, in the order of the revisions.
+ */
+export class ResourceStore<T extends ResourceObject> {
+  readonly #revisions: Revisions
+  readonly #compare: ((a: T, b: T) => number) | undefined
+  readonly #objects = new Map<string, T>()
+  readonly #history: Remembered<T>[] = []
+  readonly #subscribers = new Set<(change: ResourceChange<T>) => void>()
+  #historyBytes = 0
+  /** The changes up to this revision are no longer known. */
+  #forgotten: number
+
+  /** @param compare the order of lists; left out, that of the last changes */
+  constructor(revisions: Revisions, compare?: (a: T, b: T) => number) {
+    this.#revisions = revisions
+    this.#compare = compare
+    this.#forgotten = revisions.latest
+  }
+
+  /** The revision that a list made now shows. */
+  get revision(): number {
+    return this.#revisions.latest
+  }
+
+  /** Gives the object as it is shown, with its revision; one that is shown already is no change. */
+  put(key: string, object: T): T {
+    const previous = this.#objects.get(key)
+    if (
+      previous !== undefined &&
+      sameData(withRevision(object, previous.metadata.resourceVersion ?? ''), previous)
+    )
+      return previous
+    const revision = this.#revisions.next()
+    const shown = withRevision(object, String(revision))
+    if (this.#compare === undefined) this.#objects.delete(key)
+    this.#objects.set(key, shown)
+    const type = previous === undefined ? 'ADDED' : 'MODIFIED'
+    this.#tell(key, { type, object: shown, revision, previous })
+    return shown
+  }
+
+  remove(key: string): void {
+    const previous = this.#objects.get(key)
+    if (previous === undefined) return
+    this.#objects.delete(key)
+    const revision = this.#revisions.next()
+    const object = withRevision(previous, String(revision))
+    this.#tell(key, { type: 'DELETED', object, revision, previous })
+  }
+
+  /** Takes these for all that there are: puts each, and removes the others. */
+  replaceAll(objects: ReadonlyMap<string, T>): void {
+    for (const key of this.#objects.keys()) if (!objects.has(key)) this.remove(key)
+    for (const [key, object] of objects) this.put(key, object)
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key)
+  }
+
+  list(): readonly T[] {
+    return this.#sorted(this.#objects)
+  }
+
+  /** As `list` gave them at a revision; undefined where that is forgotten, or yet to come. */
+  listAt(revision: number): readonly T[] | undefined {
+    if (revision < this.#forgotten || revision > this.revision) return undefined
+    const objects = new Map(this.#objects)
+    for (const { key, change } of this.#history.toReversed()) {
+      if (change.revision <= revision) break
+      objects.delete(key)
+      if (change.previous !== undefined) objects.set(key, change.previous)
+    }
+    return this.#sorted(objects)
+  }
+
+  /** The changes after a revision, in their order; undefined where some of them are forgotten. */
+  changesAfter(revision: number): readonly ResourceChange<T>[] | undefined {
+    if (revision < this.#forgotten) return undefined
+    return this.#history.flatMap(({ change }) => (change.revision > revision ? [change] : []))
+  }
+
+  /** Calls `listener` for each change from now on, in order; all listeners get the same objects. It never throws. */
+  subscribe(listener: (change: ResourceChange<T>) => void): () => void {
+    this.#subscribers.add(listener)
+    return () => {
+      this.#subscribers.delete(listener)
+    }
+  }
+
+  #sorted(objects: ReadonlyMap<string, T>): readonly T[] {
+    const compare = this.#compare ?? byRevision
+    return [...objects.values()].sort(compare)
+  }
+
+  #tell(key: string, change: ResourceChange<T>): void {
+    const sizeBytes = JSON.stringify(change.object).length
+    this.#history.push({ key, change, sizeBytes })
+    this.#historyBytes += sizeBytes
+    while (this.#history.length > mostChanges || this.#historyBytes > mostHistoryBytes) {
+      const oldest = this.#history.shift()
+      if (oldest === undefined) break
+      this.#historyBytes -= oldest.sizeBytes
+      this.#forgotten = oldest.change.revision
+    }
+    for (const subscriber of this.#subscribers) subscriber(change)
+  }
+}
+
+/** As an API server lists: by namespace, then by name; of two that bear one name the older one first. */
+export function byName(a: ResourceObject, b: ResourceObject): number {
+  return (
+    compareTexts(a.metadata.namespace, b.metadata.namespace) ||
+    compareTexts(a.metadata.name, b.metadata.name) ||
+    compareTexts(a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? '')
+  )
+}
+
+function byRevision(a: ResourceObject, b: ResourceObject): number {
+  return Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion)
+}
+
+function compareTexts(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1
+}
+
+function withRevision<T extends ResourceObject>(object: T, resourceVersion: string): T {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } }
+}
