@@ -8,7 +8,7 @@ export interface Tail {
 }
 
 const blockBytes = 64 * 1024
-/** Far more than a record that the runtime writes; a longer one is taken for several. */
+/** Far more than a record that the runtime writes; of a longer one only the first part is kept. */
 const mostRecordBytes = 1024 * 1024
 const newline = 0x0a
 
@@ -64,7 +64,7 @@ class TailFinder {
   #start: number
   #sawAny = false
   /** Before the record that closes at `stream`, the tail could be cut, unless another stream's line is open there. */
-  #cut: { readonly tail: Tail; readonly stream: string | undefined } | undefined
+  #cut: { readonly tail: Tail; readonly stream: string } | undefined
 
   constructor(wanted: number, endOffset: number) {
     this.#wanted = wanted
@@ -74,15 +74,20 @@ class TailFinder {
   visit(text: Buffer, start: number, end: number, offset: number): Tail | undefined {
     const textEnd = text[end - 1] === newline ? end - 1 : end
     const record = parseLogRecord(text, start, textEnd)
-    const partial = record?.partial ?? false
+    // Readers leave out what is no record.
+    if (record === undefined) {
+      this.#start = offset
+      return undefined
+    }
+    const { partial, stream } = record
     if (partial) {
-      if (this.#cut !== undefined && this.#cut.stream !== record?.stream) this.#cut = undefined
+      if (this.#cut !== undefined && this.#cut.stream !== stream) this.#cut = undefined
       // A line whose end was never written.
       if (!this.#sawAny) this.#lines += 1
     } else {
       if (this.#cut !== undefined) return this.#cut.tail
       if (this.#lines >= this.#wanted)
-        this.#cut = { tail: { offset: this.#start, lines: this.#lines }, stream: record?.stream }
+        this.#cut = { tail: { offset: this.#start, lines: this.#lines }, stream }
       this.#lines += 1
     }
     this.#sawAny = true
@@ -95,7 +100,8 @@ class TailFinder {
   }
 }
 
-async function readFully(handle: FileHandle, buffer: Buffer, position: number): Promise<void> {
+/** What lies behind the file's end is given as zeros. */
+export async function readFully(handle: FileHandle, buffer: Buffer, position: number): Promise<void> {
   let done = 0
   while (done < buffer.length) {
     const { bytesRead } = await handle.read(buffer, done, buffer.length - done, position + done)

@@ -1,21 +1,26 @@
-import { parseLogRecord, recordTimeMs } from './log-record.ts'
+import { RecordAge, fixedWidthTime, parseLogRecord } from './log-record.ts'
+import type { LogRecord } from './log-record.ts'
 
 export interface DecoderOptions {
   /** Put each line's time before it. */
   readonly timestamps: boolean
   /** Leave out lines written before this wall time. */
   readonly sinceMs?: number | undefined
-  /** Only what was written to this one; what is no CRI record is left out then. */
+  /** Only what was written to this one. */
   readonly stream?: 'stdout' | 'stderr' | undefined
 }
 
 /** A line longer than this is given out in pieces instead of being held until it is whole. */
 const longestHeldBytes = 256 * 1024
 
+/** A record longer than this is read in pieces. */
+const longestRecordBytes = 1024 * 1024
+
 /** Of an open line, before they are joined. */
 const mostParts = 1024
 
 const newline = 0x0a
+const lineEnd = Buffer.from('\n')
 
 interface OpenLine {
   /** Not given out yet; with the time, where that is wanted. */
@@ -25,25 +30,33 @@ interface OpenLine {
   readonly dropped: boolean
 }
 
+/** A record of which the beginning has been read, and its newline hasn't come. */
+interface LongRecord {
+  readonly stream: 'stdout' | 'stderr'
+  readonly partial: boolean
+  readonly open: OpenLine
+}
+
 /**
  * Turns CRI log text, in chunks cut anywhere, into what the container wrote. Partial records are joined,
- * each stream on its own. Lines that are no CRI records are given out as they are.
+ * each stream on its own. What is no CRI record is left out (`k8s.io/cri-client/pkg/logs` ReadLogs, 1.36).
  */
 export class LogDecoder {
   readonly #options: DecoderOptions
+  readonly #age: RecordAge | undefined
   readonly #open = new Map<'stdout' | 'stderr', OpenLine>()
   #skipLines = 0
+  #startsWithin = false
   #completedLines = 0
-  /** Times only grow: the first line that is new enough ends the comparing. */
-  #sinceMs: number | undefined
   /** The pieces of a record whose newline hasn't come. */
   #rest: Buffer[] = []
   #restBytes = 0
+  #long: LongRecord | 'left out' | undefined
   #out: Buffer[] = []
 
   constructor(options: DecoderOptions) {
     this.#options = options
-    this.#sinceMs = options.sinceMs
+    this.#age = options.sinceMs === undefined ? undefined : new RecordAge(options.sinceMs)
   }
 
   /** How many whole lines have come by, those left out by `skip` included. */
@@ -56,13 +69,19 @@ export class LogDecoder {
     this.#skipLines += lines
   }
 
+  /** What comes next begins within a record: the rest of it is given out as it is. */
+  startWithin(): void {
+    this.#startsWithin = true
+  }
+
   /** What has become readable with this chunk; the chunk's memory may be used again afterwards. */
   write(chunk: Buffer): Buffer {
-    if (chunk.indexOf(newline) === -1) {
-      this.#holdRest(chunk)
+    const fresh = this.#long === undefined ? chunk : this.#continueLong(this.#long, chunk)
+    if (fresh.indexOf(newline) === -1) {
+      this.#holdRest(fresh)
       return this.#take()
     }
-    const text = this.#rest.length === 0 ? chunk : Buffer.concat([...this.#rest, chunk])
+    const text = this.#rest.length === 0 ? fresh : Buffer.concat([...this.#rest, fresh])
     this.#rest = []
     this.#restBytes = 0
     let start = 0
@@ -76,6 +95,7 @@ export class LogDecoder {
 
   /** What was held back: lines whose last part, or whose newline, never came. */
   end(): Buffer {
+    if (this.#long !== undefined) this.#endLong(this.#long)
     const rest = Buffer.concat(this.#rest)
     this.#rest = []
     this.#restBytes = 0
@@ -87,14 +107,41 @@ export class LogDecoder {
     return this.#take()
   }
 
-  /** Keeps what has no newline yet; gives it out as it is once it is longer than any record. */
+  /** Keeps what has no newline yet, up to the longest record that is read as one. */
   #holdRest(piece: Buffer): void {
+    if (piece.length === 0) return
     this.#rest.push(Buffer.from(piece))
     this.#restBytes += piece.length
-    if (this.#restBytes <= longestHeldBytes * 4) return
-    if (this.#options.stream === undefined) this.#out.push(...this.#rest)
+    if (this.#restBytes <= longestRecordBytes) return
+    const text = Buffer.concat(this.#rest)
     this.#rest = []
     this.#restBytes = 0
+    const record = this.#readRecord(text, 0, text.length)
+    if (record === undefined) {
+      this.#long = 'left out'
+      return
+    }
+    const { stream, partial } = record
+    const open = this.#openLine(text, 0, record)
+    this.#open.set(stream, open)
+    this.#long = { stream, partial, open }
+    if (!open.dropped) this.#hold(open, text.subarray(record.textStart))
+  }
+
+  /** Gives what stands behind the record. */
+  #continueLong(long: LongRecord | 'left out', chunk: Buffer): Buffer {
+    const found = chunk.indexOf(newline)
+    const end = found === -1 ? chunk.length : found
+    if (long !== 'left out' && !long.open.dropped && end > 0) this.#hold(long.open, chunk.subarray(0, end))
+    if (found !== -1) this.#endLong(long)
+    return chunk.subarray(Math.min(end + 1, chunk.length))
+  }
+
+  #endLong(long: LongRecord | 'left out'): void {
+    this.#long = undefined
+    if (long === 'left out' || long.partial) return
+    this.#open.delete(long.stream)
+    this.#complete(long.open.dropped ? [] : [...long.open.parts, lineEnd])
   }
 
   #take(): Buffer {
@@ -103,38 +150,42 @@ export class LogDecoder {
     return out
   }
 
+  /** Undefined too for a stream that isn't wanted. */
+  #readRecord(text: Buffer, start: number, textEnd: number): LogRecord | undefined {
+    const record = parseLogRecord(text, start, textEnd)
+    const wanted = this.#options.stream
+    return wanted === undefined || record?.stream === wanted ? record : undefined
+  }
+
+  /** The line that a record goes on with, or begins. */
+  #openLine(text: Buffer, start: number, record: LogRecord): OpenLine {
+    const found = this.#open.get(record.stream)
+    if (found !== undefined) return found
+    const dropped = this.#age?.isOld(text, start, record.timeEnd) ?? false
+    const parts = this.#options.timestamps && !dropped ? [fixedWidthTime(text, start, record.timeEnd)] : []
+    return { parts, heldBytes: 0, dropped }
+  }
+
   /** One physical line; `end` lies after its newline, if it has one. */
   #line(text: Buffer, start: number, end: number): void {
     const textEnd = text[end - 1] === newline ? end - 1 : end
-    const record = parseLogRecord(text, start, textEnd)
-    const wanted = this.#options.stream
-    if (wanted !== undefined && record?.stream !== wanted) return
+    const record = this.#readRecord(text, start, textEnd)
     if (record === undefined) {
-      this.#complete([text.subarray(start, textEnd), Buffer.from('\n')])
+      if (this.#startsWithin) this.#complete([text.subarray(start, textEnd), lineEnd])
+      this.#startsWithin = false
       return
     }
-    let open = this.#open.get(record.stream)
-    const isNew = open === undefined
-    open ??= { parts: [], heldBytes: 0, dropped: this.#isOld(text, start, record.timeEnd) }
-    if (!record.partial) this.#open.delete(record.stream)
-    else if (isNew) this.#open.set(record.stream, open)
-    if (open.dropped) {
-      if (!record.partial) this.#complete([])
-      return
-    }
-    if (isNew && this.#options.timestamps) {
-      const time = text.subarray(start, record.timeEnd + 1)
-      open.parts.push(record.partial ? Buffer.from(time) : time)
-    }
+    this.#startsWithin = false
+    const open = this.#openLine(text, start, record)
     if (record.partial) {
-      this.#hold(open, text.subarray(record.textStart, textEnd))
+      this.#open.set(record.stream, open)
+      if (!open.dropped) this.#hold(open, text.subarray(record.textStart, textEnd))
       return
     }
-    this.#complete(
-      end > textEnd
-        ? [...open.parts, text.subarray(record.textStart, end)]
-        : [...open.parts, text.subarray(record.textStart, textEnd), Buffer.from('\n')],
-    )
+    this.#open.delete(record.stream)
+    if (open.dropped) this.#complete([])
+    else if (end > textEnd) this.#complete([...open.parts, text.subarray(record.textStart, end)])
+    else this.#complete([...open.parts, text.subarray(record.textStart, textEnd), lineEnd])
   }
 
   #complete(parts: readonly Buffer[]): void {
@@ -154,12 +205,5 @@ export class LogDecoder {
     if (this.#skipLines === 0) this.#out.push(...open.parts, part)
     open.parts = []
     open.heldBytes = 0
-  }
-
-  #isOld(text: Buffer, start: number, timeEnd: number): boolean {
-    if (this.#sinceMs === undefined) return false
-    if (recordTimeMs(text, start, timeEnd) < this.#sinceMs) return true
-    this.#sinceMs = undefined
-    return false
   }
 }

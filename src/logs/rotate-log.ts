@@ -1,11 +1,12 @@
 import { createReadStream, createWriteStream } from 'node:fs'
-import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { errorCode } from '../base/errors.ts'
 import { planLogRotation } from '../decide/node/plan-log-rotation.ts'
 import type { LogAction, LogFacts, LogLimits } from '../decide/node/plan-log-rotation.ts'
+import { statIfThere } from './open-log.ts'
 
 export interface RotateLogOptions {
   /** The container's log directory. */
@@ -44,7 +45,7 @@ async function readLogFacts(
   live: string,
   limits: LogLimits,
 ): Promise<LogFacts | undefined> {
-  const liveSizeBytes = await sizeIfThere(join(directory, live))
+  const liveSizeBytes = (await statIfThere(join(directory, live)))?.size
   if (liveSizeBytes !== undefined && liveSizeBytes < limits.maxSizeBytes)
     return { live, liveSizeBytes, rotated: [] }
   try {
@@ -91,13 +92,4 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
     throw error
   }
   await rm(path, { force: true })
-}
-
-async function sizeIfThere(path: string): Promise<number | undefined> {
-  try {
-    return (await stat(path)).size
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined
-    throw error
-  }
 }

@@ -1,6 +1,18 @@
-import { appendFile, mkdir, mkdtemp, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { followLog } from '../../../src/logs/follow-log.ts'
@@ -199,4 +211,98 @@ describe('followLog', () => {
     await follower.done
     expect(follower.watchers).toBe(0)
   })
+
+  it.each([1, 2, 4])(
+    'reads what was put aside and compressed %i times while its reader waited',
+    async (rotations) => {
+      await mkdir(directory)
+      await writeFile(live(), record('0'))
+      const reader = followOverReader()
+      expect((await reader.next()).value?.toString()).toBe('0\n')
+      let wanted = ''
+      for (let round = 1; round <= rotations; round += 1) {
+        await appendFile(live(), record(`${round} late`))
+        await rotate(round)
+        await writeFile(live(), record(`${round} new`))
+        wanted += `${round} late\n${round} new\n`
+      }
+      expect(await reader.rest()).toBe(wanted)
+    },
+  )
+
+  it('loses nothing, whatever the order of writes, rotations and reads', async () => {
+    const step = fc.constantFrom('write', 'write part', 'rotate', 'rotate late', 'read')
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        await rm(directory, { recursive: true, force: true })
+        await mkdir(directory)
+        await writeFile(live(), record('0'))
+        const reader = followOverReader()
+        let shown = ''
+        let wanted = '0\n'
+        let count = 0
+        for (const what of steps) {
+          count += 1
+          if (what === 'read') {
+            if (shown.length < wanted.length) shown += (await reader.next()).value?.toString() ?? ''
+          } else if (what.startsWith('rotate')) {
+            const rotated = await rotate(count)
+            // The runtime turns to the new file a little later.
+            if (what === 'rotate late') await appendFile(rotated, record(`${count}`))
+            await writeFile(live(), what === 'rotate late' ? '' : record(`${count}`))
+            wanted += `${count}\n`
+          } else {
+            await appendFile(live(), (what === 'write' ? '' : record('part', 'P')) + record(`${count}`))
+            wanted += what === 'write' ? `${count}\n` : `part${count}\n`
+          }
+        }
+        shown += await reader.rest()
+        expect(shown).toBe(wanted)
+      }),
+      { numRuns: 40 },
+    )
+  })
 })
+
+/** Puts the live file aside, and compresses what was put aside before, as podd does. */
+async function rotate(second: number): Promise<string> {
+  for (const name of await readdir(directory)) {
+    if (!/\d{6}$/u.test(name)) continue
+    const path = join(directory, name)
+    await writeFile(`${path}.gz`, gzipSync(await readFile(path)))
+    await rm(path)
+  }
+  const rotated = `${live()}.20260101-0000${String(second).padStart(2, '0')}`
+  await rename(live(), rotated)
+  return rotated
+}
+
+/** Takes one chunk of a followed log at a time, then all that there is, once its container has ended. */
+function followOverReader() {
+  let over = false
+  let listener = (): void => {}
+  const chunks = followLog({
+    directory,
+    restartCount: 0,
+    options: { timestamps: false },
+    lifetime: {
+      isOver: () => over,
+      watch: (changed) => {
+        listener = changed
+        return () => {}
+      },
+    },
+    clock: { ...systemClock, sleep: async () => {} },
+    signal: new AbortController().signal,
+  })
+  return {
+    next: () => chunks.next(),
+    async rest(): Promise<string> {
+      over = true
+      listener()
+      let text = ''
+      for await (const chunk of chunks) text += chunk.toString()
+      return text
+    },
+  }
+}

@@ -1,9 +1,10 @@
-import { mkdtemp, open, rm, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, open, rm, truncate, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { findSince } from '../../../src/logs/find-since.ts'
 import { findTail } from '../../../src/logs/find-tail.ts'
 import { LogDecoder } from '../../../src/logs/log-decoder.ts'
 import { listLogInstances } from '../../../src/logs/log-files.ts'
@@ -132,25 +133,104 @@ describe('findTail', () => {
     )
   })
 
-  it('reads only the end of a large file', async () => {
+  it('reads as little of a file of 1 GiB as of a small one', async () => {
     const path = join(directory, '0.log')
     await writeFile(path, lines(1, 100_000))
-    const handle = await open(path)
-    let readBytes = 0
-    const counting = new Proxy(handle, {
-      get(target, key) {
-        if (key !== 'read') return Reflect.get(target, key) as unknown
-        return async (buffer: Buffer, offset: number, length: number, position: number) => {
-          readBytes += length
-          return target.read(buffer, offset, length, position)
-        }
-      },
-    })
-    const { size } = await handle.stat()
-    const tail = await findTail(counting, size, 10)
-    await handle.close()
-    expect(tail.lines).toBe(10)
-    expect(readBytes).toBe(64 * 1024)
-    expect(size).toBeGreaterThan(5_000_000)
+    const readBytes: number[] = []
+    for (const sizeBytes of [5_000_000, 1024 ** 3]) {
+      // What stands before the last lines is never looked at: a hole does as well as text.
+      await writeFile(path, '')
+      await truncate(path, sizeBytes)
+      await appendFile(path, lines(1, 100_000))
+      const counted = await openCounting(path)
+      const tail = await findTail(counted.handle, (await counted.handle.stat()).size, 10)
+      await counted.handle.close()
+      expect(tail.lines).toBe(10)
+      readBytes.push(counted.readBytes())
+    }
+    expect(readBytes).toEqual([64 * 1024, 64 * 1024])
   })
 })
+
+describe('findSince', () => {
+  const line = (atMs: number): string => `${new Date(atMs).toISOString()} stdout F ${'x'.repeat(4000)}\n`
+  const startMs = Date.parse('2026-01-01T00:00:00Z')
+
+  /** A record for each second, all of the same length. */
+  async function writeSeconds(seconds: readonly number[]): Promise<string> {
+    const path = join(directory, '0.log')
+    await writeFile(path, seconds.map((second) => line(startMs + second * 1000)).join(''))
+    return path
+  }
+
+  async function find(path: string, sinceSecond: number) {
+    const { handle, readBytes } = await openCounting(path)
+    const { size } = await handle.stat()
+    const offset = await findSince(handle, size, startMs + sinceSecond * 1000)
+    await handle.close()
+    return { offset, readBytes: readBytes(), record: offset / line(startMs).length, size }
+  }
+
+  const growing = Array.from({ length: 10_000 }, (_, index) => index)
+
+  it.each([0, 1, 500, 5000, 9000, 9999, 20_000])(
+    'begins less than 2 MiB before second %i',
+    async (second) => {
+      const { record, readBytes, size } = await find(await writeSeconds(growing), second)
+      const wanted = Math.min(second, growing.length)
+      expect(Number.isInteger(record)).toBe(true)
+      expect(record).toBeLessThanOrEqual(wanted)
+      expect(wanted - record).toBeLessThan(2 * 262)
+      expect(readBytes).toBeLessThan(size / 12)
+    },
+  )
+
+  it('begins before the first new line where the clock was set back afterwards', async () => {
+    // The first thousand lines bear times of the future.
+    const seconds = growing.map((index) => (index < 2000 && index >= 1000 ? index + 100_000 : index))
+    const { record } = await find(await writeSeconds(seconds), 9000)
+    expect(record).toBeLessThanOrEqual(1000)
+  })
+
+  it('begins with the file where nothing in it can be read', async () => {
+    const path = join(directory, '0.log')
+    await writeFile(path, '')
+    await truncate(path, 64 * 1024 ** 2)
+    expect((await find(path, 0)).offset).toBe(0)
+  })
+
+  it('takes no more looks into a file of 4 GiB than 1024', async () => {
+    const path = join(directory, '0.log')
+    const handle = await open(path, 'w')
+    // Records where it looks, and holes in between.
+    const stepBytes = 4 * 1024 ** 2
+    for (let step = 0; step < 1024; step += 1)
+      await handle.write(`\n${line(startMs + step)}`, step * stepBytes)
+    await handle.truncate(1024 * stepBytes)
+    await handle.close()
+    const { offset, readBytes } = await find(path, 100)
+    expect(offset).toBe(1023 * stepBytes + 1)
+    expect(readBytes).toBeLessThanOrEqual(1023 * 4 * 1024)
+  })
+})
+
+/** Counts the bytes that are read through a file's handle. */
+async function openCounting(path: string) {
+  const handle = await open(path)
+  let readBytes = 0
+  const read = handle.read.bind(handle)
+  const counting = new Proxy(handle, {
+    get(target, key) {
+      if (key !== 'read') {
+        const value: unknown = Reflect.get(target, key)
+        return typeof value === 'function' ? value.bind(target) : value
+      }
+      return async (buffer: Buffer, offset: number, length: number, position: number) => {
+        const result = await read(buffer, offset, length, position)
+        readBytes += result.bytesRead
+        return result
+      }
+    },
+  })
+  return { handle: counting, readBytes: () => readBytes }
+}

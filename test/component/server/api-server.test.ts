@@ -334,8 +334,8 @@ describe('logs over the API', () => {
     expect(await read('stream=Stdout')).toBe('out 1\nout 2\n')
     expect(await read('stream=Stderr')).toBe('err 1\n')
     expect(await read('stream=Stderr&limitBytes=4')).toBe('err ')
-    expect(await read('stream=All')).toBe('out 1\nout 2\nerr 1\nno record\n')
-    expect(await read('stream=All&tailLines=1')).toBe('no record\n')
+    expect(await read('stream=All')).toBe('out 1\nout 2\nerr 1\n')
+    expect(await read('stream=All&tailLines=1')).toBe('err 1\n')
     const following = await rig.open(`${podsPath}/web/log?follow=true&stream=Stderr`)
     await appendFile(join(logs, '0.log'), line('stdout', 'F', 'out 3') + line('stderr', 'F', 'err 2'))
     let followed = ''

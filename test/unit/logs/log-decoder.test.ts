@@ -29,7 +29,14 @@ describe('LogDecoder', () => {
       'out-1\nerr-2\n',
     ],
     ['tags after the first', `${t(1)} stdout F:x one\n`, 'one\n'],
-    ['what is no record', 'panic: no such format\n', 'panic: no such format\n'],
+    [
+      'what is no record as nothing',
+      `${t(1)} stdout F one\npanic: no such format\n${t(2)} stdout F two\n`,
+      'one\ntwo\n',
+    ],
+    ['a stream that is none as nothing', `${t(1)} stdlog F one\n`, ''],
+    ['a tag that is none as nothing', `${t(1)} stdout X one\n`, ''],
+    ['what a power cut left of a block as nothing', `${'\0'.repeat(100)}\n${t(1)} stdout F one\n`, 'one\n'],
     ['a part without an end', `${t(1)} stdout P never\n`, 'never'],
     ['a record that was cut off', `${t(1)} stdout F half`, 'half\n'],
     ['text beyond ASCII', `${t(1)} stdout F grüße 🚀\n`, 'grüße 🚀\n'],
@@ -58,6 +65,39 @@ describe('LogDecoder', () => {
     )
   })
 
+  it.each([
+    ['2026-01-01T00:00:01Z', '2026-01-01T00:00:01.000000000Z'],
+    ['2026-01-01T00:00:01.5Z', '2026-01-01T00:00:01.500000000Z'],
+    ['2026-01-01T02:00:01.12345678+02:00', '2026-01-01T02:00:01.123456780+02:00'],
+  ])('gives the time %s all its digits', (time, shown) => {
+    expect(decode(`${time} stdout F a\n`, { timestamps: true, sinceMs: undefined })).toBe(`${shown} a\n`)
+  })
+
+  it.each([
+    ['2026-01-01T00:00:02.499999999Z', false],
+    ['2026-01-01T00:00:02.5Z', true],
+    ['2026-01-01T00:00:02.51Z', true],
+    ['2026-01-01T00:00:03Z', true],
+    ['2026-01-01T02:00:02.4+02:00', false],
+    ['2026-01-01T02:00:02.5+02:00', true],
+    ['2025-12-31T22:00:03-02:00', true],
+    ['1970-01-01T00:00:00Z', false],
+    ['9999-01-01T00:00:00Z', true],
+  ])('compares the time %s with half past two seconds', (time, isNew) => {
+    const sinceMs = Date.parse('2026-01-01T00:00:02.500Z')
+    expect(decode(`${time} stdout F a\n`, { timestamps: false, sinceMs })).toBe(isNew ? 'a\n' : '')
+  })
+
+  it.each([[-1e18], [0], [1e18]])('takes a moment out of any calendar (%d)', (sinceMs) => {
+    expect(decode(`${t(1)} stdout F a\n`, { timestamps: false, sinceMs })).toBe(sinceMs > 0 ? '' : 'a\n')
+  })
+
+  it('looks at each line on its own where the clock was set back', () => {
+    const log = [5, 1, 6, 2, 7].map((second) => `${t(second)} stdout F ${second}\n`).join('')
+    const sinceMs = Date.parse('2026-01-01T00:00:04Z')
+    expect(decode(log, { timestamps: false, sinceMs })).toBe('5\n6\n7\n')
+  })
+
   it('leaves out what is older, the parts of an old line included', () => {
     const log = `${t(1)} stdout F old\n${t(1)} stdout P old-\n${t(5)} stdout F end\n${t(5)} stderr F new\n`
     const sinceMs = Date.parse('2026-01-01T00:00:02Z')
@@ -74,6 +114,32 @@ describe('LogDecoder', () => {
     const sinceMs = Date.parse('2026-01-01T00:00:02Z')
     expect(decode(log, { timestamps: false, sinceMs }, 2)).toBe('new\ner\n')
     expect(decode(log, { timestamps: false, sinceMs }, 3)).toBe('er\n')
+  })
+
+  it.each([
+    ['F', '\n'],
+    ['P', 'and more\n'],
+  ])('reads a record of megabytes in pieces (%s)', (tag, end) => {
+    const text = 'x'.repeat(5 * 1024 * 1024)
+    const rest = tag === 'P' ? `${t(2)} stdout F and more\n` : ''
+    const log = Buffer.from(`${t(1)} stdout ${tag} ${text}\n${rest}${t(3)} stderr F next\n`)
+    const decoder = new LogDecoder({ timestamps: true })
+    const out: string[] = []
+    for (let at = 0; at < log.length; at += 65_536)
+      out.push(decoder.write(log.subarray(at, at + 65_536)).toString())
+    out.push(decoder.end().toString())
+    expect(out.join('') === `${t(1)} ${text}${end}${t(3)} next\n`).toBe(true)
+    expect(Math.max(...out.map(({ length }) => length))).toBeLessThan(2 * 1024 * 1024)
+    expect(decoder.completedLines).toBe(2)
+  })
+
+  it('leaves out megabytes that are no record, and reads what follows', () => {
+    const log = Buffer.from(`${'x'.repeat(3 * 1024 * 1024)}\n${t(3)} stderr F next\n`)
+    const decoder = new LogDecoder({ timestamps: false })
+    let out = ''
+    for (let at = 0; at < log.length; at += 65_536)
+      out += decoder.write(log.subarray(at, at + 65_536)).toString()
+    expect(out + decoder.end().toString()).toBe('next\n')
   })
 
   it('gives a very long line out in pieces, but whole', () => {
