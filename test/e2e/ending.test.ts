@@ -56,6 +56,7 @@ describePodd(
       },
     )
 
+    // id: starts-container-only-poststart
     it.concurrent('starts a container only when postStart of the one before has ended', async () => {
       const podd = rig()
       const lifecycle = { postStart: sh('say hook begins; sleep 1; say hook ends') }
@@ -72,6 +73,7 @@ describePodd(
       expect(await podd.untilWords('queue', 3)).toEqual(['hook begins', 'hook ends', 'second'])
     })
 
+    // id: starts-nothing-more-pod
     it.concurrent('starts nothing more of a pod that is removed while it initializes', async () => {
       const podd = rig()
       const setup = `trap 'say term; sleep 1; say over; exit 0' TERM; say setup; sleep 1000 & wait`
@@ -93,6 +95,7 @@ describePodd(
       expect(await podd.untilWords('early', 3)).toEqual(['setup', 'term', 'over'])
     })
 
+    // id: kills-container-poststart-fails
     it.concurrent('kills a container whose postStart fails, and does not tell what the hook said', async () => {
       const podd = rig()
       podd.drop(
@@ -110,6 +113,7 @@ describePodd(
       await podd.untilEvent('bad-start', 'Killing', /failed post-start hook/iu)
     })
 
+    // id: ends-container-although-prestop
     it.concurrent('ends a container although its preStop fails', async () => {
       const podd = rig()
       podd.drop('bad-stop', hooked('bad-stop', 'stay', { preStop: sh('say hook; exit 9') }))
@@ -120,6 +124,7 @@ describePodd(
       await podd.untilEvent('bad-stop', 'FailedPreStopHook')
     })
 
+    // id: counts-prestop-towards-grace
     it.concurrent('counts preStop towards the grace, and leaves SIGTERM two seconds', async () => {
       const podd = rig()
       const lifecycle = { preStop: sh('say hook; sleep 1000') }
@@ -286,6 +291,7 @@ describePodd(
       expect(performance.now() - beganMs).toBeLessThan(10_000 * slowness)
     })
 
+    // id: lets-shorter-grace-cut
     it.concurrent('lets a shorter grace cut an ending short', async () => {
       const podd = rig()
       const script = `trap 'say term' TERM; say main; while :; do sleep 0.1; say alive; done`

@@ -58,6 +58,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(containerOf(pod, 'setup').restartCount).toBe(2)
   })
 
+  // id: fails-pod-under-never
   it.concurrent('fails a pod under Never whose init container fails', async () => {
     const podd = rig()
     podd.drop(
@@ -75,6 +76,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect((await podd.cliOk('get', 'pods', 'doomed')).split('\n')[1]).toContain('Init:Error')
   })
 
+  // id: starts-follows-sidecar-only
   it.concurrent('starts what follows a sidecar only when its startup probe has passed', async () => {
     const podd = rig()
     const gate = {
@@ -125,6 +127,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     },
   )
 
+  // id: ends-sidecars-after-main
   it.concurrent('ends sidecars after the main container, in reverse order', async () => {
     const podd = rig()
     const slowly = (name: string) =>
@@ -154,6 +157,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(await podd.untilWords('reverse', 4)).toEqual(['main', 'three', 'two', 'one'])
   })
 
+  // id: begins-anew-init-containers
   it.concurrent('begins anew with the init containers in a new sandbox', async () => {
     const podd = rig()
     podd.drop(
@@ -186,6 +190,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(saidBeside()).toEqual(['first', 'proxy', 'second', 'main', 'first', 'proxy', 'second', 'main'])
   })
 
+  // id: starts-ephemeral-container-init
   it.concurrent('starts an ephemeral container while an init container still runs', async () => {
     const podd = rig()
     const pod = (ephemeralContainers: readonly object[]) =>
@@ -211,6 +216,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(await podd.untilWords('helped', 3)).toEqual(['stuck', 'helper', 'main'])
   })
 
+  // id: runs-prestop-hooks-once
   it.concurrent('runs all preStop hooks at once, before anything ends', async () => {
     const podd = rig()
     const hooked = (name: string, fields: object = {}) => {
@@ -242,6 +248,7 @@ describePodd('init containers and sidecars', { config }, (rig) => {
     expect(words.slice(3)).toEqual(['main', 'two', 'one'])
   })
 
+  // id: ends-sidecars-pod-runs
   it.concurrent('ends sidecars when a pod that runs once is done', async () => {
     const podd = rig()
     podd.drop(

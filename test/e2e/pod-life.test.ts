@@ -250,6 +250,7 @@ describePodd('the life of a pod', {}, (rig) => {
     expect(await podd.untilWords('greedy', 1)).toEqual(['start'])
   })
 
+  // id: takes-labels-place-replaces
   it.concurrent('takes labels in place, and replaces the pod for anything else', async () => {
     const podd = rig()
     const pod = (value: string, labels: object) =>

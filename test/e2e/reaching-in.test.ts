@@ -77,6 +77,7 @@ describePodd('reaching into pods', {}, (rig) => {
     await podd.untilReady('shell')
   })
 
+  // id: runs-command-container-runs
   it('runs a command as the container runs its own', async () => {
     const podd = rig()
     const { code, stdout, stderr } = await exec(podd, 'id -u; pwd; echo $COLOUR; echo oops >&2; exit 42')
@@ -91,6 +92,7 @@ describePodd('reaching into pods', {}, (rig) => {
     })
   })
 
+  // id: passes-input-on-end
   it('passes input on, and its end', async () => {
     const podd = rig()
     expect(await exec(podd, 'wc -c', 'x'.repeat(1_000_000))).toMatchObject({ code: 0, stdout: '1000000\n' })
@@ -146,6 +148,7 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(bytes).toBe(5_000_000)
   })
 
+  // id: terminal-raw-mode-large
   it('is a terminal in raw mode, as large as the one before which one sits', async () => {
     const podd = rig()
     const call = atTerminal(podd, ['exec', '-it', 'shell', '-c', 'main', '--', 'sh'])
@@ -163,6 +166,7 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(call.shown().trim().endsWith('\nicanon')).toBe(true)
   })
 
+  // id: follows-size-terminal
   it('follows the size of the terminal', async () => {
     const podd = rig()
     // The size that it begins with may come as news as well.
@@ -277,6 +281,7 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(containerOf(pod, 'main').restartCount).toBe(0)
   })
 
+  // id: forwards-ports-loopback-device
   it('forwards ports to the loopback device of the pod', async () => {
     const podd = rig()
     const server = 'mkdir /tmp/www; echo hello > /tmp/www/page; httpd -p 127.0.0.1:8081 -h /tmp/www; stay'
@@ -329,6 +334,7 @@ describePodd('reaching into pods', {}, (rig) => {
     await once(call.child, 'close')
   })
 
+  // id: restarts-containers-place-once
   it('restarts containers in place, at once', async () => {
     const podd = rig()
     podd.drop(
@@ -411,6 +417,7 @@ describePodd('reaching into pods', {}, (rig) => {
     expect(pod.status.phase).toBe('Running')
   })
 
+  // id: shows-pods-use
   it('shows what pods use', async () => {
     const podd = rig()
     const hungry = 'dd if=/dev/zero of=/dev/shm/filled bs=1M count=20 2> /dev/null; while :; do :; done'

@@ -44,6 +44,7 @@ function resizeCondition(pod: PodObject) {
 }
 
 describePodd('resizing in place', {}, (rig) => {
+  // id: gives-running-container-more
   it.concurrent('gives a running container more and less, and its pod with it', async () => {
     const podd = rig()
     const pod = (size: Size) =>
@@ -111,6 +112,7 @@ describePodd('resizing in place', {}, (rig) => {
     },
   )
 
+  // id: refuses-memory-limit-below
   it.concurrent('refuses a memory limit below what is in use', async () => {
     const podd = rig()
     // 40 MiB in a tmpfs count as the container's memory.

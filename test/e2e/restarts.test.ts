@@ -16,6 +16,7 @@ function gapsOf(lines: readonly string[]): number[] {
 }
 
 describePodd('restarts', { config }, (rig) => {
+  // id: restarts-crashed-container-once
   it.concurrent('restarts a crashed container at once, then after its backoff', async () => {
     const podd = rig()
     podd.drop('crash', shellPod('crash', podd.shared, 'say crash; exit 3'))
@@ -42,6 +43,7 @@ describePodd('restarts', { config }, (rig) => {
     await podd.untilGone('crash')
   })
 
+  // id: runs-container-again-ended
   it.concurrent('runs a container again that ended well, under Always', async () => {
     const podd = rig()
     podd.drop('again', shellPod('again', podd.shared, 'say run; exit 0'))
@@ -51,6 +53,7 @@ describePodd('restarts', { config }, (rig) => {
     await podd.untilGone('again')
   })
 
+  // id: runs-pod-under-onfailure
   it.concurrent('runs a pod under OnFailure until it succeeds', async () => {
     const podd = rig()
     const script = 'say run; [ $(wc -l </shared/retry) -ge 3 ]'
@@ -136,6 +139,7 @@ describePodd('restarts', { config }, (rig) => {
     },
   )
 
+  // id: restarts-containers-pod-sandbox
   it.concurrent('restarts all containers of a pod in its sandbox when a rule asks for it', async () => {
     const podd = rig()
     const rule = { action: 'RestartAllContainers', exitCodes: { operator: 'In', values: [88] } }
@@ -280,6 +284,7 @@ describePodd('restarts', { config }, (rig) => {
     },
   )
 
+  // id: leaves-finished-pods-finished
   it('leaves finished pods finished when it is started again', async () => {
     const podd = rig()
     const over = ['retry', 'once-0', 'once-7', 'overdue', 'messages', 'rules']
@@ -296,6 +301,7 @@ describePodd('restarts', { config }, (rig) => {
     expect(await podd.untilWords('overdue', 2)).toEqual(['start', 'end'])
   })
 
+  // id: after-reboot-runs-ran
   it('after a reboot, runs what ran, and nothing that had finished', async () => {
     const podd = rig()
     podd.drop(

@@ -9,6 +9,7 @@ import { slowness } from '../support/slowness.ts'
 const missing = 'localhost/podd-test/shell:tpyo'
 
 describePodd('updates', {}, (rig) => {
+  // id: restarts-only-container-image
   it.concurrent('restarts only the container whose image changed, in the same pod', async () => {
     const podd = rig()
     const pod = (image: string) =>
@@ -32,6 +33,7 @@ describePodd('updates', {}, (rig) => {
     expect(wordsOf(podd.lines('image')).filter((word) => word === 'steady')).toHaveLength(1)
   })
 
+  // id: keeps-old-image-running
   it.concurrent('keeps the old image running when only the tag is mistyped, whatever ends its container', async () => {
     const podd = rig()
     const pod = (image: string) => shellPod('tag', podd.shared, 'say start; stay', { container: { image } })
@@ -59,6 +61,7 @@ describePodd('updates', {}, (rig) => {
     expect(await podd.untilWords('tag', 5)).toEqual(['start', 'end', 'start', 'end', 'start'])
   })
 
+  // id: starts-added-ephemeral-container
   it.concurrent('starts an added ephemeral container in the running pod, and never again', async () => {
     const podd = rig()
     const debug = (name: string, script: string) =>
@@ -112,6 +115,7 @@ describePodd('updates', {}, (rig) => {
     expect(next.status.ephemeralContainerStatuses).toBeUndefined()
   })
 
+  // id: keeps-old-pod-running
   it.concurrent('keeps the old pod running until the new one could start', async () => {
     const podd = rig()
     const pod = (word: string, image: string) =>
@@ -138,6 +142,7 @@ describePodd('updates', {}, (rig) => {
     expect(stderr).not.toContain('careful')
   })
 
+  // id: keeps-old-pod-running-host
   it.concurrent('keeps the old pod running while the host has no room for the new one', async () => {
     const podd = rig()
     const pod = (word: string, cpu: string) =>
@@ -156,6 +161,7 @@ describePodd('updates', {}, (rig) => {
     expect(await podd.untilWords('modest', 3)).toEqual(['old', 'end', 'new'])
   })
 
+  // id: counts-crashes-failed-pulls
   it.concurrent('counts crashes and failed pulls apart, and forgets both when the manifest changes', async () => {
     const podd = rig()
     const pod = (image: string) =>
@@ -189,6 +195,7 @@ describePodd('updates', {}, (rig) => {
     expect(again - Number(droppedAt)).toBeLessThan(9.5 * slowness)
   })
 
+  // id: lets-replaced-pod-grace
   it.concurrent('lets a replaced pod have its grace, and starts the new one right after', async () => {
     const podd = rig()
     const pod = (word: string) =>
@@ -211,6 +218,7 @@ describePodd('updates', {}, (rig) => {
     await podd.untilGone('deaf')
   })
 
+  // id: starts-pod-added-again
   it.concurrent('starts a pod that was added again while it ended, after that end', async () => {
     const podd = rig()
     const script = `trap 'say ending; sleep 1; say ended; exit 0' TERM; say start; sleep 1000 & wait`
@@ -229,6 +237,7 @@ describePodd('updates', {}, (rig) => {
     expect(after.metadata.deletionTimestamp).toBeUndefined()
   })
 
+  // id: pod-wait-host-port
   it.concurrent('has a pod wait for a host port that another one holds', async () => {
     const podd = rig()
     const ports = [{ containerPort: 80, hostPort: await freePort() }]
@@ -247,6 +256,7 @@ describePodd('updates', {}, (rig) => {
     expect(saidAt(await podd.untilLine('heir', / start$/u), 'start')).toBeGreaterThanOrEqual(freedAt)
   })
 
+  // id: hands-host-port-over
   it.concurrent('hands a host port over when the pod that holds it is replaced', async () => {
     const podd = rig()
     const hostPort = await freePort()
@@ -262,6 +272,7 @@ describePodd('updates', {}, (rig) => {
     expect(await podd.until('the new page', async () => (await page()) === 'new\n')).toBe(true)
   })
 
+  // id: makes-sandbox-died-anew
   it.concurrent('makes a sandbox that died anew, with the next attempt', async () => {
     const podd = rig()
     podd.drop('box', shellPod('box', podd.shared, 'say start; stay'))

@@ -93,6 +93,7 @@ describePodd('podd is restarted', { config }, (rig) => {
 
   beforeEach(() => rig().ensureDaemon())
 
+  // id: restarts-nothing-forgets-nothing
   it('restarts nothing and forgets nothing after kill -9', async () => {
     const podd = rig()
     before = await startSeveral(podd)
@@ -138,6 +139,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     expect(readlinkSync(path)).toBe(target)
   })
 
+  // id: takes-up-pods-records
   it('takes up pods whose records are lost, by their manifests', async () => {
     const podd = rig()
     await podd.stopDaemon('SIGKILL')
@@ -227,6 +229,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     await podd.until('their end', () => ids().length === 0)
   })
 
+  // id: ends-nobody-wants-any
   it('ends what nobody wants any more, with its preStop hook, although its record is lost', async () => {
     const podd = rig()
     const exec = { command: ['sh', '-c', 'read t _ </proc/uptime; echo "$t hook" >>/shared/orphan'] }
@@ -250,6 +253,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     expect(await podd.untilWords('plain', 1)).toEqual(['start'])
   })
 
+  // id: ends-pod-file-went
   it('ends a pod whose file went while podd was not there', async () => {
     const podd = rig()
     await podd.stopDaemon('SIGTERM')
@@ -304,6 +308,7 @@ describePodd('podd is restarted', { config }, (rig) => {
   })
 
   it.each(['SIGTERM', 'SIGKILL'] as const)(
+    // id: goes-on-ending-s
     'goes on with an ending that %s broke off, by its deadline, and runs no preStop twice',
     async (signal) => {
       const podd = rig()

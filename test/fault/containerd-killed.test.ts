@@ -8,6 +8,7 @@ describePodd(
   'containerd is killed',
   { config: { crashLoopBackOff: { maxContainerRestartPeriod: '1s' } } },
   (rig) => {
+    // id: started-again-pods-live
     it('is started again, and the pods live on', async () => {
       const podd = rig()
       podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))

@@ -59,6 +59,7 @@ describePodd('the manifest directory', {}, (rig) => {
     expect(await podd.notes()).not.toMatch(gone())
   })
 
+  // id: keeps-pods-records-neither
   it('keeps the pods that it has records of when neither it nor its last good copy was there at the start', async () => {
     const podd = rig()
     podd.dropText('spoilt.yaml', yamlPod('spoilt', podd.shared))

@@ -462,6 +462,7 @@ describe('sidecars', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 
+  // id: wait-nobody-grace-over
   it('wait for nobody when the grace is over', async () => {
     rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
     const spec = { initContainers: [hooked('one'), hooked('two')], terminationGracePeriodSeconds: 5 }

@@ -9,6 +9,7 @@ beforeEach(async () => {
 })
 
 describe('a pod that starts', () => {
+  // id: runs-ready-recorded-before
   it('runs, is Ready, and is recorded before it runs', async () => {
     const savedBefore: (boolean | undefined)[] = []
     rig.fake.listen((event) => {
@@ -226,6 +227,7 @@ describe('a pod that ends by itself', () => {
 })
 
 describe('a pod whose manifest goes', () => {
+  // id: leaves-nothing-behind
   it('leaves nothing behind', async () => {
     await rig.apply(podManifest('web'))
     await rig.remove('web')
@@ -234,6 +236,7 @@ describe('a pod whose manifest goes', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 
+  // id: stays-gone-though-events
   it('stays gone, though events of its end come late', async () => {
     await rig.apply(podManifest('web'))
     await rig.clock.advance(61_000)
@@ -258,6 +261,7 @@ describe('a pod whose manifest goes', () => {
     expect(rig.running()).toEqual(['web/main'])
   })
 
+  // id: comes-back-still-ends
   it('and comes back while it still ends, starts when it has ended', async () => {
     rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
     await rig.apply(podManifest('web'))

@@ -64,6 +64,7 @@ const mib = 1024 * 1024
 describe('a resize in place', () => {
   it.each([
     [
+      // id: cpu-memory-guaranteed-pod
       'cpu and memory of a guaranteed pod up',
       both('100m', '128Mi'),
       both('200m', '256Mi'),
@@ -84,6 +85,7 @@ describe('a resize in place', () => {
       ],
     ],
     [
+      // id: requests-alone
       'requests alone',
       { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '1', memory: '1Gi' } },
       { requests: { cpu: '200m', memory: '128Mi' }, limits: { cpu: '1', memory: '1Gi' } },
@@ -94,18 +96,21 @@ describe('a resize in place', () => {
       ],
     ],
     [
+      // id: request-without-limits
       'a request without limits',
       { requests: { cpu: '100m' } },
       { requests: { cpu: '200m' } },
       ['pod 200m/-..-/- or 100m/-..-/-', 'container 0 0', 'pod 200m/-..-/-'],
     ],
     [
+      // id: limit-where-none
       'a limit where there was none',
       { requests: { cpu: '100m' } },
       { requests: { cpu: '100m' }, limits: { cpu: '200m' } },
       ['pod 100m/-..200m/- or 100m/-..-/-', 'container 20000 0', 'pod 100m/-..200m/-'],
     ],
   ])(
+    // id: gives-pod-room-both
     'gives the pod room for both first, and no more than it needs last: %s',
     async (_what, from, to, expected) => {
       const { rig, story } = await resize(from, to)
@@ -117,6 +122,7 @@ describe('a resize in place', () => {
     },
   )
 
+  // id: touches-nothing-where-memory
   it('touches nothing where the memory limit would be below what is in use', async () => {
     const { rig, story } = await resize(both('100m', '128Mi'), both('200m', '900Ki'))
     expect(story).toEqual([])

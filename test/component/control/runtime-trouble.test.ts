@@ -339,6 +339,7 @@ describe('a sandbox', () => {
 })
 
 describe('a container', () => {
+  // id: runtime-lost-track-stopped
   it('that the runtime lost track of is stopped before its successor starts', async () => {
     await rig.apply(podManifest('web'))
     rig.fake.container('main').state = 'CONTAINER_UNKNOWN'

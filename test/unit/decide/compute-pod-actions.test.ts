@@ -24,19 +24,23 @@ const otherImage = 'busybox:2'
 type Row = readonly [title: string, changes: FactsChanges, actions: readonly string[]]
 
 const policyRows: readonly Row[] = [
+  // id: leaves-pod-alone-runs
   ['leaves a pod alone that runs', {}, []],
   [
+    // id: starts-everything-scratch
     'starts everything from scratch',
     { sandboxes: [], containers: [] },
     ['sandbox 0', 'start a#0', 'start b#0', 'start c#0'],
   ],
   ['starts what was never made', { containers: [running('a')] }, ['start b#0', 'start c#0']],
   [
+    // id: restarts-ended-under-always
     'restarts what has ended under Always',
     { containers: [exitedContainer('a', 0), exitedContainer('b', 111), running('c')] },
     ['start a#1', 'start b#1'],
   ],
   [
+    // id: restarts-failed-under-onfailure
     'restarts what has failed under OnFailure',
     {
       pod: { restartPolicy: 'OnFailure' },
@@ -45,6 +49,7 @@ const policyRows: readonly Row[] = [
     ['start b#1'],
   ],
   [
+    // id: restarts-nothing-under-never
     'restarts nothing under Never',
     {
       pod: { restartPolicy: 'Never' },
@@ -53,6 +58,7 @@ const policyRows: readonly Row[] = [
     [],
   ],
   [
+    // id: starts-again-made-never
     'starts again what was made and never started',
     {
       pod: { restartPolicy: 'OnFailure' },
@@ -61,6 +67,7 @@ const policyRows: readonly Row[] = [
     ['remove b-0', 'start b#0'],
   ],
   [
+    // id: starts-again-made-never-started
     'starts again what was made and never started under Never too',
     {
       pod: { restartPolicy: 'Never' },
@@ -69,6 +76,7 @@ const policyRows: readonly Row[] = [
     ['remove b-0', 'start b#0'],
   ],
   [
+    // id: stops-container-unknown-state
     'stops a container of unknown state before its successor starts, whatever the policy',
     {
       pod: { restartPolicy: 'Never' },
@@ -80,11 +88,13 @@ const policyRows: readonly Row[] = [
 
 const sandboxRows: readonly Row[] = [
   [
+    // id: makes-everything-anew-sandbox
     'makes everything anew when the sandbox is dead',
     { sandboxes: [deadSandbox] },
     ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
   ],
   [
+    // id: leaves-out-succeeded-under
     'leaves out what has succeeded under OnFailure when the sandbox is dead',
     {
       pod: { restartPolicy: 'OnFailure' },
@@ -94,6 +104,7 @@ const sandboxRows: readonly Row[] = [
     ['stop-pod', 'sandbox 1', 'start a#1', 'start c#1'],
   ],
   [
+    // id: makes-everything-anew-sandbox-no
     'makes everything anew when the sandbox has no address',
     { sandboxes: [observedSandbox({ ips: [] })] },
     ['stop-pod', 'sandbox 1', 'start a#1', 'start b#1', 'start c#1'],
@@ -109,6 +120,7 @@ const sandboxRows: readonly Row[] = [
     ['stop-pod', 'sandbox 2', 'start a#1', 'start b#1', 'start c#1'],
   ],
   [
+    // id: makes-no-sandbox-pod
     'makes no sandbox for a pod that has ended under Never',
     {
       pod: { restartPolicy: 'Never' },
@@ -118,6 +130,7 @@ const sandboxRows: readonly Row[] = [
     [],
   ],
   [
+    // id: makes-no-sandbox-pod-succeeded
     'makes no sandbox for a pod that has succeeded under OnFailure',
     {
       pod: { restartPolicy: 'OnFailure' },
@@ -132,6 +145,7 @@ const sandboxRows: readonly Row[] = [
     ['stop-pod'],
   ],
   [
+    // id: makes-sandbox-under-never
     'makes a sandbox under Never when no container was ever made',
     {
       pod: { restartPolicy: 'Never' },
@@ -173,6 +187,7 @@ const changeRows: readonly Row[] = [
     ['fetch b'],
   ],
   [
+    // id: replaces-container-image-changed
     'replaces a container whose image changed, once the new one is there',
     {
       pod: { containers: ['a', { name: 'b', image: otherImage }, 'c'] },
@@ -181,6 +196,7 @@ const changeRows: readonly Row[] = [
     ['stop b changed', 'start b#1'],
   ],
   [
+    // id: replaces-container-image-changed-under
     'replaces a container whose image changed under Never too',
     {
       pod: { restartPolicy: 'Never', containers: ['a', { name: 'b', image: otherImage }, 'c'] },
@@ -208,6 +224,7 @@ const changeRows: readonly Row[] = [
     [],
   ],
   [
+    // id: replaces-container-fails-liveness
     'replaces a container that fails its liveness probe',
     {
       pod: { containers: ['a', { name: 'b', livenessProbe: probe }, 'c'] },
@@ -216,6 +233,7 @@ const changeRows: readonly Row[] = [
     ['stop b liveness', 'start b#1'],
   ],
   [
+    // id: replaces-container-fails-startup
     'replaces a container that fails its startup probe',
     {
       pod: { containers: ['a', { name: 'b', startupProbe: probe }, 'c'] },
@@ -251,6 +269,7 @@ const changeRows: readonly Row[] = [
     ['stop b liveness', 'start b#1'],
   ],
   [
+    // id: replaces-container-fails-liveness-probe
     'replaces a container that fails its liveness probe while it waits for its new image',
     {
       pod: { containers: ['a', { name: 'b', image: otherImage, livenessProbe: probe }, 'c'] },
@@ -270,11 +289,13 @@ const allGone = { sandboxes: [], containers: [] }
 
 const finishedRows: readonly Row[] = [
   [
+    // id: stops-left-pod-ended
     'stops what is left of a pod that has ended',
     { pod: { restartPolicy: 'Never' }, containers: ['a', 'b', 'c'].map((name) => exitedContainer(name, 0)) },
     ['stop-pod'],
   ],
   [
+    // id: starts-nothing-finished-pod
     'starts nothing of a finished pod that the runtime has forgotten',
     {
       pod: { restartPolicy: 'OnFailure' },
@@ -336,6 +357,7 @@ describe('computePodActions', () => {
 describe('a plan that waits', () => {
   const waiting = { reason: 'ErrImagePull', message: 'no such host' }
 
+  // id: says-container-waits-until
   it('says what a container waits for, and until when', () => {
     const plan = computePodActions(
       podFacts({

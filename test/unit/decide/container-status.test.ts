@@ -36,6 +36,7 @@ const terminated = (exitCode: number, restartCount = 0) => ({
 const backoff = { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed container=a' }
 
 describe('a container that has not been made', () => {
+  // id: is-being-created
   it('is being created', () => {
     expect(statusOf({})).toEqual({
       name: 'a',
@@ -64,6 +65,7 @@ describe('a container that has not been made', () => {
 })
 
 describe('a container that runs', () => {
+  // id: has-started-and-is-ready
   it('has started and is ready', () => {
     expect(statusOf({ containers: [observedContainer('a')] })).toEqual({
       name: 'a',
@@ -79,10 +81,13 @@ describe('a container that runs', () => {
   })
 
   it.each([
+    // id: before-startup-probe-passed
     ['before its startup probe has passed', { startupProbe: probe }, {}, false, false],
+    // id: startup-probe-passed
     ['when its startup probe has passed', { startupProbe: probe }, { 'startup a-0': 'success' }, true, true],
     ['before its readiness probe has passed', { readinessProbe: probe }, {}, true, false],
     [
+      // id: readiness-probe-passed
       'when its readiness probe has passed',
       { readinessProbe: probe },
       { 'readiness a-0': 'success' },
@@ -90,6 +95,7 @@ describe('a container that runs', () => {
       true,
     ],
     [
+      // id: readiness-probe-fails
       'when its readiness probe fails',
       { readinessProbe: probe },
       { 'readiness a-0': 'failure' },
@@ -140,6 +146,7 @@ describe('a container that runs', () => {
 })
 
 describe('a container that has ended', () => {
+  // id: says-how
   it('says how', () => {
     const status = statusOf({
       containers: [exitedContainer('a', 3)],
@@ -327,7 +334,9 @@ describe('a container of unknown state', () => {
 
 describe('containers of other kinds', () => {
   it.each([
+    // id: init-container-runs
     ['an init container that runs', observedContainer('i'), false],
+    // id: init-container-passed
     ['an init container that has passed', exitedContainer('i', 0), true],
     ['an init container that has failed', exitedContainer('i', 1), false],
   ])('%s', (_title, container, ready) => {
@@ -337,6 +346,7 @@ describe('containers of other kinds', () => {
   })
 
   it.each([
+    // id: a-sidecar-that-runs
     ['a sidecar that runs', observedContainer('i'), true],
     ['a sidecar that has ended', exitedContainer('i', 0), false],
   ])('%s', (_title, container, ready) => {
@@ -345,7 +355,9 @@ describe('containers of other kinds', () => {
   })
 
   it.each([
+    // id: init-container-nothing-left
     ['an init container of which nothing is left has passed where main containers run', 'i', true],
+    // id: sidecar-nothing-left-waits
     ['a sidecar of which nothing is left waits', sidecar('i'), false],
   ])('%s', (_title, init, passed) => {
     const pod = { containers: ['a'], init: [init] }
@@ -365,8 +377,10 @@ describe('containers of other kinds', () => {
 
 describe('resources', () => {
   it.each([
+    // id: left-out-where-none
     ['are left out where there are none', {}, {}],
     [
+      // id: are-those-of-the-spec
       'are those of the spec',
       { limits: { memory: '1Gi' }, requests: { cpu: '100m' } },
       {

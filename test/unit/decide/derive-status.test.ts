@@ -37,12 +37,14 @@ describe('ContainersReady and Ready', () => {
   it.each([
     ['nothing has been made', { pod: two }, notReady('a b')],
     [
+      // id: all-are-ready
       'all are ready',
       { pod: two, containers: [running('a'), running('b')], verdicts: { 'readiness b-0': 'success' } },
       isTrue,
     ],
     ['one is missing', { pod: two, containers: [running('a')] }, notReady('b')],
     [
+      // id: not-passed-readiness-probe
       'one has not passed its readiness probe',
       { pod: two, containers: [running('a'), running('b')] },
       notReady('b'),
@@ -66,6 +68,7 @@ describe('ContainersReady and Ready', () => {
       { pod: { containers: [{ name: 'a', startupProbe: probe }] }, containers: [running('a')] },
       notReady('a'),
     ],
+    // id: the-pod-has-succeeded
     ['the pod has succeeded', { pod: once, containers: done }, { status: 'False', reason: 'PodCompleted' }],
     [
       'the pod has failed',
@@ -73,6 +76,7 @@ describe('ContainersReady and Ready', () => {
       { status: 'False', reason: 'PodFailed' },
     ],
     [
+      // id: a-sidecar-is-missing
       'a sidecar is missing',
       {
         pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2')] },
@@ -81,6 +85,7 @@ describe('ContainersReady and Ready', () => {
       notReady('s2'),
     ],
     [
+      // id: ready-sidecars-too
       'all are ready, sidecars too',
       {
         pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2')] },
@@ -89,6 +94,7 @@ describe('ContainersReady and Ready', () => {
       isTrue,
     ],
     [
+      // id: sidecar-not-ready
       'a sidecar is not ready',
       {
         pod: { containers: ['a'], init: [sidecar('s1'), sidecar('s2', { readinessProbe: probe })] },
@@ -118,15 +124,20 @@ describe('Initialized', () => {
   })
   const inits = (...init: NonNullable<PodChanges['init']>): PodChanges => ({ containers: ['a'], init })
   it.each([
+    // id: without-init-containers
     ['without init containers', { pod: { containers: ['a'] } }, isTrue],
+    // id: before-first-run
     ['before the first one has run', { pod: inits('i') }, incomplete('i')],
     [
+      // id: when-all-have-passed
       'when all have passed',
       { pod: inits('i', 'j'), containers: [exitedContainer('i', 0), exitedContainer('j', 0)] },
       isTrue,
     ],
+    // id: when-one-is-missing
     ['when one is missing', { pod: inits('i', 'j'), containers: [exitedContainer('i', 0)] }, incomplete('j')],
     [
+      // id: while-one-runs
       'while one runs',
       { pod: inits('i', 'j'), containers: [exitedContainer('i', 0), running('j')] },
       incomplete('j'),
@@ -137,22 +148,27 @@ describe('Initialized', () => {
       incomplete('i j'),
     ],
     [
+      // id: when-the-pod-has-succeeded
       'when the pod has succeeded',
       { pod: { ...inits('i'), restartPolicy: 'Never' }, containers: [exitedContainer('i', 0), ...done] },
       { status: 'True', reason: 'PodCompleted' },
     ],
     [
+      // id: before-sidecar-started
       'before a sidecar has started',
       { pod: inits(sidecar('s', { startupProbe: probe })), containers: [running('s')] },
       incomplete('s'),
     ],
+    // id: when-a-sidecar-has-started
     ['when a sidecar has started', { pod: inits(sidecar('s')), containers: [running('s')] }, isTrue],
     [
+      // id: sidecar-starts-again-beside
       'while a sidecar starts again beside a main container',
       { pod: inits(sidecar('s', { startupProbe: probe })), containers: [running('s'), running('a')] },
       isTrue,
     ],
     [
+      // id: remains-init-container-gone
       'when the remains of an init container are gone',
       { pod: inits('i'), containers: [exitedContainer('a', 1)] },
       isTrue,
@@ -167,9 +183,13 @@ describe('Initialized', () => {
 
 describe('PodReadyToStartContainers', () => {
   it.each([
+    // id: without-a-sandbox
     ['without a sandbox', { sandboxes: [] }, 'False'],
+    // id: sandbox-not-ready
     ['when the sandbox is not ready', { sandboxes: [observedSandbox({ ready: false })] }, 'False'],
+    // id: sandbox-no-address
     ['when the sandbox has no address', { sandboxes: [observedSandbox({ ips: [] })] }, 'False'],
+    // id: when-the-sandbox-has-an-address
     ['when the sandbox has an address', {}, 'True'],
     [
       'on the host network',
@@ -229,6 +249,7 @@ describe('the generation that a status was found for', () => {
 })
 
 describe('deriveStatus', () => {
+  // id: gives-addresses-class-start
   it('gives addresses, class and start', () => {
     const { status } = deriveStatus(
       statusFacts({
@@ -250,6 +271,7 @@ describe('deriveStatus', () => {
     expect(status).not.toHaveProperty('reason')
   })
 
+  // id: gives-addresses-host-pod
   it('gives the addresses of the host to a pod on its network', () => {
     const { status } = deriveStatus(
       statusFacts({
@@ -260,6 +282,7 @@ describe('deriveStatus', () => {
     expect(status.podIPs).toEqual([{ ip: '192.168.1.2' }, { ip: 'fd00::2' }])
   })
 
+  // id: gives-no-address-where
   it('gives no address where there is none', () => {
     const { status } = deriveStatus(statusFacts({ sandboxes: [], hostIps: [] }))
     expect(status).not.toHaveProperty('podIP')
@@ -283,6 +306,7 @@ describe('deriveStatus', () => {
     expect(onHost.podIps).toBeUndefined()
   })
 
+  // id: says-why-pod-may
   it('says why a pod may not run for now, as long as it is Pending', () => {
     const blocked = { reason: 'Blocked', message: 'host port 80/TCP is held by pod default/other' }
     expect(deriveStatus(statusFacts({ sandboxes: [], blocked })).status).toMatchObject({
@@ -308,6 +332,7 @@ describe('deriveStatus', () => {
     expect(ran.containerStatuses).toHaveLength(1)
   })
 
+  // id: keeps-pod-failed-made
   it('keeps a pod Failed that was made so, whatever its containers say', () => {
     const failed = { reason: 'DeadlineExceeded', message: 'too long' }
     const { status } = deriveStatus(
@@ -320,6 +345,7 @@ describe('deriveStatus', () => {
     })
   })
 
+  // id: keeps-pod-succeeded-runtime
   it('keeps a pod Succeeded that the runtime has forgotten', () => {
     const { status } = deriveStatus(
       statusFacts({ pod: once, sandboxes: [], history: { a: { ended: ended('a', 0) } } }),
@@ -331,6 +357,7 @@ describe('deriveStatus', () => {
     })
   })
 
+  // id: falls-back-pending-pod
   it('falls back to Pending when the pod is begun anew', () => {
     const { status } = deriveStatus(
       statusFacts({ sandboxes: [observedSandbox({ attempt: 1 }), deadSandbox], containers: [] }),

@@ -21,6 +21,7 @@ const nothing = { sandboxes: [], containers: [] }
 
 describe('computeEndingActions', () => {
   it.each([
+    // id: stops-what-runs
     ['stops what runs', { containers: [observedContainer('a')] }, true, 'stop', ['stop-pod']],
     [
       'stops what may run',
@@ -32,6 +33,7 @@ describe('computeEndingActions', () => {
     ['stops a sandbox that is ready', {}, true, 'stop', ['stop-pod']],
     ['stops a sandbox that died by itself once', { sandboxes: [deadSandbox] }, false, 'stop', ['stop-pod']],
     [
+      // id: removes-left-stopped
       'removes what is left when all was stopped',
       {
         sandboxes: [deadSandbox],
@@ -69,15 +71,18 @@ describe('computeTerminationWaves', () => {
   ) => computeTerminationWaves(observed, pod).map((wave) => wave.map(({ name }) => name))
   const all = ['a', 's1', 'b', 's2', 'debug'].map((name) => observedContainer(name))
 
+  // id: stops-sidecars-after-main
   it('stops sidecars after the main containers, in reverse order', () => {
     expect(names(observedPod({ containers: all }))).toEqual([['a', 'b', 'debug'], ['s2'], ['s1']])
   })
 
+  // id: stops-init-container-runs
   it('stops an init container that runs in the first wave', () => {
     const containers = [observedContainer('i'), observedContainer('s1')]
     expect(names(observedPod({ containers }))).toEqual([['i'], ['s1']])
   })
 
+  // id: makes-no-waves-ended
   it('makes no waves of what has ended', () => {
     const containers = [
       exitedContainer('a', 0),
@@ -107,6 +112,7 @@ describe('what is left of a grace', () => {
     ['the whole seconds up to the deadline', 10_000, 10],
     ['a part of a second as a whole one', 9001, 10],
     ['at least two seconds', 500, 2],
+    // id: two-seconds-after-deadline
     ['two seconds after the deadline', -60_000, 2],
     ['what the runtime can count, of a grace beyond that', 9e15, 2 ** 32],
   ])('is %s', (_title, leftMs, seconds) => {

@@ -21,24 +21,30 @@ const init: PodChanges = { init: ['i1', 'i2', 'i3'] }
 const allStart = ['start a#0', 'start b#0', 'start c#0']
 
 const onceRows: readonly Row[] = [
+  // id: starts-main-containers-passed
   ['starts the main containers when all have passed', { pod: init, containers: passed }, allStart],
+  // id: starts-first-fresh-sandbox
   ['starts the first one of a fresh sandbox', { pod: init, containers: [] }, ['start i1#0']],
   [
+    // id: starts-next-passed
     'starts the next one when one has passed',
     { pod: init, containers: [exitedContainer('i1', 0)] },
     ['start i2#0'],
   ],
   [
+    // id: waits-for-the-one-that-runs
     'waits for the one that runs',
     { pod: init, containers: [observedContainer('i3'), ...passed.slice(0, 2)] },
     [],
   ],
   [
+    // id: begins-first-new-sandbox
     'begins with the first one in a new sandbox',
     { pod: init, sandboxes: [deadSandbox], containers: passed },
     ['stop-pod', 'sandbox 1', 'start i1#1'],
   ],
   [
+    // id: runs-them-again-new
     'runs them all again in a new sandbox',
     {
       pod: init,
@@ -48,11 +54,13 @@ const onceRows: readonly Row[] = [
     ['start i2#1', 'remove i1-0'],
   ],
   [
+    // id: runs-failed-again-under
     'runs the one that failed again under Always',
     { pod: init, containers: [...passed.slice(0, 2), exitedContainer('i3', 137)] },
     ['start i3#1'],
   ],
   [
+    // id: runs-failed-again-under-onfailure
     'runs the one that failed again under OnFailure',
     {
       pod: { ...init, restartPolicy: 'OnFailure' },
@@ -61,6 +69,7 @@ const onceRows: readonly Row[] = [
     ['start i3#1'],
   ],
   [
+    // id: stops-pod-fails-under
     'stops the pod when one fails under Never',
     {
       pod: { ...init, restartPolicy: 'Never' },
@@ -82,11 +91,13 @@ const onceRows: readonly Row[] = [
     ['start i1#1'],
   ],
   [
+    // id: replaces-unknown-state-under
     'replaces one of unknown state under Always',
     { pod: init, containers: [...passed.slice(0, 2), observedContainer('i3', { state: 'unknown' })] },
     ['stop i3 unknown', 'start i3#1'],
   ],
   [
+    // id: replaces-unknown-state-under-onfailure
     'replaces one of unknown state under OnFailure',
     {
       pod: { ...init, restartPolicy: 'OnFailure' },
@@ -95,6 +106,7 @@ const onceRows: readonly Row[] = [
     ['stop i3 unknown', 'start i3#1'],
   ],
   [
+    // id: stops-pod-unknown-state
     'stops the pod when one of unknown state may not run again',
     {
       pod: { ...init, restartPolicy: 'Never' },
@@ -119,16 +131,19 @@ const onceRows: readonly Row[] = [
     ['stop-pod'],
   ],
   [
+    // id: makes-no-new-sandbox
     'makes no new sandbox under Never once one has run',
     { pod: { ...init, restartPolicy: 'Never' }, sandboxes: [deadSandbox], containers: passed },
     [],
   ],
   [
+    // id: makes-new-sandbox-under
     'makes a new sandbox under Never when none was ever made',
     { pod: { ...init, restartPolicy: 'Never' }, sandboxes: [deadSandbox], containers: [] },
     ['stop-pod', 'sandbox 1', 'start i1#0'],
   ],
   [
+    // id: makes-new-sandbox-failed
     'makes a new sandbox when one failed under OnFailure',
     {
       pod: { ...init, restartPolicy: 'OnFailure' },
@@ -138,21 +153,25 @@ const onceRows: readonly Row[] = [
     ['stop-pod', 'sandbox 1', 'start i1#1'],
   ],
   [
+    // id: does-not-run-those
     'does not run those again whose remains are gone',
     { pod: init, containers: [observedContainer('i3')] },
     [],
   ],
   [
+    // id: runs-none-again-once
     'runs none again once a main container was made',
     { pod: { ...init, containers: ['a'] }, containers: [observedContainer('a')] },
     [],
   ],
   [
+    // id: starts-again-made-never
     'starts one again that was made and never started',
     { pod: init, containers: [...passed.slice(0, 2), observedContainer('i3', { state: 'created' })] },
     ['remove i3-0', 'start i3#0'],
   ],
   [
+    // id: replaces-running-image-changed
     'replaces a running one whose image changed',
     {
       pod: { init: [{ name: 'i1', image: 'busybox:2' }, 'i2'] },
@@ -189,39 +208,49 @@ const failed3 = exitedContainer('s3', 137)
 
 const sidecarRows: readonly Row[] = [
   [
+    // id: starts-main-containers-once
     'starts the main containers once the sidecars have started',
     { pod: sidecars, containers: [r1, r2, r3], verdicts: started },
     allStart,
   ],
+  // id: starts-first-sidecar-fresh
   ['starts the first sidecar of a fresh sandbox', { pod: sidecars, containers: [] }, ['start s1#0']],
   [
+    // id: starts-sidecar-again-made
     'starts a sidecar again that was made and never started',
     { pod: sidecars, containers: [r1, r2, observedContainer('s3', { state: 'created' })], verdicts: started },
     ['remove s3-0', 'start s3#0'],
   ],
+  // id: starts-follows-sidecar-started
   ['starts what follows a sidecar that has started', { pod: sidecars, containers: [r1] }, ['start s2#0']],
   [
+    // id: does-not-wait-liveness
     'does not wait for the liveness of a sidecar',
     { pod: sidecars, containers: [r1, r2], verdicts: started },
     ['start s3#0'],
   ],
+  // id: waits-startup-probe-sidecar
   ['waits for the startup probe of a sidecar that has not run', { pod: sidecars, containers: [r1, r2] }, []],
   [
+    // id: waits-startup-probe-sidecar-under
     'waits for the startup probe of a sidecar that is under way',
     { pod: sidecars, containers: [r1, r2], verdicts: { 'startup s2-0': 'unknown' } },
     [],
   ],
   [
+    // id: replaces-sidecar-fails-liveness
     'replaces a sidecar that fails its liveness probe, and holds nothing up for it',
     { pod: sidecars, containers: [r1, r2, r3], verdicts: { ...started, 'liveness s3-0': 'failure' } },
     ['stop s3 liveness', 'start s3#1', ...allStart],
   ],
   [
+    // id: replaces-sidecar-fails-startup
     'replaces a sidecar that fails its startup probe, and holds up what follows',
     { pod: sidecars, containers: [r1, r2, r3], verdicts: { ...started, 'startup s3-0': 'failure' } },
     ['stop s3 startup', 'start s3#1'],
   ],
   [
+    // id: replaces-sidecar-image-changed
     'replaces a sidecar whose image changed, and holds nothing up for it',
     {
       pod: { init: [s1, s2, sidecar('s3', { image: 'busybox:2' })] },
@@ -249,11 +278,13 @@ const sidecarRows: readonly Row[] = [
     ['fetch s2'],
   ],
   [
+    // id: gets-new-image-before
     'gets the new image before it stops a sidecar whose image changed',
     { pod: { init: [sidecar('s1', { image: 'busybox:2' })] }, containers: [r1, ...mains] },
     ['fetch s1'],
   ],
   [
+    // id: replaces-sidecar-fails-liveness-probe
     'replaces a sidecar that fails its liveness probe while it waits for its new image',
     {
       pod: { init: [sidecar('s1', { image: 'busybox:2', livenessProbe: probe })] },
@@ -263,6 +294,7 @@ const sidecarRows: readonly Row[] = [
     ['stop s1 liveness', 'fetch s1', 'start s1#1'],
   ],
   [
+    // id: restarts-sidecars-ended-before
     'restarts sidecars that ended before the one it has come to',
     {
       pod: sidecars,
@@ -272,21 +304,25 @@ const sidecarRows: readonly Row[] = [
     ['start s1#1', 'start s3#1'],
   ],
   [
+    // id: restarts-sidecar-ended-starts
     'restarts a sidecar that ended and starts the main containers',
     { pod: sidecars, containers: [exitedContainer('s1', 0), r2, r3], verdicts: started },
     ['start s1#1', ...allStart],
   ],
   [
+    // id: makes-no-new-sandbox-under
     'makes no new sandbox under Never once a sidecar has run',
     { pod: { ...sidecars, restartPolicy: 'Never' }, sandboxes: [deadSandbox], containers: [r1, r2, failed3] },
     ['stop-pod'],
   ],
   [
+    // id: makes-new-sandbox-under-never
     'makes a new sandbox under Never when no sidecar was ever made',
     { pod: { ...sidecars, restartPolicy: 'Never' }, sandboxes: [deadSandbox], containers: [] },
     ['stop-pod', 'sandbox 1', 'start s1#0'],
   ],
   [
+    // id: makes-new-sandbox-sidecar
     'makes a new sandbox when a sidecar failed under OnFailure',
     {
       pod: { ...sidecars, restartPolicy: 'OnFailure' },
@@ -296,16 +332,19 @@ const sidecarRows: readonly Row[] = [
     ['stop-pod', 'sandbox 1', 'start s1#1'],
   ],
   [
+    // id: makes-new-sandbox-sidecar-failed
     'makes a new sandbox when a sidecar failed under Always',
     { pod: sidecars, sandboxes: [deadSandbox], containers: [r1, r2, failed3] },
     ['stop-pod', 'sandbox 1', 'start s1#1'],
   ],
   [
+    // id: restarts-sidecar-failed-although
     'restarts a sidecar that failed although the pod runs once',
     { pod: { ...sidecars, restartPolicy: 'Never' }, containers: [r1, r2, failed3], verdicts: started },
     ['start s3#1'],
   ],
   [
+    // id: replaces-sidecar-unknown-state
     'replaces a sidecar of unknown state although the pod runs once',
     {
       pod: { ...sidecars, restartPolicy: 'Never' },
@@ -315,6 +354,7 @@ const sidecarRows: readonly Row[] = [
     ['stop s3 unknown', 'start s3#1'],
   ],
   [
+    // id: restarts-sidecar-beside-running
     'restarts a sidecar beside running main containers although the pod runs once',
     {
       pod: { ...sidecars, restartPolicy: 'Never' },
@@ -324,6 +364,7 @@ const sidecarRows: readonly Row[] = [
     ['start s3#1'],
   ],
   [
+    // id: stops-sidecars-once-main
     'stops the sidecars once the main containers have ended',
     {
       pod: { ...sidecars, restartPolicy: 'Never' },
@@ -342,11 +383,13 @@ const sidecarRows: readonly Row[] = [
     [],
   ],
   [
+    // id: restarts-sidecars-remains-gone
     'restarts sidecars whose remains are gone',
     { pod: sidecars, containers: [r3], verdicts: started },
     ['start s1#0', 'start s2#0', ...allStart],
   ],
   [
+    // id: starts-sidecar-anew-new
     'starts a sidecar anew in a new sandbox',
     {
       pod: { init: [s1], containers: ['a'] },
@@ -379,18 +422,22 @@ const debug = observedContainer('debug')
 const steady = [...mains, exitedContainer('i1', 0)]
 
 const ephemeralRows: readonly Row[] = [
+  // id: leaves-ephemeral-container-alone
   ['leaves an ephemeral container alone', { pod: ephemeral, containers: [debug, ...steady] }, []],
   [
+    // id: starts-ephemeral-container-beside
     'starts an ephemeral container beside the others',
     { pod: ephemeral, containers: steady },
     ['start debug#0'],
   ],
   [
+    // id: starts-second-ephemeral-container
     'starts a second ephemeral container',
     { pod: { ...ephemeral, ephemeral: ['debug', 'debug2'] }, containers: [debug, ...steady] },
     ['start debug2#0'],
   ],
   [
+    // id: never-restarts-ephemeral-container
     'never restarts an ephemeral container',
     { pod: ephemeral, containers: [exitedContainer('debug', 1), ...steady] },
     [],
@@ -401,6 +448,7 @@ const ephemeralRows: readonly Row[] = [
     [],
   ],
   [
+    // id: starts-ephemeral-container-init
     'starts an ephemeral container while an init container runs',
     { pod: ephemeral, containers: [observedContainer('i1')] },
     ['start debug#0'],
@@ -411,6 +459,7 @@ const ephemeralRows: readonly Row[] = [
     ['start debug#0', 'start i1#0'],
   ],
   [
+    // id: makes-new-sandbox-failed-init
     'makes a new sandbox for a failed init container and starts no ephemeral container in it yet',
     {
       pod: { ...ephemeral, restartPolicy: 'OnFailure' },
@@ -420,6 +469,7 @@ const ephemeralRows: readonly Row[] = [
     ['stop-pod', 'sandbox 1', 'start i1#1'],
   ],
   [
+    // id: does-not-restart-ephemeral
     'does not restart an ephemeral container in a new sandbox',
     {
       pod: ephemeral,
@@ -429,6 +479,7 @@ const ephemeralRows: readonly Row[] = [
     allStart,
   ],
   [
+    // id: stops-pod-only-ephemeral
     'stops a pod of which only an ephemeral container runs',
     {
       pod: { ...ephemeral, restartPolicy: 'Never' },
@@ -437,6 +488,7 @@ const ephemeralRows: readonly Row[] = [
     ['stop-pod'],
   ],
   [
+    // id: leaves-ephemeral-container-unknown
     'leaves an ephemeral container of unknown state alone',
     {
       pod: { ...ephemeral, restartPolicy: 'Never' },

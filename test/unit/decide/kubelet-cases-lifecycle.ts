@@ -5,41 +5,28 @@ const workers = 'pkg/kubelet/pod_workers_test.go'
 const node = 'test/e2e_node/container_lifecycle_test.go'
 const life = 'component/control/pod-life.test.ts'
 const inits = 'unit/decide/init-containers.test.ts'
-const ofActions = (title: string) => at('unit/decide/compute-pod-actions.test.ts', title)
-const e2eInits = (title: string) => at('e2e/init-containers.test.ts', title)
-const e2eEnding = (title: string) => at('e2e/ending.test.ts', title)
-const e2eUpdates = (title: string) => at('e2e/updates.test.ts', title)
-const adoption = (title: string) => at('fault/adoption.test.ts', title)
+const ofActions = (id: string) => at('unit/decide/compute-pod-actions.test.ts', id)
+const e2eInits = (id: string) => at('e2e/init-containers.test.ts', id)
+const e2eEnding = (id: string) => at('e2e/ending.test.ts', id)
+const e2eUpdates = (id: string) => at('e2e/updates.test.ts', id)
+const adoption = (id: string) => at('fault/adoption.test.ts', id)
 
 const noQueue = none('a worker of podd has one slot and no queue, and its state is no set of flags')
-const comesBack = at(life, 'and comes back while it still ends, starts when it has ended')
-const orphan = adoption('ends what nobody wants any more, with its preStop hook, although its record is lost')
-const endsOnce = at(
-  'unit/decide/properties.test.ts',
-  'is told nothing more than to stop and to go once it ends',
-)
-const forgotten = ofActions('starts nothing of a finished pod that the runtime has forgotten')
-const newImage = all(
-  ofActions('replaces a container whose image changed, once the new one is there'),
-  'Always',
-  'OnFailure',
-)
+const comesBack = at(life, 'comes-back-still-ends')
+const orphan = adoption('ends-nobody-wants-any')
+const endsOnce = at('unit/decide/properties.test.ts', 'told-nothing-more-than')
+const forgotten = ofActions('starts-nothing-finished-pod')
+const newImage = all(ofActions('replaces-container-image-changed'), 'Always', 'OnFailure')
 const policies = ['Always', 'OnFailure', 'Never'] as const
-const gatesStart = at(inits, 'waits for the one that runs')
-const sidecarImage = at(inits, 'replaces a sidecar whose image changed, and holds nothing up for it')
-const sidecarEnds = at(inits, 'restarts sidecars that ended before the one it has come to')
-const sidecarBeside = at(
-  inits,
-  'restarts a sidecar beside running main containers although the pod runs once',
-)
-const heldImage = ofActions('says what a container waits for, and until when')
-const reverse = e2eInits('ends sidecars after the main container, in reverse order')
-const sidecarFailure = at(
-  'unit/decide/derive-phase.test.ts',
-  'sidecar, Never: all have succeeded, it has failed',
-)
-const byForce = e2eEnding('kills by force what ignores SIGTERM for its grace')
-const keepsRunning = adoption('restarts nothing and forgets nothing after kill -9')
+const gatesStart = at(inits, 'waits-for-the-one-that-runs')
+const sidecarImage = at(inits, 'replaces-sidecar-image-changed')
+const sidecarEnds = at(inits, 'restarts-sidecars-ended-before')
+const sidecarBeside = at(inits, 'restarts-sidecar-beside-running')
+const heldImage = ofActions('says-container-waits-until')
+const reverse = e2eInits('ends-sidecars-after-main')
+const sidecarFailure = at('unit/decide/derive-phase.test.ts', 'sidecar-never-succeeded-failed')
+const byForce = e2eEnding('grace')
+const keepsRunning = adoption('restarts-nothing-forgets-nothing')
 
 /** The kubelet's pod workers, and its end-to-end tests of containers' lives. */
 export const lifecycleCases: readonly LedgerSection[] = [
@@ -47,10 +34,10 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${workers} TestUpdatePod`,
     file: life,
     cases: {
-      'a new pod': 'runs, is Ready, and is recorded before it runs',
+      'a new pod': 'runs-ready-recorded-before',
       'again under the UID of one that ends': comesBack,
-      'new, with an orphan beside it': adoption('takes up pods whose records are lost, by their manifests'),
-      'an update deletes it': 'leaves nothing behind',
+      'new, with an orphan beside it': adoption('takes-up-pods-records'),
+      'an update deletes it': 'leaves-nothing-behind',
       evicted: none('not yet: eviction'),
       'terminal, never started': forgotten,
       'terminal, and the runtime agrees': forgotten,
@@ -64,17 +51,17 @@ export const lifecycleCases: readonly LedgerSection[] = [
     cases: {
       TestUpdatePodParallel: none('the newest manifest wins by there being one slot; see base/wake-slot.ts'),
       TestUpdatePodForRuntimePod: orphan,
-      TestUpdatePodForTerminatedRuntimePod: 'stays gone, though events of its end come late',
+      TestUpdatePodForTerminatedRuntimePod: 'stays-gone-though-events',
       TestUpdatePodDoesNotForgetSyncPodKill: endsOnce,
-      TestTerminalPhaseTransition: ofActions('stops what is left of a pod that has ended'),
+      TestTerminalPhaseTransition: ofActions('stops-left-pod-ended'),
       TestStaticPodExclusion: comesBack,
       Test_removeTerminatedWorker: noQueue,
       TestCompleteWork_Enqueue: noQueue,
       TestCompleteWork_PendingUpdate: noQueue,
-      TestSyncKnownPods: adoption('ends a pod whose file went while podd was not there'),
-      TestKillPodNowFunc: 'leaves nothing behind',
+      TestSyncKnownPods: adoption('ends-pod-file-went'),
+      TestKillPodNowFunc: 'leaves-nothing-behind',
       Test_allowPodStart: comesBack,
-      Test_calculateEffectiveGracePeriod: e2eEnding('lets a shorter grace cut an ending short'),
+      Test_calculateEffectiveGracePeriod: e2eEnding('lets-shorter-grace-cut'),
       TestFakePodWorkers: none('about a fake of the kubelet itself'),
     },
   },
@@ -83,11 +70,11 @@ export const lifecycleCases: readonly LedgerSection[] = [
     file: 'unit/decide/compute-pod-actions.test.ts',
     cases: {
       ...newImage,
-      Never: 'replaces a container whose image changed under Never too',
-      'the others run on': e2eUpdates('restarts only the container whose image changed, in the same pod'),
+      Never: 'replaces-container-image-changed-under',
+      'the others run on': e2eUpdates('restarts-only-container-image'),
       ...all(gatesStart, ...policies.map((policy) => `while an init container runs, ${policy}`)),
       ...all(
-        'replaces a container that fails its liveness probe while it waits for its new image',
+        'replaces-container-fails-liveness-probe',
         'after a failed startup probe, Always',
         'after a failed startup probe, OnFailure',
         'after a failed liveness probe, Always',
@@ -100,43 +87,28 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} init and regular containers`,
     file: inits,
     cases: {
-      'one after the other': e2eInits('runs init containers one after the other, then the main ones'),
-      'a failed one starts nothing': e2eInits('fails a pod under Never whose init container fails'),
-      'before postStart of a main container': e2eEnding(
-        'runs postStart before the container counts as running, and preStop before SIGTERM',
-      ),
-      'a failing main container, Always': at(
-        'e2e/restarts.test.ts',
-        'restarts a crashed container at once, then after its backoff',
-      ),
-      'postStart of the first before the second starts': e2eEnding(
-        'runs postStart before the container counts as running, and preStop before SIGTERM',
-      ),
+      'one after the other': e2eInits('init-containers'),
+      'a failed one starts nothing': e2eInits('fails-pod-under-never'),
+      'before postStart of a main container': e2eEnding('hooks'),
+      'a failing main container, Always': at('e2e/restarts.test.ts', 'restarts-crashed-container-once'),
+      'postStart of the first before the second starts': e2eEnding('hooks'),
       ...all(heldImage, 'bad image: told', 'bad image: not started', 'bad image: nothing else started'),
-      'not run again when a main container is': 'runs none again once a main container was made',
+      'not run again when a main container is': 'runs-none-again-once',
       'the grace': byForce,
-      'the grace, with a long preStop': e2eEnding(
-        'counts preStop towards the grace, and leaves SIGTERM two seconds',
-      ),
-      'preStop after a failed startup probe': at(
-        'e2e/probes.test.ts',
-        'protects a slow start by a startup probe, and kills one that never comes up',
-      ),
-      'preStop after a failed liveness probe': at(
-        'e2e/probes.test.ts',
-        "restarts a container that fails its liveness probe, with the probe's own grace",
-      ),
+      'the grace, with a long preStop': e2eEnding('counts-prestop-towards-grace'),
+      'preStop after a failed startup probe': at('e2e/probes.test.ts', 'startup'),
+      'preStop after a failed liveness probe': at('e2e/probes.test.ts', 'liveness'),
       'readiness during preStop, no liveness': at(
         'unit/probes/prober.test.ts',
-        'has liveness and startup stopped, at once and quietly, and readiness going on',
+        'liveness-startup-stopped-once',
       ),
       'no liveness of sidecars during preStop': at(
         'unit/probes/prober.test.ts',
-        'has liveness and startup stopped, at once and quietly, and readiness going on',
+        'liveness-startup-stopped-once',
       ),
-      ...all('runs none again once a main container was made', 'image of a passed one updated'),
+      ...all('runs-none-again-once', 'image of a passed one updated'),
       // The kubelet leaves it alone in a pod of the API's, and makes a static pod anew.
-      'image of a running one updated': 'replaces a running one whose image changed',
+      'image of a running one updated': 'replaces-running-image-changed',
       'image updated while it ends': endsOnce,
     },
   },
@@ -144,21 +116,20 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} reboots and restarts of the kubelet`,
     file: inits,
     cases: {
-      'in order after a reboot': 'runs them all again in a new sandbox',
-      'in order after a reboot, with sidecars': 'starts a sidecar anew in a new sandbox',
+      'in order after a reboot': 'runs-them-again-new',
+      'in order after a reboot, with sidecars': 'starts-sidecar-anew-new',
       'Pending until it is initialized again': at(
         'unit/decide/derive-phase.test.ts',
-        'sidecar: it runs in a new sandbox, the others have not begun',
+        'sidecar-runs-new-sandbox',
       ),
       'no passed init container after a restart': keepsRunning,
-      'no passed init container after a restart, remains gone':
-        'runs none again once a main container was made',
+      'no passed init container after a restart, remains gone': 'runs-none-again-once',
       'the same while one runs': keepsRunning,
-      'the same while one runs, remains gone': 'does not run those again whose remains are gone',
-      'an update during a reboot': 'begins with the first one in a new sandbox',
-      'an update during a restart': 'gets the new image before it stops a sidecar whose image changed',
+      'the same while one runs, remains gone': 'does-not-run-those',
+      'an update during a reboot': 'begins-first-new-sandbox',
+      'an update during a restart': 'gets-new-image-before',
       ...all(
-        at('unit/probes/prober.test.ts', 'are taken over from before a restart of podd'),
+        at('unit/probes/prober.test.ts', 'taken-over-before-restart'),
         'status stays, startup probe',
         'status stays, readiness probe',
         'status stays, both',
@@ -172,15 +143,15 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} sidecars among init containers`,
     file: inits,
     cases: {
-      finishes: e2eInits('ends sidecars when a pod that runs once is done'),
+      finishes: e2eInits('ends-sidecars-pod-runs'),
       ...all(
-        'starts the next one when one has passed',
+        'starts-next-passed',
         'the first before the first sidecar',
         'the second before the second sidecar',
         'the third before the main container',
       ),
       ...all(
-        'starts what follows a sidecar that has started',
+        'starts-follows-sidecar-started',
         'the first sidecar beside the second init container',
         'the second sidecar before the third init container',
         'both sidecars beside the third',
@@ -193,20 +164,15 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} a sidecar under ${policy}`,
     file: inits,
     cases: {
-      'it runs on':
-        policy === 'Always'
-          ? 'starts the main containers once the sidecars have started'
-          : e2eInits('ends sidecars when a pod that runs once is done'),
-      'it is not restarted': 'starts the main containers once the sidecars have started',
-      'the main container does its work': 'starts the main containers once the sidecars have started',
+      'it runs on': policy === 'Always' ? 'starts-main-containers-once' : e2eInits('ends-sidecars-pod-runs'),
+      'it is not restarted': 'starts-main-containers-once',
+      'the main container does its work': 'starts-main-containers-once',
       'new image': sidecarImage,
       ...all(heldImage, 'bad image: told', 'bad image: not started', 'bad image: nothing else started'),
       ...all(sidecarEnds, 'ends well, before the main container', 'fails, before the main container'),
       ...all(sidecarBeside, 'ends well, beside the main container', 'fails, beside the main container'),
       ...all(
-        policy === 'Never'
-          ? 'stops the pod when one fails under Never'
-          : 'runs the one that failed again under OnFailure',
+        policy === 'Never' ? 'stops-pod-fails-under' : 'runs-failed-again-under-onfailure',
         'an init container before it fails',
         'an init container after it fails',
         'it does not start after a failed init container',
@@ -217,21 +183,18 @@ export const lifecycleCases: readonly LedgerSection[] = [
     test: `${node} probes of sidecars`,
     file: inits,
     cases: {
-      'startup probes gate': e2eInits('starts what follows a sidecar only when its startup probe has passed'),
+      'startup probes gate': e2eInits('starts-follows-sidecar-only'),
       ...all(
-        'replaces a sidecar that fails its startup probe, and holds up what follows',
+        'replaces-sidecar-fails-startup',
         ...policies.map((policy) => `image updated after a failed startup probe, ${policy}`),
         'preStop after a failed startup probe',
       ),
-      'preStop after a failed liveness probe, the next one starts':
-        'replaces a sidecar that fails its liveness probe, and holds nothing up for it',
+      'preStop after a failed liveness probe, the next one starts': 'replaces-sidecar-fails-liveness',
       ...all(
-        'replaces a sidecar that fails its liveness probe while it waits for its new image',
+        'replaces-sidecar-fails-liveness-probe',
         ...policies.map((policy) => `image updated after a failed liveness probe, ${policy}`),
       ),
-      'one that fails first and then starts': e2eInits(
-        'restarts a sidecar that fell, beside the main container',
-      ),
+      'one that fails first and then starts': e2eInits('sidecar'),
     },
   },
   {
@@ -240,17 +203,15 @@ export const lifecycleCases: readonly LedgerSection[] = [
     cases: {
       'after the main container, in reverse order': reverse,
       ...all(endsOnce, ...policies.map((policy) => `image updated meanwhile, ${policy}`)),
-      'preStop hooks that do not end': e2eEnding(
-        'counts preStop towards the grace, and leaves SIGTERM two seconds',
-      ),
-      'preStop hooks at the same time': e2eInits('runs all preStop hooks at once, before anything ends'),
-      'ended while initializing': 'stops an init container that runs in the first wave',
-      'one has not started': 'makes no waves of what has ended',
+      'preStop hooks that do not end': e2eEnding('counts-prestop-towards-grace'),
+      'preStop hooks at the same time': e2eInits('runs-prestop-hooks-once'),
+      'ended while initializing': 'stops-init-container-runs',
+      'one has not started': 'makes-no-waves-ended',
       ...all(sidecarFailure, 'one ends with a failure', 'one is killed after the grace', 'a preStop fails'),
       ...all(byForce, 'the main container is killed after the grace', 'its preStop takes too long'),
       'a preStop of a sidecar takes too long': at(
         'component/control/pod-ending.test.ts',
-        'wait for nobody when the grace is over',
+        'wait-nobody-grace-over',
       ),
     },
   },

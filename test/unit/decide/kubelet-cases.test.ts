@@ -18,18 +18,22 @@ function textOf(file: string): string {
   return text
 }
 
-/** Whether the file has a test of that title: the title stands in it as a string of its own. */
-function hasTitle(file: string, title: string): boolean {
-  const text = textOf(file)
-  return ["'", '"', '`'].some((quote) => text.includes(`${quote}${title}${quote}`))
+/** The ids of a file's tests; one of a line counts where a string, the title, begins on the next line. */
+function idsIn(text: string): readonly string[] {
+  const marked = text.matchAll(/^ *\/\/ id: ([a-z0-9-]+)\n.*['"`]/gmu)
+  return [...marked, ...text.matchAll(/\bproves\(\s*'([a-z0-9-]+)'/gu)].map(([, id = '']) => id)
+}
+
+function hasTest(file: string, id: string): boolean {
+  return idsIn(textOf(file)).includes(id)
 }
 
 /** The answers of a section whose test there isn't, and those that give no reason. */
 function unanswered({ file, cases }: LedgerSection): readonly string[] {
   return Object.entries(cases).flatMap(([name, answer]) => {
-    if (typeof answer === 'string') return hasTitle(file, answer) ? [] : [`${name}: ${file}: ${answer}`]
+    if (typeof answer === 'string') return hasTest(file, answer) ? [] : [`${name}: ${file}: ${answer}`]
     if ('none' in answer) return answer.none.trim() === '' ? [`${name}: no reason`] : []
-    return hasTitle(answer.file, answer.title) ? [] : [`${name}: ${answer.file}: ${answer.title}`]
+    return hasTest(answer.file, answer.id) ? [] : [`${name}: ${answer.file}: ${answer.id}`]
   })
 }
 
@@ -37,6 +41,15 @@ describe('the kubelet’s own cases', () => {
   it.each(sections.map((section) => [section.test, section] as const))('%s', (_test, section) => {
     expect(unanswered(section)).toEqual([])
     expect(Object.keys(section.cases)).not.toEqual([])
+  })
+
+  it('name tests whose ids are unique in their file', () => {
+    const doubled = [...texts].flatMap(([file, text]) => {
+      const ids = idsIn(text)
+      return ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `${file}: ${id}`)
+    })
+    expect(texts.size).toBeGreaterThan(20)
+    expect(doubled).toEqual([])
   })
 
   it('are each told once', () => {

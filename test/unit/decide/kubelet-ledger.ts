@@ -1,20 +1,21 @@
 /**
- * Which of our tests stands for a case of the kubelet's own tests (Kubernetes 1.36): a title in the section's
- * file, one in another file, or the reason why there is none. The cases are told in our words.
+ * Which of our tests stands for a case of the kubelet's own tests (Kubernetes 1.36): the id of one in the section's
+ * file, or in another file, or the reason why there is none. A test gets its id from a line `// id: restarts-ended` right
+ * above its title, or from `proves` (test/support/proves.ts). The cases are told in our words.
  */
-export type Answer = string | { readonly file: string; readonly title: string } | { readonly none: string }
+export type Answer = string | { readonly file: string; readonly id: string } | { readonly none: string }
 
 export interface LedgerSection {
   /** File and function of the kubelet's test. */
   readonly test: string
-  /** Where our titles are, unless they name another file. */
+  /** Where our tests are, unless an answer names another file. */
   readonly file: string
   readonly cases: Readonly<Record<string, Answer>>
 }
 
-/** A title in a file of test/. */
-export function at(file: string, title: string): Answer {
-  return { file, title }
+/** A test in a file of test/. */
+export function at(file: string, id: string): Answer {
+  return { file, id }
 }
 
 export function none(reason: string): Answer {

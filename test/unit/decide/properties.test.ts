@@ -170,6 +170,7 @@ describe('a pod to which anything may happen', () => {
     )
   })
 
+  // id: told-nothing-more-than
   it('is told nothing more than to stop and to go once it ends', () => {
     fc.assert(
       fc.property(somePast, (model) => {

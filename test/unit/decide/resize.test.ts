@@ -170,6 +170,7 @@ describe('a pod whose containers have other resources than it asks for', () => {
   const two = (a: string, b: string, policy: Policy = {}): Pod =>
     pod([container('a', a, {}, policy), container('b', b)])
   it.each<[string, Pod, readonly ObservedContainer[], readonly string[]]>([
+    // id: nothing-when-all-is-as-asked
     ['nothing when all is as asked', two(before, before), [running('a', before), running('b', before)], []],
     [
       'nothing for the same in other words',
@@ -178,18 +179,21 @@ describe('a pod whose containers have other resources than it asks for', () => {
       [],
     ],
     [
+      // id: a-resize-for-cpu
       'a resize for cpu',
       two('200m/100Mi..200m/100Mi', before),
       [running('a', before), running('b', before)],
       ['resize a'],
     ],
     [
+      // id: a-resize-for-memory
       'a resize for memory',
       two('100m/200Mi..100m/200Mi', before),
       [running('a', before), running('b', before)],
       ['resize a'],
     ],
     [
+      // id: resize-cpu-memory
       'a resize for cpu and memory',
       two('200m/200Mi..200m/200Mi', before),
       [running('a', before), running('b', before)],
@@ -202,12 +206,14 @@ describe('a pod whose containers have other resources than it asks for', () => {
       [],
     ],
     [
+      // id: restart-memory-where-policy
       'a restart for memory where its policy asks for it',
       two('200m/200Mi', '100m/100Mi', { cpu: 'NotRequired', memory: 'RestartContainer' }),
       [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
       ['stop a: Container a resize requires restart', 'start a', 'resize'],
     ],
     [
+      // id: no-restart-cpu-policy
       'no restart for cpu when the policy of memory asks for it',
       two('200m/100Mi', '100m/100Mi', { cpu: 'NotRequired', memory: 'RestartContainer' }),
       [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
@@ -232,12 +238,14 @@ describe('a pod whose containers have other resources than it asks for', () => {
       ['resize a b'],
     ],
     [
+      // id: restart-where-policy-asks
       'a restart where the policy asks for it, and the cgroup in the end',
       two('200m/100Mi', '100m/100Mi', { cpu: 'RestartContainer' }),
       [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
       ['stop a: Container a resize requires restart', 'start a', 'resize'],
     ],
     [
+      // id: no-restart-resource-policy
       'no restart when the resource with that policy stays',
       two('100m/200Mi', '100m/100Mi', { cpu: 'RestartContainer', memory: 'NotRequired' }),
       [running('a', '100m/100Mi'), running('b', '100m/100Mi')],
@@ -399,6 +407,7 @@ describe('the status of a resize', () => {
     expect(found).toEqual([{ ...expected, observedGeneration: 1, lastTransitionTime: expect.any(String) }])
   })
 
+  // id: shows-containers-no-condition
   it('shows what the containers have, and no condition without a resize', () => {
     const status = statusOf(undefined)
     expect(status.conditions.filter(({ type }) => type.startsWith('PodResize'))).toEqual([])

@@ -31,17 +31,20 @@ const marked = (facts: PodFacts): readonly string[] =>
   [...(computePodActions(facts).restartAll ?? [])].toSorted()
 
 describe('a container that ends as its rule for all containers has it', () => {
+  // id: not-asked-nothing-happens
   it('is not asked for: nothing happens to the others', () => {
     expect(plan({ pod, containers: [exitedContainer('a', 87), observedContainer('b')] })).toEqual([])
     expect(marked(podFacts({ pod, containers: [exitedContainer('a', 87)] }))).toEqual([])
   })
 
+  // id: run-stopped-before-anything
   it('has all that run stopped, before anything starts', () => {
     expect(plan({ pod, containers: [exitedContainer('a', 88), observedContainer('b')] })).toEqual([
       'stop b restart-all',
     ])
   })
 
+  // id: init-containers-sidecars-begin
   it('has init containers and sidecars begin anew too', () => {
     const facts = podFacts({ pod: withInits, containers: [exitedContainer('a', 88), ...beside] })
     expect(actionsOf(computePodActions(facts))).toEqual(['stop s restart-all', 'stop b restart-all'])
@@ -97,6 +100,7 @@ describe('a pod all of whose containers were stopped to be restarted', () => {
     exitedContainer('i', 0),
   ]
 
+  // id: begins-first-init-container
   it('begins with its first init container, in the same sandbox', () => {
     expect(plan({ pod: withInits, restartAll, containers: dead })).toEqual(['start i#1'])
   })
@@ -105,6 +109,7 @@ describe('a pod all of whose containers were stopped to be restarted', () => {
     expect(plan({ pod: withInits, containers: dead })).toEqual(['start i#1'])
   })
 
+  // id: goes-on-sidecars-then
   it('goes on with its sidecars and then with its main containers, under any policy', () => {
     const afterInit = [exitedContainer('i', 0, { restartCount: 1 }), ...dead]
     expect(plan({ pod: withInits, restartAll, containers: afterInit })).toEqual(['start s#1', 'remove i-0'])
@@ -180,6 +185,7 @@ describe('the status of a pod whose containers are all restarted', () => {
     exitedContainer('i', 0),
   ]
 
+  // id: condition-false-before-asked
   it('has the condition False before it was asked for', () => {
     const found = status([observedContainer('a'), ...beside], {})
     expect(restarting(found)).toMatchObject({ status: 'False' })
@@ -193,6 +199,7 @@ describe('the status of a pod whose containers are all restarted', () => {
     )
   })
 
+  // id: condition-true-some-stopped
   it('has the condition True while some are to be stopped, and is Running', () => {
     const found = status([exitedContainer('a', 88), ...beside], { restartAll })
     expect(restarting(found)).toMatchObject({
@@ -204,6 +211,7 @@ describe('the status of a pod whose containers are all restarted', () => {
     expect(found.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(88)
   })
 
+  // id: pending-not-initialized-init
   it('is Pending and not initialized while its init containers run again, and keeps the ends and counts', () => {
     const found = status(stopped, { restartAll })
     expect(restarting(found)).toMatchObject({ status: 'False' })
@@ -220,18 +228,21 @@ describe('the status of a pod whose containers are all restarted', () => {
     })
   })
 
+  // id: running-along-without-init
   it('is Running all along without init containers', () => {
     const record = { restartAll: ['a-0', 'b-0'] }
     const containers = [exitedContainer('a', 88), exitedContainer('b', 137)]
     expect(deriveStatus(statusFacts({ pod, containers, record })).status.phase).toBe('Running')
   })
 
+  // id: running-before-taken-down
   it('is Running before it is taken down', () => {
     const containers = [exitedContainer('a', 88)]
     const single = { restartPolicy: 'Never', containers: [{ name: 'a', ...rule }] } as const
     expect(deriveStatus(statusFacts({ pod: single, containers })).status.phase).toBe('Running')
   })
 
+  // id: condition-false-reason-once
   it('has the condition False with the reason once the pod is over', () => {
     const over = status([exitedContainer('a', 0), exitedContainer('b', 0), exitedContainer('i', 0)], {})
     expect(over.phase).toBe('Succeeded')

@@ -113,16 +113,19 @@ const onceOver = [exitedContainer('a', 0), exitedContainer('b', 111), running]
 
 const rows: readonly Row[] = [
   [
+    // id: restarts-those-own-policy
     'restarts those whose own policy is Always under Never',
     { pod: { restartPolicy: 'Never', containers: [...own('Always'), 'c'] }, containers: onceOver },
     ['start a#1', 'start b#1'],
   ],
   [
+    // id: restarts-those-failed-own
     'restarts those that failed whose own policy is OnFailure under Never',
     { pod: { restartPolicy: 'Never', containers: [...own('OnFailure'), 'c'] }, containers: onceOver },
     ['start b#1'],
   ],
   [
+    // id: starts-again-made-never
     'starts again what was made and never started whose own policy is OnFailure',
     {
       pod: { restartPolicy: 'Never', containers: [...own('OnFailure'), 'c'] },
@@ -131,6 +134,7 @@ const rows: readonly Row[] = [
     ['remove b-0', 'start b#0'],
   ],
   [
+    // id: restarts-none-own-policy
     'restarts none whose own policy is Never under Always',
     { pod: { containers: [...own('Never'), 'c'] }, containers: onceOver },
     [],
@@ -141,6 +145,7 @@ const rows: readonly Row[] = [
     ['start b#1'],
   ],
   [
+    // id: leaves-out-new-sandbox
     'leaves out of a new sandbox what has succeeded by its own policy',
     {
       pod: { containers: ['a', { name: 'b', restartPolicy: 'OnFailure' }, 'c'] },

@@ -8,9 +8,12 @@ const first = observedSandbox()
 
 describe('computeSandboxChange', () => {
   it.each([
+    // id: makes-the-first-one
     ['makes the first one', [], false, 0],
+    // id: replaces-several-ready
     ['replaces several that are ready', [second, first], false, 2],
     [
+      // id: replaces-newest-none-ready
       'replaces the newest when none is ready',
       [
         { ...second, ready: false },
@@ -25,6 +28,7 @@ describe('computeSandboxChange', () => {
       false,
       2,
     ],
+    // id: replaces-on-pod-network
     ['replaces one on the pod network for a pod on the host network', [first], true, 1],
     [
       'replaces one on the host network for a pod on the pod network',
@@ -32,6 +36,7 @@ describe('computeSandboxChange', () => {
       false,
       1,
     ],
+    // id: replaces-without-address
     ['replaces one without an address', [{ ...first, ips: [] }], false, 1],
   ] as const satisfies readonly (readonly [string, readonly ObservedSandbox[], boolean, number])[])(
     '%s',
@@ -44,6 +49,7 @@ describe('computeSandboxChange', () => {
   )
 
   it.each([
+    // id: keeps-ready-address
     ['keeps one that is ready and has an address', [first], false],
     [
       'keeps one on the host network, which has no address of its own',

@@ -16,17 +16,20 @@ describe('selectDeadContainers', () => {
   it.each([
     ['keeps the only one', { containers: [exited(0)] }, [], []],
     [
+      // id: keeps-last-ended-beside
       'keeps the last one that ended beside the one that runs',
       { containers: [observedContainer('a', { restartCount: 1 }), exited(0)] },
       [],
       [],
     ],
     [
+      // id: removes-those-before
       'removes those before it',
       { containers: [observedContainer('a', { restartCount: 3 }), exited(2), exited(1), exited(0)] },
       ['a-1', 'a-0'],
       [],
     ],
+    // id: keeps-each-name
     ['keeps one of each name', { containers: [exited(1), exitedContainer('b', 0), exited(0)] }, ['a-0'], []],
     [
       'removes one that was never started once there is a newer one',
@@ -47,20 +50,25 @@ describe('selectDeadContainers', () => {
       [],
     ],
     [
+      // id: never-removes-runs-or
       'never removes what runs or may run',
       { containers: [observedContainer('a', { state: 'unknown', restartCount: 1 }), observedContainer('a')] },
       [],
       [],
     ],
+    // id: keeps-newest-sandbox-dead
     ['keeps the newest sandbox, dead or not', { sandboxes: [dead(0)] }, [], []],
     [
+      // id: removes-older-sandboxes-empty
       'removes older sandboxes that are empty',
       { sandboxes: [dead(2), dead(1), dead(0)] },
       [],
       ['sandbox-1', 'sandbox-0'],
     ],
+    // id: keeps-older-sandbox-ready
     ['keeps an older sandbox that is ready', { sandboxes: [dead(1), observedSandbox()] }, [], []],
     [
+      // id: keeps-older-sandbox-holds
       'keeps an older sandbox that holds what is kept',
       { sandboxes: [observedSandbox({ attempt: 1 }), dead(0)], containers: [exited(0)] },
       [],

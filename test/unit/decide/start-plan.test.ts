@@ -31,6 +31,7 @@ describe('planStart', () => {
     })
   })
 
+  // id: starts-again-crashed-charges
   it('starts again what crashed, and charges the first delay', () => {
     expect(plan({ containers: [crashed] })).toMatchObject({
       kind: 'start',
@@ -43,6 +44,7 @@ describe('planStart', () => {
     [80_000, 'back-off 1m20s restarting failed container=a pod=web_default(uid-web)'],
     [160_000, 'back-off 2m40s restarting failed container=a pod=web_default(uid-web)'],
     [300_000, 'back-off 5m0s restarting failed container=a pod=web_default(uid-web)'],
+    // id: waits-out-backoff-i
   ])('waits out a backoff of %i ms in the words of Kubernetes', (delayMs, message) => {
     expect(plan({ containers: [crashed], history: { a: backoff(delayMs) } })).toEqual({
       kind: 'wait',
@@ -149,6 +151,7 @@ describe('planStart', () => {
     })
   })
 
+  // id: charges-nothing-first-container
   it('charges nothing for the first container that is stopped for a failed probe', () => {
     expect(plan({ containers: [observedContainer('a')] })).toMatchObject({
       kind: 'start',

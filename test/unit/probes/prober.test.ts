@@ -276,6 +276,7 @@ describe('verdicts', () => {
     expect(rig.times('liveness')).toEqual([])
   })
 
+  // id: taken-over-before-restart
   it('are taken over from before a restart of podd', async () => {
     const rig = new Rig(new ManualClock())
     rig.answers['readiness'] = bad
@@ -298,6 +299,7 @@ describe('verdicts', () => {
 })
 
 describe('an ending pod', () => {
+  // id: liveness-startup-stopped-once
   it('has liveness and startup stopped, at once and quietly, and readiness going on', async () => {
     const rig = new Rig(new ManualClock())
     const never = (signal: AbortSignal) =>
