@@ -52,6 +52,8 @@ export interface FakeContainer {
   readonly image: FakeImage
   readonly createdAtMs: number
   state: 'CONTAINER_CREATED' | 'CONTAINER_RUNNING' | 'CONTAINER_EXITED' | 'CONTAINER_UNKNOWN'
+  /** Its start is in flight: CRI still reports it as created. */
+  starting: boolean
   startedAtMs: number | undefined
   finishedAtMs: number | undefined
   exitCode: number
@@ -192,6 +194,7 @@ export class FakeRuntimeWorld {
       image,
       createdAtMs: this.#clock.wallMs(),
       state: 'CONTAINER_CREATED',
+      starting: false,
       startedAtMs: undefined,
       finishedAtMs: undefined,
       exitCode: 0,
@@ -206,6 +209,7 @@ export class FakeRuntimeWorld {
   }
 
   start(container: FakeContainer, script: ContainerScript): void {
+    container.starting = false
     if (container.state !== 'CONTAINER_CREATED') {
       throw failed(
         `failed to set starting state for container "${container.id}": container is in ${container.state} state`,
@@ -278,7 +282,17 @@ export class FakeRuntimeWorld {
     await process.exited
   }
 
+  /**
+   * Kills what runs, and refuses what it can't tell yet: a container whose exit it has not noted, or that it starts
+   * (`internal/cri/server/container_remove.go` setContainerRemoving, containerd 2.1).
+   */
   removeContainer(container: FakeContainer): void {
+    const refuse = (why: string): Error =>
+      failed(`failed to set removing state for container "${container.id}": container is ${why}`)
+    if (container.state === 'CONTAINER_RUNNING' && container.process === undefined)
+      throw refuse('still running, to stop first')
+    if (container.state === 'CONTAINER_CREATED' && container.starting)
+      throw refuse("in starting state, can't be removed")
     this.kill(container)
     this.containers.delete(container.id)
     this.#emit({ kind: 'deleted', containerId: container.id })

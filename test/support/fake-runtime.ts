@@ -264,7 +264,13 @@ export class FakeRuntime {
         fault.message ?? `${method} was made to fail`,
       )
     }
-    if (fault?.kind === 'hangs') await new Promise(() => {})
+    if (fault?.kind === 'hangs') {
+      if (method === 'StartContainer' && 'containerId' in request) {
+        const container = this.world.containers.get(String(request.containerId))
+        if (container !== undefined) container.starting = true
+      }
+      await new Promise(() => {})
+    }
     if (fault?.kind === 'pretends') return fault.reply
     if (fault?.kind === 'delays') await this.#clock.sleep(fault.delayMs)
     const reply = await handler(request as never, signal)

@@ -2,8 +2,11 @@ import { errorMessage } from '../../base/errors.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxHold } from '../../decide/plan/hold.ts'
+import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
+import type { ActionOutcome } from './action-outcome.ts'
+import { appliedPod } from './applied-pod.ts'
 import { mountVolumes } from './mount-volumes.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { podResolver } from './pod-resolver.ts'
@@ -12,30 +15,32 @@ import { recordEvent } from './pod-context.ts'
 /** After a failed attempt: the kubelet retries a pod after an error in 10 s. */
 const retryMs = 10_000
 
-/** Makes a sandbox and learns its addresses. Returns false, with a hold set, where it couldn't. */
-export async function createSandbox(ctx: PodContext, attempt: number): Promise<boolean> {
-  if (!(await mountVolumes(ctx))) {
-    ctx.freeSandboxAttempt(attempt)
-    return false
-  }
+export type CreatedSandbox =
+  | { readonly kind: 'created'; readonly sandbox: SandboxInUse }
+  | { readonly kind: 'failed'; readonly outcomes: readonly ActionOutcome[] }
+
+/** Creates a sandbox and reads its addresses. A failure becomes a hold on the sandbox. */
+export async function createSandbox(ctx: PodContext, attempt: number): Promise<CreatedSandbox> {
+  const unused: ActionOutcome = { kind: 'attempt-unused', attempt }
+  const held = await mountVolumes(ctx)
+  if (held !== undefined) return { kind: 'failed', outcomes: [unused, held] }
   try {
     const config = await buildSandboxConfig(ctx, attempt)
     await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
     const { podSandboxId } = await ctx.host.calls.runPodSandbox({
       config,
-      runtimeHandler: ctx.runtimeHandler,
+      runtimeHandler: ctx.record.classes?.runtimeHandler ?? '',
     })
-    ctx.sandbox = await inspectSandbox(ctx, podSandboxId, config)
-    return true
+    return { kind: 'created', sandbox: await inspectSandbox(ctx, podSandboxId, config) }
   } catch (error) {
-    if (!isOutcomeUnknown(error)) ctx.freeSandboxAttempt(attempt)
     const message = `Failed to create pod sandbox: ${errorMessage(error)}`
     recordEvent(ctx, { type: 'Warning', reason: 'FailedCreatePodSandBox', message })
-    ctx.hold(sandboxHold, {
-      untilMs: ctx.clock.wallMs() + retryMs,
-      waiting: { reason: 'ContainerCreating', message },
-    })
-    return false
+    const untilMs = ctx.clock.wallMs() + retryMs
+    const hold = { untilMs, waiting: { reason: 'ContainerCreating', message } }
+    return {
+      kind: 'failed',
+      outcomes: [...(isOutcomeUnknown(error) ? [] : [unused]), { kind: 'held', key: sandboxHold, hold }],
+    }
   }
 }
 
@@ -67,7 +72,7 @@ async function inspectSandbox(
 
 async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri.PodSandboxConfigInput> {
   const { pod, ref, host } = ctx
-  const cgroupParent = await host.cgroups.ensure(ref.uid, pod, ctx.appliedPod())
+  const cgroupParent = await host.cgroups.ensure(ref.uid, pod, appliedPod(ctx))
   const dns = podResolver(pod, await host.readResolver())
   for (const warning of dns.warnings) recordEvent(ctx, { type: 'Warning', ...warning })
   return toSandboxConfig({
@@ -75,7 +80,7 @@ async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri
     uid: ref.uid,
     attempt,
     instance: host.instance,
-    manifestHash: ctx.manifestHash,
+    manifestHash: podManifestHash(ctx.record.manifest),
     cgroupParent,
     logDirectory: host.logs.directory(ref),
     dns: dns.config,

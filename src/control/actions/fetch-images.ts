@@ -1,110 +1,137 @@
 import { errorMessage } from '../../base/errors.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { containerHold, nextImageHold, previousImageHold } from '../../decide/plan/hold.ts'
-import type { Hold, HoldKey } from '../../decide/plan/hold.ts'
+import type { HoldKey } from '../../decide/plan/hold.ts'
+import { parseImageName } from '../../pod/values/image-name.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { ImageError } from '../images/image-error.ts'
 import type { PresentImage } from '../images/image-request.ts'
+import type { ActionOutcome } from './action-outcome.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
-interface FetchOptions {
+/** Images that are about to be needed, looked for beforehand; each serves one start. */
+export type ForeseenImages = Map<string, Promise<PresentImage | undefined>>
+
+/** Asks for the images of the containers to be started, while their sandbox is created. */
+export function foreseeImages(ctx: PodContext, actions: readonly PodAction[]): ForeseenImages {
+  const foreseen: ForeseenImages = new Map()
+  for (const action of actions) {
+    if (action.kind !== 'start-container') continue
+    const { image } = action.spec
+    if (foreseen.has(image) || parseImageName(image) === undefined) continue
+    const found = ctx.images.find({ pod: ctx.ref, container: action.spec })
+    // The start that needs it handles a failure.
+    found.catch(() => undefined)
+    foreseen.set(image, found)
+  }
+  return foreseen
+}
+
+/** What images are fetched with. */
+export interface FetchOptions {
   readonly sandbox: SandboxInUse | undefined
+  readonly foreseen: ForeseenImages
+}
+
+interface Fetch extends FetchOptions {
   /** Ends the wait for it. */
   readonly signal: AbortSignal
-  /** What is held up where it can't be had. */
+  /** What is held where an image is unavailable. */
   readonly holdKey: HoldKey
+  /** Fresh images that were used so far. */
+  readonly used: string[]
 }
+
+type Held = Extract<ActionOutcome, { kind: 'held' }>
+type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | Held
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
 
-/** Has all images at hand that this start takes; gives the container's own. Where one is missing, a hold says why. */
+/** Ensures all images that this start needs; `fetched` is the container's own, or a hold that says why one is unavailable. */
 export async function fetchImages(
   ctx: PodContext,
-  sandbox: SandboxInUse,
   { spec, awaitedImage }: StartAction,
-): Promise<PresentImage | undefined> {
-  const options = { sandbox, signal: ctx.manifestSignal, holdKey: containerHold(spec.name) }
-  // From here on this start sees to it; a pull in flight goes on.
-  if (awaitedImage === undefined) ctx.endFetch(spec.name)
-  const image = await (awaitedImage === undefined
-    ? fetchImage(ctx, spec, options)
+  options: FetchOptions,
+): Promise<{ readonly fetched: Fetched; readonly used: readonly string[] }> {
+  const signal = ctx.signals.manifest
+  const fetch: Fetch = { ...options, signal, holdKey: containerHold(spec.name), used: [] }
+  const own = await (awaitedImage === undefined
+    ? ensureOwnImage(ctx, spec, fetch)
     : findPreviousImage(ctx, spec, awaitedImage))
-  return image !== undefined && (await fetchVolumeImages(ctx, spec, options)) ? image : undefined
+  const held = own.kind === 'held' ? own : await ensureVolumeImages(ctx, spec, fetch)
+  return { fetched: held ?? own, used: fetch.used }
 }
 
 /** As long as a start that failed for a reason of ours isn't tried again. */
 const retryMs = 10_000
 
-/** Begins to get the images of a container that goes on meanwhile; never rejects. */
+/** Fetches the images of a container that keeps running meanwhile; never rejects. Undefined where the signal ended it. */
 export async function fetchImagesAhead(
   ctx: PodContext,
   spec: ContainerSpec,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Held | Extract<ActionOutcome, { kind: 'images-fetched' }> | undefined> {
   const holdKey = nextImageHold(spec.name)
-  const options = { sandbox: undefined, signal, holdKey }
+  const fetch: Fetch = { sandbox: undefined, foreseen: new Map(), signal, holdKey, used: [] }
   try {
-    if (!(await fetchVolumeImages(ctx, spec, options))) return
-    const image = await fetchImage(ctx, spec, options)
-    if (image === undefined || signal.aborted) return
-    for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec)) ctx.noteFresh(volumeImage.image)
-    ctx.hold(holdKey, undefined)
-    // It tells that all is there.
-    ctx.noteFresh(spec.image)
+    const held = await ensureVolumeImages(ctx, spec, fetch)
+    const own = held ?? (await ensureOwnImage(ctx, spec, fetch))
+    if (own.kind === 'held') return own
+    if (signal.aborted) return undefined
+    const volumeImages = selectVolumeImages(ctx.pod.spec.volumes, spec).map(({ image }) => image)
+    return { kind: 'images-fetched', container: spec.name, images: [...volumeImages, spec.image] }
   } catch (error) {
-    if (signal.aborted) return
+    if (signal.aborted) return undefined
     const waiting = { reason: 'ErrImagePull', message: errorMessage(error) }
-    ctx.hold(holdKey, { untilMs: ctx.clock.wallMs() + retryMs, waiting })
+    return { kind: 'held', key: holdKey, hold: { untilMs: ctx.clock.wallMs() + retryMs, waiting } }
   }
 }
 
-async function fetchVolumeImages(
+async function ensureVolumeImages(
   ctx: PodContext,
   spec: ContainerSpec,
-  options: FetchOptions,
-): Promise<boolean> {
-  for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec))
-    if ((await ensureImage(ctx, volumeImage, options)) === undefined) return false
-  return true
+  fetch: Fetch,
+): Promise<Held | undefined> {
+  for (const volumeImage of selectVolumeImages(ctx.pod.spec.volumes, spec)) {
+    const fetched = await ensureImage(ctx, volumeImage, fetch)
+    if (fetched.kind === 'held') return fetched
+  }
+  return undefined
 }
 
-async function fetchImage(
-  ctx: PodContext,
-  spec: ContainerSpec,
-  options: FetchOptions,
-): Promise<PresentImage | undefined> {
-  return ensureImage(ctx, spec, options, { image: spec.image })
+/** The container's own image; a hold on it names the image. */
+async function ensureOwnImage(ctx: PodContext, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
+  const fetched = await ensureImage(ctx, spec, fetch)
+  return fetched.kind === 'held' ? { ...fetched, hold: { ...fetched.hold, image: spec.image } } : fetched
 }
 
-/** @param cause what the hold tells of why the container waits, where the image is its own */
 async function ensureImage(
   ctx: PodContext,
   wanted: WantedImage,
-  { sandbox, signal, holdKey }: FetchOptions,
-  cause: Pick<Hold, 'image'> = {},
-): Promise<PresentImage | undefined> {
-  const found = ctx.foreseen.get(wanted.image)
-  // It holds for one start only.
-  ctx.foreseen.delete(wanted.image)
+  { sandbox, foreseen, signal, holdKey, used }: Fetch,
+): Promise<Fetched> {
+  const found = foreseen.get(wanted.image)
+  foreseen.delete(wanted.image)
+  const fresh = ctx.fresh.has(wanted.image) && !used.includes(wanted.image)
+  if (fresh) used.push(wanted.image)
   try {
-    return await ctx.images.ensure({
+    const image = await ctx.images.ensure({
       pod: ctx.ref,
       container: wanted,
       found,
-      fresh: ctx.takeFresh(wanted.image),
+      fresh,
       sandboxConfig: sandbox?.config,
       signal,
     })
+    return { kind: 'present', image }
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (!(error instanceof ImageError)) throw error
-    const waiting = { reason: error.reason, message: error.message }
-    ctx.hold(holdKey, { untilMs: error.retryAtMs, waiting, ...cause })
-    return undefined
+    return heldBy(error, holdKey)
   }
 }
 
@@ -116,16 +143,12 @@ async function findPreviousImage(
   ctx: PodContext,
   spec: ContainerSpec,
   awaitedImage: string,
-): Promise<PresentImage | undefined> {
+): Promise<Fetched> {
   const image = await findImage(ctx, spec)
-  if (image instanceof ImageError) {
-    const waiting = { reason: image.reason, message: image.message }
-    ctx.hold(previousImageHold(spec.name), { untilMs: image.retryAtMs, waiting })
-    return undefined
-  }
+  if (image instanceof ImageError) return heldBy(image, previousImageHold(spec.name))
   const message = `Error: the container runs again with the image it had, "${spec.image}", until "${awaitedImage}" can be had`
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message, container: spec.name })
-  return image
+  return { kind: 'present', image }
 }
 
 async function findImage(ctx: PodContext, spec: ContainerSpec): Promise<PresentImage | ImageError> {
@@ -137,4 +160,8 @@ async function findImage(ctx: PodContext, spec: ContainerSpec): Promise<PresentI
     if (error instanceof ImageError) return error
     throw error
   }
+}
+
+function heldBy({ reason, message, retryAtMs }: ImageError, key: HoldKey): Held {
+  return { kind: 'held', key, hold: { untilMs: retryAtMs, waiting: { reason, message } } }
 }

@@ -1,5 +1,6 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { sandboxHold } from '../../decide/plan/hold.ts'
+import type { ActionOutcome } from './action-outcome.ts'
 import type { PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 
@@ -7,26 +8,27 @@ import { recordEvent } from './pod-context.ts'
 const retryMs = 10_000
 
 /**
- * Makes the pod's volumes ready before its sandbox is made. Returns false, with the kubelet's event and a
- * hold, where one can't be (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
+ * Makes the pod's volumes ready before its sandbox is made. Returns a hold, and records the kubelet's event, where one
+ * can't be (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
  */
-export async function mountVolumes(ctx: PodContext): Promise<boolean> {
+export async function mountVolumes(ctx: PodContext): Promise<ActionOutcome | undefined> {
   try {
     await ctx.host.volumes.prepare({
       uid: ctx.ref.uid,
       pod: ctx.pod,
-      source: ctx.source,
+      source: ctx.record.source,
       warn: (message) => recordEvent(ctx, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
     })
-    return true
+    return undefined
   } catch (error) {
     if (!(error instanceof PoddError)) throw error
     const message = errorMessage(error)
     recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
-    ctx.hold(sandboxHold, {
-      untilMs: ctx.clock.wallMs() + retryMs,
-      waiting: { reason: 'ContainerCreating', message },
-    })
-    return false
+    const untilMs = ctx.clock.wallMs() + retryMs
+    return {
+      kind: 'held',
+      key: sandboxHold,
+      hold: { untilMs, waiting: { reason: 'ContainerCreating', message } },
+    }
   }
 }

@@ -4,9 +4,12 @@ import type { PodAction } from '../../decide/plan/pod-action.ts'
 import { resizeHold } from '../../decide/plan/hold.ts'
 import { lowersMemoryLimit, podLevelResources, withPodLevel } from '../../decide/plan/resize.ts'
 import type { ContainerResize } from '../../decide/plan/resize.ts'
+import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import { containerResources } from '../../translate/resources.ts'
+import type { ActionOutcome } from './action-outcome.ts'
+import { appliedPod } from './applied-pod.ts'
 import type { PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 
@@ -22,38 +25,41 @@ const retryMs = 10_000
 export async function resizeContainers(
   ctx: PodContext,
   { resizes, podLevel }: Extract<PodAction, { kind: 'resize-containers' }>,
-): Promise<void> {
+): Promise<readonly ActionOutcome[]> {
   const { host, ref } = ctx
   const isLast = resizes.length === 0 && !podLevel
+  const done: ContainerResize[] = []
+  const resized = (podResources?: ResourceLists): ActionOutcome => ({
+    kind: 'resized',
+    resizes: done,
+    podResources,
+  })
   try {
     if (podLevel) await checkPodUsage(ctx)
     for (const resize of resizes) await checkUsage(ctx, resize)
-    await host.cgroups.ensure(ref.uid, ctx.pod, ctx.appliedPod())
+    await host.cgroups.ensure(ref.uid, ctx.pod, appliedPod(ctx))
     for (const resize of resizes) {
       await updateContainer(ctx, resize)
-      ctx.noteResized(resize)
+      done.push(resize)
     }
     // Containers that were restarted for it have what the pod asks for, though they weren't seen yet.
-    await host.cgroups.ensure(ref.uid, isLast ? ctx.pod : withPodLevel(ctx.appliedPod(), ctx.pod))
-    if (podLevel) ctx.noteResizedPod(podLevelResources(ctx.pod.spec))
+    await host.cgroups.ensure(ref.uid, isLast ? ctx.pod : withPodLevel(appliedPod(ctx, done), ctx.pod))
   } catch (error) {
     const message = errorMessage(error)
     recordEvent(ctx, { type: 'Warning', reason: 'ResizeError', message: `Pod resize error: ${message}` })
-    ctx.hold(resizeHold, {
-      untilMs: ctx.clock.wallMs() + retryMs,
-      waiting: { reason: 'Error', message },
-    })
-    return
+    const hold = { untilMs: ctx.clock.wallMs() + retryMs, waiting: { reason: 'Error', message } }
+    return [resized(), { kind: 'held', key: resizeHold, hold }]
   }
-  if (isLast) return
+  if (isLast) return []
   const what = [...(podLevel ? ['the pod itself'] : []), ...resizes.map(({ spec }) => spec.name)]
   const message = `Pod resize completed: ${what.join(', ')}`
   recordEvent(ctx, { type: 'Normal', reason: 'ResizeCompleted', message })
+  return [resized(podLevel ? podLevelResources(ctx.pod.spec) : undefined)]
 }
 
 /** All of a pod's containers use less together than the limit that the pod is to have. */
 async function checkPodUsage(ctx: PodContext): Promise<void> {
-  const [from, to] = [ctx.appliedPod(), ctx.pod].map(({ spec }) => podLevelResources(spec))
+  const [from, to] = [appliedPod(ctx), ctx.pod].map(({ spec }) => podLevelResources(spec))
   if (from === undefined || to === undefined || !lowersMemoryLimit({ from, to })) return
   const limitBytes = quantityValue(to.limits['memory'] ?? '0')
   const running = ctx.observed.containers.filter(({ state }) => state === 'running')

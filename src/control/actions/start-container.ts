@@ -13,8 +13,10 @@ import { podHostname } from '../../translate/hostname.ts'
 import { containerMounts, selectNestedMounts } from '../../translate/mounts.ts'
 import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
 import type { ContainerView, PodView } from '../../translate/spec-view.ts'
+import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from './config-hash.ts'
 import { fetchImages } from './fetch-images.ts'
+import type { FetchOptions } from './fetch-images.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { linkLog } from './link-logs.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
@@ -36,22 +38,34 @@ const showErrorMs = 1000
  */
 export async function startContainer(
   ctx: PodContext,
+  action: StartAction,
+  options: FetchOptions & { readonly sandbox: SandboxInUse },
+): Promise<readonly ActionOutcome[]> {
+  const { fetched, used } = await fetchImages(ctx, action, options)
+  const imagesUsed: ActionOutcome = { kind: 'images-used', images: used }
+  if (fetched.kind === 'held') return [imagesUsed, fetched]
+  ctx.pass.checkSeen()
+  await ctx.journal.charge(action)
+  const failure = await createAndStart(ctx, options.sandbox, action, fetched.image)
+  return failure === undefined ? [imagesUsed] : [imagesUsed, failure]
+}
+
+/** Returns a hold where it failed. */
+async function createAndStart(
+  ctx: PodContext,
   sandbox: SandboxInUse,
   action: StartAction,
-): Promise<void> {
+  image: PresentImage,
+): Promise<ActionOutcome | undefined> {
   const { spec } = action
-  const image = await fetchImages(ctx, sandbox, action)
-  if (image === undefined) return
-  ctx.checkSeen()
-  await ctx.charge(action)
   const made = await createContainer(ctx, sandbox, action, image)
-  if (made === undefined) return
+  if ('kind' in made) return made
   const { id } = made
-  if (spec.lifecycle?.postStart !== undefined) ctx.postStarts.add(id)
+  if (spec.lifecycle?.postStart !== undefined) ctx.inFlight.postStarts.add(id)
   try {
-    await bringUp(ctx, sandbox, action, made)
+    return await bringUp(ctx, sandbox, action, made)
   } finally {
-    ctx.postStarts.delete(id)
+    ctx.inFlight.postStarts.delete(id)
   }
 }
 
@@ -61,22 +75,16 @@ async function bringUp(
   sandbox: SandboxInUse,
   { spec }: StartAction,
   made: MadeContainer,
-): Promise<void> {
+): Promise<ActionOutcome | undefined> {
   const { id } = made
   // Nothing starts once the pod is to end.
-  ctx.signal.throwIfAborted()
-  ctx.checkSeen()
+  ctx.signals.pass.throwIfAborted()
+  ctx.pass.checkSeen()
   try {
     await ctx.host.calls.startContainer({ containerId: id })
   } catch (error) {
-    fail(
-      ctx,
-      spec,
-      'RunContainerError',
-      errorMessage(error),
-      (await hasEnded(ctx, id)) ? showErrorMs : retryMs,
-    )
-    return
+    const afterMs = (await hasEnded(ctx, id)) ? showErrorMs : retryMs
+    return fail(ctx, spec, 'RunContainerError', errorMessage(error), afterMs)
   }
   recordEvent(ctx, {
     type: 'Normal',
@@ -84,8 +92,9 @@ async function bringUp(
     message: `Started container ${spec.name}`,
     container: spec.name,
   })
-  await linkLog(ctx, ctx.ref, { name: spec.name, ...made }, ctx.linkedLogs)
+  await linkLog(ctx, ctx.ref, { name: spec.name, ...made }, ctx.inFlight.linkedLogs)
   await runPostStart(ctx, sandbox, { spec, id })
+  return undefined
 }
 
 /** Whether a start that failed has ended the container; where it hasn't, nothing but the hold keeps it from being tried again. */
@@ -104,9 +113,10 @@ function fail(
   reason: string,
   message: string,
   afterMs = retryMs,
-): void {
+): ActionOutcome {
   recordEvent(ctx, { type: 'Warning', reason: 'Failed', message: `Error: ${message}`, container: spec.name })
-  ctx.hold(containerHold(spec.name), { untilMs: ctx.clock.wallMs() + afterMs, waiting: { reason, message } })
+  const untilMs = ctx.clock.wallMs() + afterMs
+  return { kind: 'held', key: containerHold(spec.name), hold: { untilMs, waiting: { reason, message } } }
 }
 
 /** How soon a postStart hook is called again that the runtime's end broke off. */
@@ -136,7 +146,7 @@ async function createContainer(
   sandbox: SandboxInUse,
   { spec, restartCount: knownCount }: StartAction,
   image: PresentImage,
-): Promise<MadeContainer | undefined> {
+): Promise<MadeContainer | ActionOutcome> {
   try {
     const restartCount = await prepareLog(ctx, spec, knownCount)
     const config = await buildContainerConfig(ctx, sandbox, { spec, restartCount, image })
@@ -150,8 +160,8 @@ async function createContainer(
     return { id: containerId, restartCount }
   } catch (error) {
     const ours = error instanceof PoddError && !error.code.startsWith('RUNTIME_')
-    fail(ctx, spec, ours ? 'CreateContainerConfigError' : 'CreateContainerError', errorMessage(error))
-    return undefined
+    const reason = ours ? 'CreateContainerConfigError' : 'CreateContainerError'
+    return fail(ctx, spec, reason, errorMessage(error))
   }
 }
 
@@ -160,7 +170,8 @@ async function buildContainerConfig(
   sandbox: SandboxInUse,
   { spec, restartCount, image }: { spec: ContainerSpec; restartCount: number; image: PresentImage },
 ) {
-  const { pod, source, ref, host } = ctx
+  const { pod, ref, host } = ctx
+  const { source } = ctx.record
   const imageUser = imageUserOf(image.image)
   const podView: PodView = pod
   const containerView: ContainerView = spec
@@ -231,7 +242,7 @@ async function runPostStart(
 ): Promise<void> {
   const handler = spec.lifecycle?.postStart
   if (handler === undefined) return
-  ctx.lookSoon()
+  ctx.pass.lookSoon()
   const run = (): Promise<void> =>
     ctx.host.hooks.run({
       pod: ctx.ref,
@@ -241,12 +252,12 @@ async function runPostStart(
       ports: spec.ports,
       // It takes as long as it takes, as in Kubernetes.
       timeoutMs: undefined,
-      signal: ctx.signal,
+      signal: ctx.signals.pass,
     })
   try {
     await repeatWhileAway(ctx, run)
   } catch (error) {
-    if (ctx.signal.aborted) throw ctx.signal.reason
+    if (ctx.signals.pass.aborted) throw ctx.signals.pass.reason
     // The hook's output may hold secrets: the event says only that it failed.
     ctx.logger.warn(
       { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
@@ -276,7 +287,7 @@ async function repeatWhileAway(ctx: PodContext, run: () => Promise<void>): Promi
       return await run()
     } catch (error) {
       if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
-      await ctx.clock.sleep(hookRetryMs, ctx.signal)
+      await ctx.clock.sleep(hookRetryMs, ctx.signals.pass)
     }
   }
 }

@@ -1,6 +1,10 @@
 import { settleAll } from '../../base/settle-all.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
-import { computeTerminationWaves, stopTimeout } from '../../decide/plan/termination-order.ts'
+import {
+  computeTerminationWaves,
+  endingDeadlineMs,
+  stopTimeout,
+} from '../../decide/plan/termination-order.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
 import type { ContainerSpec, LifecycleHandler } from '../../pod/schema/container-schema.ts'
@@ -31,18 +35,18 @@ export async function stopOneContainer(ctx: PodContext, request: StopRequest): P
   const leftMs = (): number => request.graceSeconds * 1000 - (clock.monotonicMs() - beganMs)
   const { preStop, turn } = request
   if (preStop !== undefined && request.graceSeconds > 0) {
-    const begun = ctx.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
+    const begun = ctx.inFlight.preStops.get(request.id) ?? (await beginPreStop(ctx, request, preStop))
     if (begun !== undefined) await waitInGrace(ctx, leftMs(), begun.ended)
   }
   // What keeps it from its turn fails the pass, and the next one stops it in its turn.
   if (turn !== undefined && (await waitInGrace(ctx, leftMs(), turn)) === 'lost') return
   const timeout = stopTimeout(leftMs())
-  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signal })
+  await ctx.host.calls.stopContainer({ containerId: request.id, timeout }, { signal: ctx.signals.pass })
 }
 
 /** Undefined where time is up first. Rejects with the reason of the pass's abort, or as what it waits for. */
 async function waitInGrace<T>(
-  { clock, signal }: PodContext,
+  { clock, signals: { pass: signal } }: PodContext,
   delayMs: number,
   event: Promise<T>,
 ): Promise<T | undefined> {
@@ -68,13 +72,13 @@ async function beginPreStop(
   handler: LifecycleHandler,
 ): Promise<HookInFlight | undefined> {
   const { id } = request
-  if (!(await ctx.claimPreStop(id))) return undefined
-  const ended = runPreStop(ctx, request, handler).finally(() => ctx.preStops.delete(id))
+  if (!(await ctx.journal.claimPreStop(id))) return undefined
+  const ended = runPreStop(ctx, request, handler).finally(() => ctx.inFlight.preStops.delete(id))
   // Who waits hears of it.
   ended.catch(() => undefined)
   // Not the promise itself: whoever awaits this function would wait for the hook.
   const begun = { ended }
-  ctx.preStops.set(id, begun)
+  ctx.inFlight.preStops.set(id, begun)
   return begun
 }
 
@@ -90,15 +94,15 @@ async function runPreStop(ctx: PodContext, request: StopRequest, handler: Lifecy
         ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),
       ports: request.ports ?? [],
       timeoutMs: request.graceSeconds * 1000,
-      signal: ctx.lifeSignal,
+      signal: ctx.signals.life,
       onSent: () => {
         isSent = true
       },
     })
   } catch (error) {
-    if (ctx.lifeSignal.aborted) return
+    if (ctx.signals.life.aborted) return
     if (!isSent && !(error instanceof HookError)) {
-      await ctx.releasePreStop(request.id)
+      await ctx.journal.releasePreStop(request.id)
       throw error
     }
     ctx.logger.warn(
@@ -132,8 +136,13 @@ export async function stopContainer(
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
  */
 export async function stopPod(ctx: PodContext): Promise<void> {
-  const deadlineMs = ctx.deadlineMs ?? ctx.clock.wallMs() + ctx.pod.spec.terminationGracePeriodSeconds * 1000
-  const graceSeconds = Math.max(0, Math.ceil((deadlineMs - ctx.clock.wallMs()) / 1000))
+  const nowMs = ctx.clock.wallMs()
+  const { ending } = ctx.record
+  const deadlineMs =
+    ending === undefined
+      ? nowMs + ctx.pod.spec.terminationGracePeriodSeconds * 1000
+      : endingDeadlineMs(ending, nowMs)
+  const graceSeconds = Math.max(0, Math.ceil((deadlineMs - nowMs) / 1000))
   const waves: Promise<unknown>[] = []
   for (const wave of computeTerminationWaves(ctx.observed, ctx.pod)) {
     const before = waves.length === 0 ? {} : { turn: settleAll(waves).then(come, lose) }
@@ -143,7 +152,7 @@ export async function stopPod(ctx: PodContext): Promise<void> {
     waves.push(settleAll(stops))
   }
   await settleAll(waves)
-  ctx.onContainersStopped()
+  ctx.pass.onContainersStopped()
   await settleAll(
     ctx.observed.sandboxes.map((sandbox) => ctx.host.calls.stopPodSandbox({ podSandboxId: sandbox.id })),
   )

@@ -24,7 +24,7 @@ export interface WorkerSurroundings {
   readonly onStage: (worker: PodWorker) => void
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
-  /** See PodPassDeps. */
+  /** See PassDeps. */
   readonly runtimeLosses: () => number
   /** Every source has given its objects. */
   readonly objectsKnown: () => boolean

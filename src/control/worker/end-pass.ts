@@ -4,12 +4,12 @@ import { computeEndingActions } from '../../decide/plan/compute-ending-actions.t
 import { freesNameWithContainers, goesAwayAfter } from '../../decide/plan/pod-ending.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { PodDisplay } from './pod-display.ts'
-import type { PassSignals, PodExecutor } from './pod-executor.ts'
-import type { PodPassDeps } from './pod-pass.ts'
+import type { PassSignals } from '../actions/pod-context.ts'
+import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodStage, PodState } from './pod-state.ts'
 
 /** What a pod's worker does for this pass. */
-export interface EndPassDeps extends Pick<PodPassDeps, 'host' | 'images' | 'clock' | 'logger'> {
+export interface EndPassDeps extends Pick<PassDeps, 'host' | 'images' | 'clock' | 'logger'> {
   readonly executor: PodExecutor
   readonly display: PodDisplay
   readonly setStage: (stage: PodStage) => void

@@ -3,10 +3,10 @@ import { selectRecreations } from '../../decide/plan/start-plan.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { computeSpecHash } from '../actions/config-hash.ts'
 import { findMissingReference } from '../actions/resolve-pod.ts'
-import type { PodPassDeps } from './pod-pass.ts'
+import type { PassDeps } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 
-type FactsDeps = Pick<PodPassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 'clock'>
+type FactsDeps = Pick<PassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 'clock'>
 
 /** All facts that a pass of a live pod decides by. */
 export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFacts {

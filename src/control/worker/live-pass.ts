@@ -6,13 +6,13 @@ import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
 import { gatherFacts } from './gather-facts.ts'
 import type { PodDisplay } from './pod-display.ts'
-import type { PassSignals, PodExecutor } from './pod-executor.ts'
-import type { PodPassDeps } from './pod-pass.ts'
+import type { PassSignals } from '../actions/pod-context.ts'
+import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 import type { VolumeRefresh } from './volume-refresh.ts'
 
 /** What a pod's worker does for this pass. */
-export interface LivePassDeps extends PodPassDeps {
+export interface LivePassDeps extends PassDeps {
   readonly executor: PodExecutor
   readonly display: PodDisplay
   readonly volumeRefresh: VolumeRefresh

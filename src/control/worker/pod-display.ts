@@ -5,7 +5,7 @@ import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodHost } from '../actions/pod-host.ts'
-import type { PodPassDeps } from './pod-pass.ts'
+import type { PassDeps } from './pod-executor.ts'
 import { toPodObject } from '../status/pod-object.ts'
 import type { PodState } from './pod-state.ts'
 
@@ -17,7 +17,7 @@ export interface PodDisplayDeps {
   readonly clock: Clock
   /** `containerd` */
   readonly runtimeName: () => string
-  readonly recursiveReadOnly: PodPassDeps['recursiveReadOnly']
+  readonly recursiveReadOnly: PassDeps['recursiveReadOnly']
   /** Undefined while the runtime can take calls; else why not. */
   readonly runtimeProblem: () => string | undefined
 }

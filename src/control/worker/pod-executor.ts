@@ -1,22 +1,33 @@
 import type { Timer } from '../../base/clock.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
+import type { BackoffLimits } from '../../decide/plan/restart-policy.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { executeActions } from '../actions/execute-actions.ts'
-import type { PodContext } from '../actions/pod-context.ts'
-import { makePodContext } from './pod-pass.ts'
-import type { PodPassDeps } from './pod-pass.ts'
+import { fetchImagesAhead } from '../actions/fetch-images.ts'
+import { OutdatedView } from '../actions/interrupted.ts'
+import type { PassHooks, PassSignals, PodContext } from '../actions/pod-context.ts'
+import { applyOutcome } from './apply-outcome.ts'
 import type { PodState } from './pod-state.ts'
 
-export interface PodExecutorDeps extends PodPassDeps {
-  readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
+/** What a pass of a pod's worker takes from its surroundings. */
+export interface PassDeps extends Pick<PodContext, 'host' | 'images' | 'events' | 'clock' | 'logger'> {
+  /** The newest of this pod. */
+  readonly probes: () => ProbeVerdicts
+  readonly limits: BackoffLimits
+  /** Whether this runtime handler can make mounts read-only all the way down. */
+  readonly recursiveReadOnly: (runtimeHandler: string) => boolean
+  /** How often the runtime or podd itself was away so far: what was seen before the last time may not hold any more. */
+  readonly runtimeLosses: () => number
+  /** Whether all is known that pods refer to: what isn't there now is missing, and not just not read yet. */
+  readonly objectsKnown: () => boolean
 }
 
-/**
- * What ends a pass early: `signal` all its waits, `manifestSignal` those for what a changed manifest may not want,
- * `lifeSignal` what outlives a pass.
- */
-export type PassSignals = Pick<PodContext, 'signal' | 'manifestSignal' | 'lifeSignal'>
+export interface PodExecutorDeps extends PassDeps {
+  readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
+}
 
 /** A pass that is done sooner shows the news itself. */
 const newsDelayMs = 1000
@@ -41,21 +52,65 @@ export class PodExecutor {
   async run(
     actions: readonly PodAction[],
     signals: PassSignals,
-    onContainersStopped: PodContext['onContainersStopped'] = () => {},
+    onContainersStopped: PassHooks['onContainersStopped'] = () => {},
   ): Promise<void> {
-    this.#signal = signals.signal
+    this.#signal = signals.pass
     try {
-      const context = makePodContext(this.#deps, this.#state, {
-        ...signals,
-        onContainersStopped,
-        lookSoon: () => this.notice(),
-      })
-      await executeActions(context, actions)
+      const context = this.#makeContext(signals, onContainersStopped)
+      for await (const outcome of executeActions(context, actions)) {
+        if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
+        else applyOutcome(this.#state, outcome)
+      }
     } finally {
       this.#signal = undefined
       this.#newsTimer?.cancel()
       this.#newsTimer = undefined
     }
+  }
+
+  #makeContext(signals: PassSignals, onContainersStopped: PassHooks['onContainersStopped']): PodContext {
+    const { host, images, events, clock, logger, recursiveReadOnly, runtimeLosses } = this.#deps
+    const { memory, ref, record, observed, fresh, allocatedPod: pod } = this.#state
+    const { preStops, postStarts, linkedLogs, lossesWhenSeen } = this.#state
+    return {
+      ref,
+      pod,
+      record,
+      observed,
+      recursiveReadOnly: recursiveReadOnly(record.classes?.runtimeHandler ?? ''),
+      fresh,
+      host,
+      images,
+      events,
+      clock,
+      logger,
+      signals,
+      journal: {
+        claimPreStop: (id) => memory.claimPreStop(id, this.#state.observed),
+        releasePreStop: (id) => memory.releasePreStop(id),
+        claimRestart: (id) => memory.claimRestart(id),
+        charge: async (action) => {
+          memory.charge(action)
+          await memory.save('required')
+        },
+      },
+      pass: {
+        checkSeen: () => {
+          if (runtimeLosses() !== lossesWhenSeen) throw new OutdatedView()
+        },
+        onContainersStopped,
+        lookSoon: () => this.notice(),
+      },
+      inFlight: { preStops, postStarts, linkedLogs },
+    }
+  }
+
+  /** Fetches what a container that keeps running needs for its next start; its outcome is of no interest once it was cancelled. */
+  #fetchAhead(context: PodContext, spec: ContainerSpec): void {
+    this.#state.aheadFetches.begin(spec.name, async (signal) => {
+      const outcome = await fetchImagesAhead(context, spec, signal)
+      if (outcome !== undefined && !signal.aborted) applyOutcome(this.#state, outcome)
+    })
   }
 
   /** The pod changed: its status is published soon if a slow action is in flight. */

@@ -17,7 +17,8 @@ import { PassLoop } from './pass-loop.ts'
 import { PodDisplay } from './pod-display.ts'
 import type { PodDisplayDeps } from './pod-display.ts'
 import { PodExecutor } from './pod-executor.ts'
-import type { PassSignals, PodExecutorDeps } from './pod-executor.ts'
+import type { PodExecutorDeps } from './pod-executor.ts'
+import type { PassSignals } from '../actions/pod-context.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import { takeAdmission, takeResizeVerdict, takeUpdate } from './pod-intake.ts'
 import type { PodUpdate } from './pod-intake.ts'
@@ -252,7 +253,7 @@ export class PodWorker {
   async #pass(signal: AbortSignal): Promise<void> {
     this.#outdate = new AbortController()
     const manifestSignal = AbortSignal.any([signal, this.#outdate.signal])
-    await this.#passOnce({ signal, manifestSignal, lifeSignal: this.#life.signal })
+    await this.#passOnce({ pass: signal, manifest: manifestSignal, life: this.#life.signal })
     this.#state.lastError = undefined
   }
 

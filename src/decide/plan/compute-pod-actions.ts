@@ -18,7 +18,7 @@ import { canReplace, planStart } from './start-plan.ts'
 
 /**
  * What a pod that shall run needs next: the whole of podd's judgement on a live pod, pure. Carried
- * out in order by control/execute-actions.ts; computed again afterwards, it is empty once nothing is
+ * out in order by control/actions/execute-actions.ts; computed again afterwards, it is empty once nothing is
  * left to do (`pkg/kubelet/kuberuntime/kuberuntime_manager.go` computePodActions, Kubernetes 1.36).
  *
  * Unlike the kubelet, a pod that has finished stays finished when the runtime has forgotten its

@@ -7,7 +7,7 @@ import type { ContainerResize, ResizeState } from './resize.ts'
 /** Why a single container is stopped; picks the event's wording and the grace. */
 export type StopCause = 'liveness' | 'startup' | 'changed' | 'requested' | 'unknown' | 'restart-all'
 
-/** One thing to do for a pod; control/execute-actions.ts maps each kind to what does it. */
+/** One thing to do for a pod; control/actions/execute-actions.ts maps each kind to what does it. */
 export type PodAction =
   /** Stop all containers (sidecars last) and the sandboxes: the pod has finished, or its sandbox must be recreated. */
   | { readonly kind: 'stop-pod'; readonly reason: string }

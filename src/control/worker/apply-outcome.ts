@@ -1,0 +1,34 @@
+import { nextImageHold, withHold } from '../../decide/plan/hold.ts'
+import type { ActionOutcome } from '../actions/action-outcome.ts'
+import type { PodState } from './pod-state.ts'
+
+/** Puts down what an action has led to. A wanted fetch is begun by the executor. */
+export function applyOutcome(
+  state: PodState,
+  outcome: Exclude<ActionOutcome, { readonly kind: 'fetch-wanted' }>,
+): void {
+  const { memory, fresh } = state
+  switch (outcome.kind) {
+    case 'held':
+      state.holds = withHold(state.holds, outcome.key, outcome.hold)
+      break
+    case 'attempt-unused':
+      memory.freeSandboxAttempt(outcome.attempt)
+      break
+    case 'images-fetched':
+      for (const image of outcome.images) fresh.add(image)
+      state.holds = withHold(state.holds, nextImageHold(outcome.container), undefined)
+      break
+    case 'fetch-superseded':
+      state.aheadFetches.cancel(outcome.container)
+      break
+    case 'images-used':
+      for (const image of outcome.images) fresh.delete(image)
+      break
+    case 'resized':
+      for (const { container, to } of outcome.resizes)
+        memory.changeContainer(container.name, { resized: { containerId: container.id, resources: to } })
+      if (outcome.podResources !== undefined) memory.change({ podResources: outcome.podResources })
+      break
+  }
+}

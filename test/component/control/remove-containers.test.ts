@@ -1,0 +1,61 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { removeWhenSettled } from '../../../src/control/actions/remove-containers.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+beforeEach(async () => {
+  rig = new PodRig()
+  await rig.start()
+  await rig.apply(podManifest('web'))
+})
+
+/** Removes the pod's container; `undefined` while that is in flight. */
+function remove() {
+  const ended: { how?: string } = {}
+  const host = { calls: rig.fake.runtime }
+  const signals = { pass: new AbortController().signal }
+  removeWhenSettled({ host, signals, clock: rig.clock }, rig.fake.container('main').id).then(
+    () => (ended.how = 'removed'),
+    (error: Error) => (ended.how = error.message),
+  )
+  return ended
+}
+
+describe('a container that the runtime does not remove at once', () => {
+  it('is removed once the runtime has noted its exit', async () => {
+    rig.fake.world.exitLagMs = 60
+    rig.fake.exitContainer('main', 1)
+    const ended = remove()
+    await rig.settle()
+    expect(ended.how).toBeUndefined()
+    await rig.clock.advance(1000)
+    expect(ended.how).toBe('removed')
+  })
+
+  it('is removed when it has exited before the refusal is looked into', async () => {
+    rig.fake.exitContainer('main', 1)
+    rig.fake.fault('RemoveContainer', { kind: 'fails', message: 'not yet' })
+    const ended = remove()
+    await rig.settle()
+    expect(ended.how).toBe('removed')
+  })
+
+  it('is not asked for again and again where it has exited and something else is wrong', async () => {
+    rig.fake.exitContainer('main', 1)
+    rig.fake.fault('RemoveContainer', { kind: 'fails', message: 'no space left' }, { times: 9 })
+    const before = rig.fake.calls('RemoveContainer').length
+    const ended = remove()
+    await rig.settle()
+    expect(ended.how).toContain('no space left')
+    expect(rig.fake.calls('RemoveContainer')).toHaveLength(before + 2)
+  })
+
+  it('counts as removed where it is gone', async () => {
+    const { id } = rig.fake.container('main')
+    rig.fake.fault('RemoveContainer', { kind: 'fails', message: 'broken' })
+    const ended = remove()
+    rig.fake.world.containers.delete(id)
+    await rig.settle()
+    expect(ended.how).toBe('removed')
+  })
+})
