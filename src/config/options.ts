@@ -3,6 +3,7 @@ import type { OptionType } from './option-type.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
+import { evictionOptions } from './eviction-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
@@ -224,6 +225,7 @@ export const options = {
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
   ...imageOptions,
+  ...evictionOptions,
   ...logOptions,
   ...podOptions,
   logLevel: option({

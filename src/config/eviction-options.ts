@@ -1,0 +1,209 @@
+import type { Json } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { parseQuantity, quantityValue } from '../pod/values/quantity.ts'
+import { formatDuration, parseDuration } from './duration.ts'
+import { duration, flag, integer } from './option-type.ts'
+import type { Decoded, OptionType } from './option-type.ts'
+import { option } from './option.ts'
+
+/** What is watched for pressure (`pkg/kubelet/eviction/api/types.go`, 1.36). */
+export const evictionSignals = [
+  'memory.available',
+  'allocatableMemory.available',
+  'nodefs.available',
+  'nodefs.inodesFree',
+  'imagefs.available',
+  'imagefs.inodesFree',
+  'containerfs.available',
+  'containerfs.inodesFree',
+  'pid.available',
+] as const
+export type EvictionSignal = (typeof evictionSignals)[number]
+
+/** A share of the capacity, from 0 to 1, or an amount in the signal's unit: bytes, inodes, processes. */
+export type ThresholdValue =
+  | { readonly kind: 'share'; readonly share: number }
+  | { readonly kind: 'amount'; readonly amount: number }
+
+export type Thresholds = Readonly<Partial<Record<EvictionSignal, ThresholdValue>>>
+type SignalPeriodsMs = Readonly<Partial<Record<EvictionSignal, number>>>
+
+/** Reads one value; undefined where it has no effect. */
+type ReadValue<T> = (text: string) => Decoded<T | undefined>
+
+/** Values by signal: `SIGNAL<VALUE,…` in a flag (with the kubelet's separator), a mapping in the file. */
+function bySignal<T>(
+  label: string,
+  separator: '<' | '=',
+  read: ReadValue<T>,
+  format: (value: T) => string,
+): OptionType<Readonly<Partial<Record<EvictionSignal, T>>>> {
+  const readPairs = (
+    pairs: readonly (readonly [string, Json | undefined])[],
+  ): Decoded<Readonly<Partial<Record<EvictionSignal, T>>>> => {
+    const result: Partial<Record<EvictionSignal, T>> = {}
+    for (const [name, text] of pairs) {
+      if (!isSignal(name)) {
+        const message = `must not name ${JSON.stringify(name)}: the signals are ${evictionSignals.join(', ')}`
+        return { kind: 'bad', message }
+      }
+      if (typeof text !== 'string' && typeof text !== 'number')
+        return { kind: 'bad', message: `has no value for ${name}` }
+      const value = read(String(text))
+      if (value.kind === 'bad') return { kind: 'bad', message: `${name} ${value.message}` }
+      if (value.value !== undefined) result[name] = value.value
+    }
+    return { kind: 'ok', value: result }
+  }
+  return {
+    label: `SIGNAL${separator}${label}[,...]`,
+    fromText: (text) =>
+      readPairs(
+        text
+          .split(',')
+          .filter((pair) => pair !== '')
+          .map((pair) => {
+            const at = pair.indexOf(separator)
+            return at < 0 ? [pair, undefined] : [pair.slice(0, at), pair.slice(at + 1)]
+          }),
+      ),
+    fromFile: (json) =>
+      isJsonObject(json)
+        ? readPairs(Object.entries(json))
+        : { kind: 'bad', message: 'must be a mapping of signals' },
+    format: (value) =>
+      evictionSignals
+        .flatMap((signal) => {
+          const one = value[signal]
+          return one === undefined ? [] : [`${signal}${separator}${format(one)}`]
+        })
+        .join(','),
+  }
+}
+
+function isSignal(name: string): name is EvictionSignal {
+  return evictionSignals.some((signal) => signal === name)
+}
+
+/** `pkg/kubelet/eviction/helpers.go`, parseThresholdStatement, 1.36: 0% and 100% switch a threshold off. */
+function readThreshold(text: string): Decoded<ThresholdValue | undefined> {
+  if (text === '0%' || text === '100%') return { kind: 'ok', value: undefined }
+  return readValue(text)
+}
+
+function readValue(text: string): Decoded<ThresholdValue> {
+  if (text.endsWith('%')) {
+    const percent = /^\d+(?:\.\d+)?%$/u.test(text) ? Number(text.slice(0, -1)) : Number.NaN
+    if (percent > 0 && percent <= 100) return { kind: 'ok', value: { kind: 'share', share: percent / 100 } }
+    return { kind: 'bad', message: 'must be from 0% to 100%' }
+  }
+  const quantity = parseQuantity(text)
+  if (quantity === undefined)
+    return { kind: 'bad', message: 'must be a quantity such as 100Mi, or a percentage such as 10%' }
+  if (quantity.nanos <= 0n) return { kind: 'bad', message: 'must be positive' }
+  return { kind: 'ok', value: { kind: 'amount', amount: quantityValue(text) } }
+}
+
+function formatThreshold(value: ThresholdValue): string {
+  if (value.kind === 'share') return `${Number((value.share * 100).toFixed(6))}%`
+  const units = ['Gi', 'Mi', 'Ki']
+  const at = units.findIndex((_, index) => value.amount % 1024 ** (units.length - index) === 0)
+  return at === -1 ? String(value.amount) : `${value.amount / 1024 ** (units.length - at)}${units[at]}`
+}
+
+function readPeriod(text: string): Decoded<number> {
+  try {
+    const periodMs = parseDuration(text)
+    if (periodMs >= 0) return { kind: 'ok', value: periodMs }
+  } catch {
+    // As what is negative: the message names the form.
+  }
+  return { kind: 'bad', message: 'must be a duration such as 30s or 1m30s' }
+}
+
+const thresholds = bySignal('VALUE', '<', readThreshold, formatThreshold)
+
+/** `pkg/kubelet/eviction/defaults_linux.go`, 1.36. */
+export const defaultEvictionHard: Thresholds = {
+  'memory.available': { kind: 'amount', amount: 100 * 1024 ** 2 },
+  'nodefs.available': { kind: 'share', share: 0.1 },
+  'nodefs.inodesFree': { kind: 'share', share: 0.05 },
+  'imagefs.available': { kind: 'share', share: 0.15 },
+  'imagefs.inodesFree': { kind: 'share', share: 0.05 },
+}
+
+/** When pods are evicted because the host runs out of something; a part of the table in options.ts. */
+export const evictionOptions = {
+  evictionHard: option<Thresholds>({
+    field: 'evictionHard',
+    flag: 'eviction-hard',
+    type: thresholds,
+    default: defaultEvictionHard,
+    owner: 'kubelet',
+    doc: 'What has to stay available; below it, unused images and then pods go, at once. What stands here replaces all the defaults; `{}`, or an empty flag, switches it off.',
+  }),
+  evictionSoft: option<Thresholds>({
+    field: 'evictionSoft',
+    flag: 'eviction-soft',
+    type: thresholds,
+    default: {},
+    owner: 'kubelet',
+    doc: 'As `evictionHard`, for what may fall below it for the time in `evictionSoftGracePeriod`. Its pods end with a grace.',
+  }),
+  evictionSoftGracePeriodMs: option<SignalPeriodsMs>({
+    field: 'evictionSoftGracePeriod',
+    flag: 'eviction-soft-grace-period',
+    type: bySignal('DURATION', '=', readPeriod, formatDuration),
+    default: {},
+    owner: 'kubelet',
+    doc: 'For each signal of `evictionSoft`, for how long it may be below its threshold.',
+  }),
+  evictionMinimumReclaim: option<Thresholds>({
+    field: 'evictionMinimumReclaim',
+    flag: 'eviction-minimum-reclaim',
+    type: bySignal('VALUE', '=', readValue, formatThreshold),
+    default: {},
+    owner: 'kubelet',
+    doc: 'How much more than its threshold has to be available before a signal counts as relieved.',
+  }),
+  evictionPressureTransitionPeriodMs: option({
+    field: 'evictionPressureTransitionPeriod',
+    flag: 'eviction-pressure-transition-period',
+    type: duration(0),
+    default: 300_000,
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'How long a condition such as MemoryPressure lasts after its cause was last seen. Evicted pods start again when it has gone.',
+  }),
+  evictionMaxPodGracePeriod: option({
+    field: 'evictionMaxPodGracePeriod',
+    flag: 'eviction-max-pod-grace-period',
+    type: integer(0, 2 ** 31 - 1),
+    default: 0,
+    owner: 'kubelet',
+    doc: "The longest grace, in seconds, of a pod that a soft threshold evicts; the pod's own grace where that is shorter.",
+  }),
+  mergeDefaultEvictionSettings: option({
+    field: 'mergeDefaultEvictionSettings',
+    type: flag,
+    default: false,
+    owner: 'kubelet',
+    doc: 'Whether signals that `evictionHard` leaves out have their defaults.',
+  }),
+} as const
+
+/** What is wrong with these settings together, each with its field (`pkg/kubelet/eviction/helpers.go`, ParseThresholdConfig, 1.36). */
+export function evictionOptionProblems(config: {
+  readonly evictionSoft: Thresholds
+  readonly evictionSoftGracePeriodMs: SignalPeriodsMs
+}): readonly { readonly field: string; readonly message: string }[] {
+  return evictionSignals
+    .filter(
+      (signal) =>
+        config.evictionSoft[signal] !== undefined && config.evictionSoftGracePeriodMs[signal] === undefined,
+    )
+    .map((signal) => ({
+      field: 'evictionSoftGracePeriod',
+      message: `must have a grace period for ${signal}, which evictionSoft names`,
+    }))
+}
