@@ -1,0 +1,140 @@
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { StarvedResource } from '../../decide/node/judge-pressure.ts'
+import type { ContainerConsumption, EvictionCandidate } from '../../decide/node/rank-pods.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { containerRequests, podRequests } from '../../pod/spec/pod-resources.ts'
+import type { ResourceList } from '../../pod/spec/pod-resources.ts'
+import type { PodRef, PodUid } from '../../pod/values/ids.ts'
+import { quantityValue } from '../../pod/values/quantity.ts'
+import { labelKeys } from '../../translate/labels.ts'
+
+/** What a directory takes of its disk. */
+export interface DiskUsage {
+  readonly bytes: number
+  readonly inodes: number
+}
+
+export interface PodMeter {
+  readonly listContainerStats: (signal: AbortSignal) => Promise<readonly cri.ContainerStats[]>
+  readonly listPodStats: (signal: AbortSignal) => Promise<readonly cri.PodSandboxStats[]>
+  readonly logDirectory: (pod: PodRef, container: string) => string
+  /** Of the pod's volumes that are on the node's disk and go with it. */
+  readonly volumeDirectories: (pod: PodRef, spec: Pod['spec']) => readonly string[]
+  readonly measureDirectory: (path: string) => Promise<DiskUsage>
+}
+
+/** Which disk is short: `node` holds logs and volumes, `image` images and what containers write; `both` where it is one. */
+export type StarvedDisk = 'node' | 'image' | 'both'
+
+/** The priority of system-cluster-critical (`pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36). */
+const criticalPriority = 2_000_000_000
+
+export function isCriticalPod({ spec }: Pick<Pod, 'spec'>): boolean {
+  return (spec.priority ?? 0) >= criticalPriority
+}
+
+/**
+ * What pods use of a resource, as the kubelet counts it (`pkg/kubelet/eviction/helpers.go`, podDiskUsage, 1.36), but for
+ * hostPath volumes, whose data would stay. What can't be measured is left out. Throws what the runtime's calls throw.
+ */
+export async function measurePods(
+  meter: PodMeter,
+  pods: readonly { readonly ref: PodRef; readonly pod: Pod }[],
+  { resource, disk }: { readonly resource: StarvedResource; readonly disk: StarvedDisk },
+  signal: AbortSignal,
+): Promise<readonly EvictionCandidate[]> {
+  const stats = resource === 'pids' ? [] : await meter.listContainerStats(signal)
+  const processes =
+    resource === 'pids' ? countProcesses(await meter.listPodStats(signal)) : new Map<string, number>()
+  const candidates: EvictionCandidate[] = []
+  for (const { ref, pod } of pods) {
+    signal.throwIfAborted()
+    const own = stats.filter(({ attributes }) => attributes?.labels[labelKeys.podUid] === ref.uid)
+    const used =
+      resource === 'memory'
+        ? sum(own.map((each) => memoryOf(each)))
+        : resource === 'pids'
+          ? processes.get(ref.uid)
+          : undefined
+    if (used !== undefined || resource === 'memory' || resource === 'pids') {
+      candidates.push(describe(ref, pod, { resource, used, containers: own, logs: new Map() }))
+      continue
+    }
+    const logs = new Map<string, DiskUsage>()
+    const volumes: DiskUsage[] = []
+    if (disk !== 'image') {
+      for (const { name } of [...pod.spec.containers, ...pod.spec.initContainers])
+        logs.set(name, await meter.measureDirectory(meter.logDirectory(ref, name)))
+      for (const path of meter.volumeDirectories(ref, pod.spec))
+        volumes.push(await meter.measureDirectory(path))
+    }
+    const unit = resource === 'inodes' ? 'inodes' : 'bytes'
+    const layers = disk === 'node' ? [] : own.map((each) => layerOf(each, unit))
+    const rest = [...logs.values(), ...volumes].map((usage) => usage[unit])
+    candidates.push(describe(ref, pod, { resource, used: sum([...layers, ...rest]), containers: own, logs }))
+  }
+  return candidates
+}
+
+interface Measured {
+  readonly resource: StarvedResource
+  readonly used: number | undefined
+  readonly containers: readonly cri.ContainerStats[]
+  readonly logs: ReadonlyMap<string, DiskUsage>
+}
+
+function describe({ namespace, name }: PodRef, pod: Pod, measured: Measured): EvictionCandidate {
+  const { spec } = pod
+  const { resource, used, containers, logs } = measured
+  const specs = [...spec.containers, ...spec.initContainers]
+  return {
+    key: `${namespace}/${name}`,
+    name,
+    priority: spec.priority ?? 0,
+    isCritical: isCriticalPod(pod),
+    used: used === undefined ? {} : { [resource]: used },
+    requested: amounts(podRequests(spec, 'with-overhead')),
+    podLevelMemory: spec.resources?.requests['memory'] !== undefined,
+    containers: containers.flatMap<ContainerConsumption>((stats) => {
+      const container = specs.find((one) => one.name === stats.attributes?.labels[labelKeys.containerName])
+      if (container === undefined) return []
+      return [
+        {
+          name: container.name,
+          memoryBytes: memoryOf(stats),
+          diskBytes: sum([layerOf(stats, 'bytes'), logs.get(container.name)?.bytes]),
+          requests: amounts(containerRequests(container)),
+        },
+      ]
+    }),
+  }
+}
+
+function layerOf({ writableLayer }: cri.ContainerStats, unit: 'bytes' | 'inodes'): number | undefined {
+  return (unit === 'bytes' ? writableLayer?.usedBytes : writableLayer?.inodesUsed)?.value
+}
+
+function amounts(list: ResourceList): EvictionCandidate['requested'] {
+  const names = ['memory', 'ephemeral-storage'] as const
+  return Object.fromEntries(
+    names.flatMap((name) => (list[name] === undefined ? [] : [[name, quantityValue(list[name])] as const])),
+  )
+}
+
+function memoryOf({ memory }: cri.ContainerStats): number | undefined {
+  return memory?.workingSetBytes?.value ?? memory?.usageBytes?.value
+}
+
+function countProcesses(stats: readonly cri.PodSandboxStats[]): ReadonlyMap<PodUid, number> {
+  return new Map(
+    stats.flatMap(({ attributes, linux }) => {
+      const uid = attributes?.metadata?.uid
+      const count = linux?.process?.processCount?.value
+      return uid === undefined || count === undefined ? [] : [[uid, count] as const]
+    }),
+  )
+}
+
+function sum(numbers: readonly (number | undefined)[]): number {
+  return numbers.reduce<number>((total, number) => total + (number ?? 0), 0)
+}

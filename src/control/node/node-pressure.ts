@@ -1,0 +1,192 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { conditionMessage, evictionMessage } from '../../decide/node/eviction-message.ts'
+import {
+  isHard,
+  isMissed,
+  judgePressure,
+  noPressure,
+  starvedResource,
+} from '../../decide/node/judge-pressure.ts'
+import type {
+  Observations,
+  PressureCondition,
+  PressureState,
+  StarvedResource,
+  Threshold,
+} from '../../decide/node/judge-pressure.ts'
+import { rankForEviction } from '../../decide/node/rank-pods.ts'
+import type { EvictionCandidate } from '../../decide/node/rank-pods.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { NodeJob } from './node-jobs.ts'
+
+/** A pod that may be evicted: how to tell it to end, and whether it still runs. */
+export interface EvictablePod {
+  readonly uid: PodUid
+  readonly candidate: EvictionCandidate
+  readonly graceSeconds: number
+  /** Nothing of it runs any more. */
+  isOver(): boolean
+  evict(message: string, graceSeconds: number): void
+}
+
+export interface NodePressureOptions {
+  readonly thresholds: readonly Threshold[]
+  /** `evictionPressureTransitionPeriod` */
+  readonly transitionMs: number
+  /** `evictionMaxPodGracePeriod`, in seconds. */
+  readonly maxPodGraceSeconds: number
+  /** What is available now; without the signals that can't be read. */
+  readonly observe: (signal: AbortSignal) => Promise<Observations>
+  /** The running pods, with what they use of a resource. */
+  readonly measure: (resource: StarvedResource, signal: AbortSignal) => Promise<readonly EvictablePod[]>
+  /** Makes room without ending a pod, where there is a way. Throws what stands against it. */
+  readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
+  /** The conditions have changed; none: evicted pods may run again. */
+  readonly onConditions: (conditions: readonly PressureCondition[]) => void
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly periodMs?: number
+}
+
+/** `pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36. */
+const periodMs = 10_000
+/** Reclaiming images from a slow disk takes minutes. */
+const deadlineMs = 1_800_000
+/** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout and podCleanupPollFreq, 1.36. */
+const cleanupMs = 30_000
+const cleanupPollMs = 250
+/** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
+const hardGraceSeconds = 1
+
+/** The kubelet's events (`pkg/kubelet/nodestatus/setters.go`, 1.36). */
+const conditionReasons: Readonly<Record<PressureCondition, readonly [string, string]>> = {
+  MemoryPressure: ['NodeHasInsufficientMemory', 'NodeHasSufficientMemory'],
+  DiskPressure: ['NodeHasDiskPressure', 'NodeHasNoDiskPressure'],
+  PIDPressure: ['NodeHasInsufficientPID', 'NodeHasSufficientPID'],
+}
+
+/**
+ * Keeps the host from running out of memory, disk and processes: reclaims what no pod needs, and then evicts pods, one at
+ * a time (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). Unlike the kubelet, which never evicts static
+ * pods, because they would not come back: here they do, when the pressure has gone.
+ */
+export class NodePressure {
+  readonly #options: NodePressureOptions
+  #state: PressureState = noPressure
+  #conditions: readonly PressureCondition[] = []
+  #observations: Observations = new Map()
+  #hasLooked = false
+
+  constructor(options: NodePressureOptions) {
+    this.#options = options
+  }
+
+  /** What the host is short of. */
+  get conditions(): readonly PressureCondition[] {
+    return this.#conditions
+  }
+
+  /** What was available at the last look. */
+  get observations(): Observations {
+    return this.#observations
+  }
+
+  /** Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). */
+  refusal(pod: { readonly isCritical: boolean; readonly isBestEffort: boolean }): string | undefined {
+    const conditions = this.#conditions
+    if (conditions.length === 0 || pod.isCritical) return undefined
+    const onlyMemory = conditions.every((condition) => condition === 'MemoryPressure')
+    return onlyMemory && !pod.isBestEffort ? undefined : conditionMessage(conditions)
+  }
+
+  job(): NodeJob {
+    return {
+      name: 'relieve-pressure',
+      periodMs: this.#options.periodMs ?? periodMs,
+      deadlineMs,
+      run: async (signal) => {
+        // One pod at a time, and what its end has freed is looked at before the next one.
+        while (await this.#relieve(signal)) signal.throwIfAborted()
+      },
+    }
+  }
+
+  /** Whether a pod was evicted. */
+  async #relieve(signal: AbortSignal): Promise<boolean> {
+    const { thresholds, transitionMs, clock, events, logger } = this.#options
+    this.#observations = await this.#options.observe(signal)
+    const verdict = judgePressure(thresholds, this.#observations, this.#state, {
+      transitionMs,
+      nowMs: clock.monotonicMs(),
+    })
+    this.#state = verdict.state
+    this.#show(verdict.conditions)
+    const [threshold] = verdict.starving
+    if (threshold === undefined) return false
+    const resource = starvedResource(threshold)
+    events.recordNode({
+      type: 'Warning',
+      reason: 'EvictionThresholdMet',
+      message: `Attempting to reclaim ${resource}`,
+    })
+    try {
+      await this.#options.reclaim(threshold, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      logger.warn({ reason: resource, err: error }, 'cannot reclaim what no pod needs')
+    }
+    const after = await this.#options.observe(signal)
+    if (!verdict.starving.some((each) => isMissed(each, after, { withReclaim: true }))) return false
+    return this.#evict(threshold, after, signal)
+  }
+
+  async #evict(threshold: Threshold, observations: Observations, signal: AbortSignal): Promise<boolean> {
+    const { clock, logger, maxPodGraceSeconds } = this.#options
+    const resource = starvedResource(threshold)
+    const pods = await this.#options.measure(resource, signal)
+    const ranked = rankForEviction(
+      pods.map(({ candidate }) => candidate),
+      resource,
+    )
+    const pod = pods.find(({ candidate }) => candidate === ranked[0])
+    if (pod === undefined) {
+      logger.warn({ reason: threshold.signal }, 'the node is short of resources, and no pod can be evicted')
+      return false
+    }
+    const message = evictionMessage(threshold, observations, pod.candidate)
+    const graceSeconds = isHard(threshold) ? hardGraceSeconds : Math.min(maxPodGraceSeconds, pod.graceSeconds)
+    logger.warn({ pod: pod.candidate.key, uid: pod.uid, reason: message }, 'evicting a pod')
+    pod.evict(message, graceSeconds)
+    const untilMs = clock.monotonicMs() + cleanupMs + graceSeconds * 1000
+    while (!pod.isOver() && clock.monotonicMs() < untilMs) await clock.sleep(cleanupPollMs, signal)
+    return true
+  }
+
+  #show(conditions: readonly PressureCondition[]): void {
+    const { events, onConditions, logger } = this.#options
+    const before = this.#conditions
+    this.#conditions = conditions
+    const isFirst = !this.#hasLooked
+    this.#hasLooked = true
+    const added = conditions.filter((condition) => !before.includes(condition))
+    const gone = before.filter((condition) => !conditions.includes(condition))
+    for (const condition of added) {
+      const [reason] = conditionReasons[condition]
+      events.recordNode({ type: 'Warning', reason, message: `The node has condition ${condition}` })
+    }
+    for (const condition of gone) {
+      const [, reason] = conditionReasons[condition]
+      events.recordNode({ type: 'Normal', reason, message: `The node no longer has condition ${condition}` })
+    }
+    if (!isFirst && added.length === 0 && gone.length === 0) return
+    try {
+      onConditions(conditions)
+    } catch (error) {
+      logger.error({ err: error, reason: errorMessage(error) }, 'cannot apply the conditions of the node')
+    }
+  }
+}

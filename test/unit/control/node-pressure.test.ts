@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest'
+import { silentLogger } from '../../../src/base/logger.ts'
+import type { EvictionSignal, Thresholds } from '../../../src/config/eviction-options.ts'
+import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
+import { NodePressure } from '../../../src/control/node/node-pressure.ts'
+import { listThresholds } from '../../../src/decide/node/judge-pressure.ts'
+import type { Observation, PressureCondition } from '../../../src/decide/node/judge-pressure.ts'
+import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+interface FakePod {
+  readonly name: string
+  readonly memory: number
+  readonly isCritical?: boolean
+  /** How long it takes to end; undefined: it never does. */
+  readonly endsAfterMs?: number | undefined
+}
+
+interface RigOptions {
+  readonly pods?: readonly FakePod[]
+  readonly soft?: {
+    readonly thresholds: Thresholds
+    readonly graceMs: number
+    readonly maxPodGraceSeconds: number
+  }
+  readonly reclaim?: (make: (available: number) => void) => void
+  readonly transitionMs?: number
+}
+
+/** A host with a memory of 1000, of which 100 are to stay available; each pod that ends frees what it uses. */
+async function rig(options: RigOptions = {}) {
+  const { pods = [], soft, transitionMs = 30_000 } = options
+  const clock = new ManualClock()
+  const events: NodeEvent[] = []
+  const log: string[] = []
+  const conditions: (readonly PressureCondition[])[] = []
+  let available = 500
+  const ended = new Set<string>()
+  const none = {
+    evictionHard: {},
+    evictionSoft: {},
+    evictionSoftGracePeriodMs: {},
+    evictionMinimumReclaim: {},
+  }
+  const limit = { 'memory.available': { kind: 'amount', amount: 100 } } as const
+  const pressure = new NodePressure({
+    thresholds: listThresholds({
+      ...none,
+      ...(soft === undefined
+        ? { evictionHard: limit }
+        : { evictionSoft: soft.thresholds, evictionSoftGracePeriodMs: { 'memory.available': soft.graceMs } }),
+      mergeDefaultEvictionSettings: false,
+    }),
+    transitionMs,
+    maxPodGraceSeconds: soft?.maxPodGraceSeconds ?? 0,
+    observe: async () =>
+      new Map<EvictionSignal, Observation>([['memory.available', { available, capacity: 1000 }]]),
+    measure: async (resource) =>
+      pods
+        .filter(({ name }) => !ended.has(name))
+        .map(({ name, memory, isCritical = false, endsAfterMs }) => ({
+          uid: name,
+          candidate: {
+            key: `default/${name}`,
+            name,
+            priority: 0,
+            isCritical,
+            used: { [resource]: memory },
+            requested: {},
+            podLevelMemory: false,
+            containers: [],
+          },
+          graceSeconds: 30,
+          isOver: () => ended.has(name),
+          evict(message, graceSeconds) {
+            log.push(`${clock.monotonicMs() / 1000} s: evict ${name}, grace ${graceSeconds} s: ${message}`)
+            if (endsAfterMs === undefined) return
+            clock.startTimer(endsAfterMs, () => {
+              ended.add(name)
+              available += memory
+            })
+          },
+        })),
+    reclaim: async () => {
+      log.push(`${clock.monotonicMs() / 1000} s: reclaim`)
+      options.reclaim?.((amount) => void (available = amount))
+    },
+    onConditions: (now) => void conditions.push(now),
+    events: { recordNode: (event) => void events.push(event) },
+    clock,
+    logger: silentLogger,
+  })
+  const jobs = new NodeJobs({ clock, logger: silentLogger })
+  jobs.add(pressure.job())
+  const stop = new AbortController()
+  const running = jobs.run(stop.signal)
+  return {
+    clock,
+    pressure,
+    log,
+    conditions,
+    reasons: () => events.map(({ reason }) => reason),
+    setAvailable: (amount: number) => void (available = amount),
+    reports: () => jobs.reports(),
+    end: async () => {
+      stop.abort(new Error('podd stops'))
+      await running
+    },
+  }
+}
+
+const low = 'The node was low on resource: memory. Threshold quantity: 100, available:'
+
+describe('NodePressure', () => {
+  it('evicts nobody when reclaiming was enough', async () => {
+    const { clock, log, conditions, reasons, setAvailable, end } = await rig({
+      pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],
+      reclaim: (make) => make(400),
+    })
+    await clock.advance(10_000)
+    expect(log).toEqual([])
+    setAvailable(50)
+    await clock.advance(10_000)
+    expect(log).toEqual(['20 s: reclaim'])
+    expect(conditions).toEqual([[], ['MemoryPressure']])
+    expect(reasons()).toEqual(['NodeHasInsufficientMemory', 'EvictionThresholdMet'])
+    await end()
+  })
+
+  it('evicts one pod after the other, the largest first, until enough is available', async () => {
+    const { clock, log, setAvailable, end } = await rig({
+      pods: [
+        { name: 'small', memory: 10, endsAfterMs: 500 },
+        { name: 'medium', memory: 30, endsAfterMs: 500 },
+        { name: 'large', memory: 60, endsAfterMs: 500 },
+      ],
+    })
+    setAvailable(20)
+    await clock.advance(12_000)
+    expect(log.filter((line) => line.includes('evict'))).toEqual([
+      `10 s: evict large, grace 1 s: ${low} 20. `,
+      `10.5 s: evict medium, grace 1 s: ${low} 80. `,
+    ])
+    await end()
+  })
+
+  it('evicts no other pod while one is ending, for half a minute at most', async () => {
+    const { clock, log, setAvailable, end } = await rig({
+      pods: [
+        { name: 'stuck', memory: 60 },
+        { name: 'next', memory: 90, endsAfterMs: 60_000 },
+      ],
+    })
+    setAvailable(20)
+    await clock.advance(40_000)
+    expect(log.filter((line) => line.includes('evict'))).toEqual([`10 s: evict next, grace 1 s: ${low} 20. `])
+    await clock.advance(10_000)
+    expect(log.filter((line) => line.includes('evict'))).toHaveLength(2)
+    await end()
+  })
+
+  it('spares critical pods, and says that nothing can be evicted', async () => {
+    const { clock, log, reports, setAvailable, end } = await rig({
+      pods: [{ name: 'vital', memory: 900, isCritical: true, endsAfterMs: 10 }],
+    })
+    setAvailable(20)
+    await clock.advance(20_000)
+    expect(log).toEqual(['10 s: reclaim', '20 s: reclaim'])
+    expect(reports()).toMatchObject([{ name: 'relieve-pressure', runs: 2 }])
+    await end()
+  })
+
+  it('waits out a soft threshold, and gives its pods a grace', async () => {
+    const { clock, log, conditions, setAvailable, end } = await rig({
+      pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],
+      soft: {
+        thresholds: { 'memory.available': { kind: 'amount', amount: 100 } },
+        graceMs: 20_000,
+        maxPodGraceSeconds: 20,
+      },
+    })
+    setAvailable(50)
+    await clock.advance(20_000)
+    expect(log).toEqual([])
+    expect(conditions).toEqual([['MemoryPressure']])
+    await clock.advance(10_000)
+    expect(log).toEqual(['30 s: reclaim', `30 s: evict web, grace 20 s: ${low} 50. `])
+    await end()
+  })
+
+  it('lets a condition go after the transition period, and says so once', async () => {
+    const { clock, conditions, reasons, setAvailable, end } = await rig({ transitionMs: 30_000 })
+    setAvailable(50)
+    await clock.advance(10_000)
+    setAvailable(500)
+    await clock.advance(30_000)
+    expect(conditions).toEqual([['MemoryPressure'], []])
+    await clock.advance(30_000)
+    expect(conditions).toHaveLength(2)
+    expect(reasons()).toEqual([
+      'NodeHasInsufficientMemory',
+      'EvictionThresholdMet',
+      'NodeHasSufficientMemory',
+    ])
+    await end()
+  })
+
+  it('refuses new pods meanwhile: under memory pressure the best-effort ones, otherwise all but critical ones', async () => {
+    const { clock, pressure, setAvailable, end } = await rig()
+    const bestEffort = { isCritical: false, isBestEffort: true }
+    expect(pressure.refusal(bestEffort)).toBeUndefined()
+    setAvailable(50)
+    await clock.advance(10_000)
+    expect(pressure.refusal(bestEffort)).toBe('The node had condition: [MemoryPressure]. ')
+    expect(pressure.refusal({ isCritical: false, isBestEffort: false })).toBeUndefined()
+    expect(pressure.refusal({ isCritical: true, isBestEffort: true })).toBeUndefined()
+    await end()
+  })
+})
