@@ -86,8 +86,22 @@ export interface DaemonStatus {
   readonly problems: readonly Problem[]
   /** Errors that nothing handled, after which podd restarted: of the newest ten, when, and the file that tells more. */
   readonly crashes: readonly { readonly time: string; readonly report: string }[]
+  /** Left out where no threshold is set. */
+  readonly pressure?: PressureStatus
   /** The periodic work about the host. */
   readonly jobs: readonly NodeJobStatus[]
+}
+
+/** What the node is short of. */
+export interface PressureStatus {
+  /** `MemoryPressure`, `DiskPressure`, `PIDPressure`; none where it is short of nothing. */
+  readonly conditions: readonly string[]
+  /** What was available at the last look: bytes, inodes or processes. */
+  readonly signals: readonly {
+    readonly signal: string
+    readonly available: number
+    readonly capacity: number
+  }[]
 }
 
 export interface NodeJobStatus {

@@ -34,6 +34,7 @@ import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
+import { createPressureSurroundings } from './node/pressure-surroundings.ts'
 import { ObjectStore } from './objects/object-store.ts'
 import { PodSystem } from './pod-system.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
@@ -213,6 +214,16 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         maximumAgeMs: config.imageMaximumGcAgeMs,
       },
       usesFile: smallFile(`${config.rootDir}/image-uses.json`),
+      events,
+    },
+    pressure: {
+      surroundings: createPressureSurroundings({
+        config,
+        cgroups: hostInfo.cgroups ?? noCgroups,
+        imagesPath: (signal) => runtime.imagesPath(signal),
+        listContainerStats: async (signal) => (await client.listContainerStats({}, { signal })).stats,
+        listPodStats: async (signal) => (await client.listPodSandboxStats({}, { signal })).stats,
+      }),
       events,
     },
     ...(config.containerLogMaxSizeBytes > 0 && {

@@ -52,6 +52,9 @@ import type { ImageGarbageOptions } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
 import { logRotationJob } from './node/rotate-logs.ts'
 import { volumeLimitsJob } from './node/volume-limits.ts'
+import { createNodePressure } from './node/create-node-pressure.ts'
+import type { NodePressure } from './node/node-pressure.ts'
+import type { PressureSurroundings } from './node/pressure-surroundings.ts'
 
 /** The settings that the loops go by. */
 export type PodSettings = Pick<
@@ -64,6 +67,13 @@ export type PodSettings = Pick<
   | 'maxParallelImagePulls'
   | 'registryPullQps'
   | 'registryBurst'
+  | 'evictionHard'
+  | 'evictionSoft'
+  | 'evictionSoftGracePeriodMs'
+  | 'evictionMinimumReclaim'
+  | 'evictionPressureTransitionPeriodMs'
+  | 'evictionMaxPodGracePeriod'
+  | 'mergeDefaultEvictionSettings'
 >
 
 export interface PodSystemOptions {
@@ -96,6 +106,8 @@ export interface PodSystemOptions {
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
   }
+  /** Left out, no pod is evicted for a pressure of the node. */
+  readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
   /** Left out, the logs of containers grow as they like. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }
@@ -123,6 +135,8 @@ export class PodSystem {
   readonly #jobs: NodeJobs
   /** Undefined where images stay for ever. */
   readonly imageGarbage: ImageGarbage | undefined
+  /** Undefined where no pod is evicted. */
+  readonly pressure: NodePressure | undefined
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
   /** The disk may have been full when podd started. */
@@ -238,6 +252,7 @@ export class PodSystem {
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {
         objects: this.objects,
         features: () => this.#knowledge.features,
+        pressure: (pod) => this.pressure?.refusal(pod),
       }),
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) => makePodWorker(surroundings, input),
@@ -251,6 +266,22 @@ export class PodSystem {
               this.#knowsAllPods
                 ? listNamedImages(this.#desired.workers.all(), this.#snapshots.all())
                 : undefined,
+            clock,
+            logger,
+          })
+    this.pressure =
+      options.pressure === undefined
+        ? undefined
+        : createNodePressure({
+            ...options.pressure,
+            settings: options.settings,
+            workers: () => this.#desired.workers.all(),
+            collectImages: async (signal) => {
+              if (this.#knowsAllPods)
+                await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
+            },
+            onConditions: () => this.#desired.reviewAdmission(),
+            onRelaxed: () => this.#desired.readmitEvicted(),
             clock,
             logger,
           })
@@ -273,6 +304,8 @@ export class PodSystem {
         logger,
       }),
     )
+    const pressureJob = this.pressure?.job()
+    if (pressureJob !== undefined) jobs.add(pressureJob)
     if (logRotation !== undefined)
       jobs.add(
         logRotationJob({

@@ -1,4 +1,4 @@
-import type { DaemonPlaces, NodeJobStatus } from '../api/routes.ts'
+import type { DaemonPlaces, NodeJobStatus, PressureStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { formatTime, systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
@@ -15,6 +15,7 @@ import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import { toGarbageReport } from '../control/node/garbage-report.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
+import type { NodePressure } from '../control/node/node-pressure.ts'
 import { toProbeReports } from '../control/serving/probe-reports.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem, SourceName } from '../pod/objects/document.ts'
@@ -249,6 +250,7 @@ function createReaders(
           }),
           problems: pods.problems(),
           crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
+          ...(pods.pressure === undefined ? {} : { pressure: showPressure(pods.pressure) }),
           jobs: pods.jobs().map((report) => showJob(report)),
         }
       },
@@ -283,6 +285,15 @@ function createReaders(
     },
     reach: facts.reach,
   }
+}
+
+function showPressure({ conditions, observations }: NodePressure): PressureStatus {
+  const signals = [...observations].map(([signal, { available, capacity }]) => ({
+    signal,
+    available,
+    capacity,
+  }))
+  return { conditions, signals }
 }
 
 function showJob({

@@ -6,19 +6,28 @@ import { handlePath, openStep } from './open-inside.ts'
 /** Each level holds a file open; what lies deeper isn't counted. */
 const maxDepth = 512
 
+/** The bytes that `measureDirectory` counts. */
+export async function measureDiskUsage(directory: string): Promise<number> {
+  return (await measureDirectory(directory)).bytes
+}
+
 /**
- * The bytes of disk that a directory takes with all in it, files of several names once, as `du` counts.
+ * The bytes and inodes that a directory takes with all in it, files of several names once, as `du` counts.
  * What vanishes meanwhile is left out; links are never followed, whatever a container swaps on the way.
  */
-export async function measureDiskUsage(directory: string): Promise<number> {
+export async function measureDirectory(
+  directory: string,
+): Promise<{ readonly bytes: number; readonly inodes: number }> {
   const seen = new Set<number>()
-  let usedBytes = 0
+  let bytes = 0
+  let inodes = 0
   const count = (stats: Stats): void => {
     if (stats.nlink > 1 && !stats.isDirectory()) {
       if (seen.has(stats.ino)) return
       seen.add(stats.ino)
     }
-    usedBytes += stats.blocks * 512
+    bytes += stats.blocks * 512
+    inodes += 1
   }
   const visit = async (path: string, depth: number): Promise<void> => {
     const stats = await ifThere(lstat(path))
@@ -36,7 +45,7 @@ export async function measureDiskUsage(directory: string): Promise<number> {
     }
   }
   await visit(directory, 0)
-  return usedBytes
+  return { bytes, inodes }
 }
 
 async function ifThere<T>(found: Promise<T>): Promise<T | undefined> {

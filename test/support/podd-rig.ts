@@ -124,7 +124,13 @@ export class PoddRig {
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
     writeFileSync(
       join(this.directory, 'config.yaml'),
-      JSON.stringify({ ...configHead, podCIDR: this.#podCidr, ...this.#options.config }),
+      JSON.stringify({
+        ...configHead,
+        podCIDR: this.#podCidr,
+        // How full the disk of the tests' host is must not matter.
+        evictionHard: {},
+        ...this.#options.config,
+      }),
     )
     const { slowRuncSeconds } = this.#options
     if (slowRuncSeconds !== undefined) this.#wrapRunc(slowRuncSeconds)

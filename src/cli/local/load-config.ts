@@ -2,6 +2,7 @@ import { systemClock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import { readBounded } from '../../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
+import { evictionOptionProblems } from '../../config/eviction-options.ts'
 import { imageOptionProblems } from '../../config/image-options.ts'
 import { pullOptionProblems } from '../../config/pull-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
@@ -67,7 +68,11 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
     })
   }
   const config = mergeConfig(file?.values ?? {}, flags)
-  const [problem] = [...imageOptionProblems(config), ...pullOptionProblems(config)]
+  const [problem] = [
+    ...evictionOptionProblems(config),
+    ...imageOptionProblems(config),
+    ...pullOptionProblems(config),
+  ]
   if (problem !== undefined) {
     throw new PoddError('BAD_CONFIG', `${problem.field} ${problem.message}`, {
       hint: 'docs/OPTIONS.md lists the fields.',

@@ -1,4 +1,4 @@
-import type { DaemonStatus } from '../../api/routes.ts'
+import type { DaemonStatus, PressureStatus } from '../../api/routes.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { formatAgeOf } from '../output/age.ts'
@@ -38,6 +38,7 @@ function formatStatus(status: DaemonStatus, nowMs: number): string {
     new Table().layOut([
       ['Daemon:', `podd ${version} (pid ${pid}), started ${formatAgeOf(startedAt, nowMs)} ago`],
       ['Runtime:', `${runtimeName} (${runtime.endpoint}), ${runtime.healthy ? 'healthy' : 'not healthy'}`],
+      ['Pressure:', formatPressure(status.pressure)],
     ]),
     new Table().layOut([
       ['SOURCE', 'READY', 'PODS', 'PLACE'],
@@ -65,4 +66,9 @@ function formatStatus(status: DaemonStatus, nowMs: number): string {
     (note) => `${note}\n`,
   )
   return [...sections, ...(notes.length === 0 ? [] : [notes.join('')])].join('\n')
+}
+
+function formatPressure(pressure: PressureStatus | undefined): string {
+  if (pressure === undefined) return 'not watched: no eviction threshold is set'
+  return pressure.conditions.length === 0 ? 'none' : pressure.conditions.join(', ')
 }

@@ -179,6 +179,27 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
+  /** Starts the pods that were evicted for a pressure that has gone, as new pods. */
+  readmitEvicted(): void {
+    for (const entry of this.#entries.values()) {
+      const { worker, next } = entry
+      if (worker === undefined || next !== undefined) continue
+      const { record, pod } = worker.state
+      if (record.failed?.untilPressureEnds !== true || isLeaving(worker)) continue
+      const { manifest, source, path } = record
+      entry.next = {
+        wanted: { document: { pod, manifest, place: { path } }, source },
+        replacement: undefined,
+      }
+      worker.end({
+        cause: 'replaced',
+        reason: 'Killing',
+        message: 'The node has room for the pod again',
+        graceSeconds: 0,
+      })
+    }
+  }
+
   /** Stops all workers and leaves the pods running; resolves when every pass in flight has stopped too. */
   async stop(): Promise<void> {
     this.#replacements.cancelAll()

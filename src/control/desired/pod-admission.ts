@@ -51,6 +51,9 @@ export function openRules(limits: HostLimits): AdmissionRules {
   }
 }
 
+/** Why the host, which is short of something, takes no such pod now; undefined where it does. */
+export type NodePressureRefusal = (pod: Pod) => string | undefined
+
 /** A pod to admit. */
 export interface Candidate {
   readonly pod: Pod
@@ -77,14 +80,20 @@ export class PodAdmission {
   readonly #rules: AdmissionRules
   readonly #objects: ObjectViews
   readonly #features: () => RuntimeFeatures | undefined
+  readonly #pressure: NodePressureRefusal
 
   constructor(
     rules: AdmissionRules,
-    facts: { readonly objects: ObjectViews; readonly features: () => RuntimeFeatures | undefined },
+    facts: {
+      readonly objects: ObjectViews
+      readonly features: () => RuntimeFeatures | undefined
+      readonly pressure?: NodePressureRefusal
+    },
   ) {
     this.#rules = rules
     this.#objects = facts.objects
     this.#features = facts.features
+    this.#pressure = facts.pressure ?? (() => undefined)
   }
 
   get limits(): HostLimits {
@@ -112,6 +121,8 @@ export class PodAdmission {
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
+    const pressure = this.#pressure(withClasses(pod, classes))
+    if (pressure !== undefined) return { kind: 'blocked', reason: 'NodeUnderPressure', message: pressure }
     const exclusiveClaims = claimsOf(pod.spec).filter((name) => this.#isExclusive({ pod, source }, name))
     return { kind: 'fits', classes, exclusiveClaims }
   }

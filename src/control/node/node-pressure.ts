@@ -20,6 +20,9 @@ import { rankForEviction } from '../../decide/node/rank-pods.ts'
 import type { EvictionCandidate } from '../../decide/node/rank-pods.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import { isCriticalPod } from './measure-pods.ts'
 import type { NodeJob } from './node-jobs.ts'
 
 /** A pod that may be evicted: how to tell it to end, and whether it still runs. */
@@ -41,11 +44,17 @@ export interface NodePressureOptions {
   /** What is available now; without the signals that can't be read. */
   readonly observe: (signal: AbortSignal) => Promise<Observations>
   /** The running pods, with what they use of a resource. */
-  readonly measure: (resource: StarvedResource, signal: AbortSignal) => Promise<readonly EvictablePod[]>
+  readonly measure: (
+    threshold: Threshold,
+    resource: StarvedResource,
+    signal: AbortSignal,
+  ) => Promise<readonly EvictablePod[]>
   /** Makes room without ending a pod, where there is a way. Throws what stands against it. */
   readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
-  /** The conditions have changed; none: evicted pods may run again. */
+  /** The conditions have changed. */
   readonly onConditions: (conditions: readonly PressureCondition[]) => void
+  /** The node is short of nothing: evicted pods may run again. At each look. */
+  readonly onRelaxed: () => void
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
@@ -79,7 +88,6 @@ export class NodePressure {
   #state: PressureState = noPressure
   #conditions: readonly PressureCondition[] = []
   #observations: Observations = new Map()
-  #hasLooked = false
 
   constructor(options: NodePressureOptions) {
     this.#options = options
@@ -96,11 +104,12 @@ export class NodePressure {
   }
 
   /** Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). */
-  refusal(pod: { readonly isCritical: boolean; readonly isBestEffort: boolean }): string | undefined {
+  refusal(pod: Pick<Pod, 'spec'>): string | undefined {
     const conditions = this.#conditions
-    if (conditions.length === 0 || pod.isCritical) return undefined
+    if (conditions.length === 0 || isCriticalPod(pod)) return undefined
     const onlyMemory = conditions.every((condition) => condition === 'MemoryPressure')
-    return onlyMemory && !pod.isBestEffort ? undefined : conditionMessage(conditions)
+    if (onlyMemory && computeQosClass(pod.spec) !== 'BestEffort') return undefined
+    return conditionMessage(conditions)
   }
 
   job(): NodeJob {
@@ -147,7 +156,7 @@ export class NodePressure {
   async #evict(threshold: Threshold, observations: Observations, signal: AbortSignal): Promise<boolean> {
     const { clock, logger, maxPodGraceSeconds } = this.#options
     const resource = starvedResource(threshold)
-    const pods = await this.#options.measure(resource, signal)
+    const pods = await this.#options.measure(threshold, resource, signal)
     const ranked = rankForEviction(
       pods.map(({ candidate }) => candidate),
       resource,
@@ -167,11 +176,9 @@ export class NodePressure {
   }
 
   #show(conditions: readonly PressureCondition[]): void {
-    const { events, onConditions, logger } = this.#options
+    const { events, onConditions, onRelaxed, logger } = this.#options
     const before = this.#conditions
     this.#conditions = conditions
-    const isFirst = !this.#hasLooked
-    this.#hasLooked = true
     const added = conditions.filter((condition) => !before.includes(condition))
     const gone = before.filter((condition) => !conditions.includes(condition))
     for (const condition of added) {
@@ -182,9 +189,9 @@ export class NodePressure {
       const [, reason] = conditionReasons[condition]
       events.recordNode({ type: 'Normal', reason, message: `The node no longer has condition ${condition}` })
     }
-    if (!isFirst && added.length === 0 && gone.length === 0) return
     try {
-      onConditions(conditions)
+      if (added.length > 0 || gone.length > 0) onConditions(conditions)
+      if (conditions.length === 0) onRelaxed()
     } catch (error) {
       logger.error({ err: error, reason: errorMessage(error) }, 'cannot apply the conditions of the node')
     }

@@ -87,8 +87,8 @@ export class EndPass {
     this.#stops = 0
     this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
-      const { reason, message } = ending
-      memory.change({ ending: undefined, failed: { reason, message } })
+      const { reason, message, untilPressureEnds } = ending
+      memory.change({ ending: undefined, failed: { reason, message, untilPressureEnds } })
       this.#stoppedInFull = false
       await memory.save('required')
       setStage('active')

@@ -52,6 +52,7 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     { type: 'PodScheduled', status: 'True' },
     ...restartAllConditions(facts, phase),
     ...resizeConditions(facts.resize),
+    ...disruptionConditions(record),
   ])
   const { ending } = record
   const endedFor = ending === undefined || goesAwayAfter(ending) ? undefined : ending
@@ -119,6 +120,14 @@ function resizeConditions(resize: ResizeState | undefined): readonly Condition[]
     return [{ type: 'PodResizePending', status: 'True', reason: resize.reason, message: resize.message }]
   const why = resize.error === undefined ? {} : { reason: 'Error', message: resize.error }
   return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
+}
+
+/** Of pods that were evicted for a pressure of the node (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). */
+function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
+  const evicted = [ending, failed].find((each) => each?.untilPressureEnds === true)
+  if (evicted === undefined) return []
+  const { message } = evicted
+  return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]
 }
 
 /** Of pods that have a rule RestartAllContainers only (`status/generate.go` GenerateAllContainersRestartingCondition, 1.36). */

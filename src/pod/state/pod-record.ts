@@ -57,6 +57,8 @@ export interface PodEnding {
   readonly message: string
   readonly requestedAtMs: number
   readonly graceSeconds: number
+  /** Of an evicted pod: it is started again, as a new pod, when the pressure that it was evicted for has gone. */
+  readonly untilPressureEnds?: boolean | undefined
 }
 
 export interface ConditionRecord {
@@ -126,6 +128,8 @@ export interface PodRecord {
         readonly message: string
         /** It was never admitted: the next podd decides again. */
         readonly admission?: boolean | undefined
+        /** As in PodEnding. */
+        readonly untilPressureEnds?: boolean | undefined
       }
     | undefined
 }

@@ -6,6 +6,7 @@ import { NodePressure } from '../../../src/control/node/node-pressure.ts'
 import { listThresholds } from '../../../src/decide/node/judge-pressure.ts'
 import type { Observation, PressureCondition } from '../../../src/decide/node/judge-pressure.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
+import { makePod } from '../../support/pod-builders.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 interface FakePod {
@@ -35,6 +36,7 @@ async function rig(options: RigOptions = {}) {
   const log: string[] = []
   const conditions: (readonly PressureCondition[])[] = []
   let available = 500
+  let relaxed = 0
   const ended = new Set<string>()
   const none = {
     evictionHard: {},
@@ -55,7 +57,7 @@ async function rig(options: RigOptions = {}) {
     maxPodGraceSeconds: soft?.maxPodGraceSeconds ?? 0,
     observe: async () =>
       new Map<EvictionSignal, Observation>([['memory.available', { available, capacity: 1000 }]]),
-    measure: async (resource) =>
+    measure: async (_, resource) =>
       pods
         .filter(({ name }) => !ended.has(name))
         .map(({ name, memory, isCritical = false, endsAfterMs }) => ({
@@ -86,6 +88,7 @@ async function rig(options: RigOptions = {}) {
       options.reclaim?.((amount) => void (available = amount))
     },
     onConditions: (now) => void conditions.push(now),
+    onRelaxed: () => void (relaxed += 1),
     events: { recordNode: (event) => void events.push(event) },
     clock,
     logger: silentLogger,
@@ -99,6 +102,7 @@ async function rig(options: RigOptions = {}) {
     pressure,
     log,
     conditions,
+    relaxed: () => relaxed,
     reasons: () => events.map(({ reason }) => reason),
     setAvailable: (amount: number) => void (available = amount),
     reports: () => jobs.reports(),
@@ -122,7 +126,7 @@ describe('NodePressure', () => {
     setAvailable(50)
     await clock.advance(10_000)
     expect(log).toEqual(['20 s: reclaim'])
-    expect(conditions).toEqual([[], ['MemoryPressure']])
+    expect(conditions).toEqual([['MemoryPressure']])
     expect(reasons()).toEqual(['NodeHasInsufficientMemory', 'EvictionThresholdMet'])
     await end()
   })
@@ -189,7 +193,7 @@ describe('NodePressure', () => {
   })
 
   it('lets a condition go after the transition period, and says so once', async () => {
-    const { clock, conditions, reasons, setAvailable, end } = await rig({ transitionMs: 30_000 })
+    const { clock, conditions, relaxed, reasons, setAvailable, end } = await rig({ transitionMs: 30_000 })
     setAvailable(50)
     await clock.advance(10_000)
     setAvailable(500)
@@ -197,6 +201,7 @@ describe('NodePressure', () => {
     expect(conditions).toEqual([['MemoryPressure'], []])
     await clock.advance(30_000)
     expect(conditions).toHaveLength(2)
+    expect(relaxed()).toBe(4)
     expect(reasons()).toEqual([
       'NodeHasInsufficientMemory',
       'EvictionThresholdMet',
@@ -207,13 +212,16 @@ describe('NodePressure', () => {
 
   it('refuses new pods meanwhile: under memory pressure the best-effort ones, otherwise all but critical ones', async () => {
     const { clock, pressure, setAvailable, end } = await rig()
-    const bestEffort = { isCritical: false, isBestEffort: true }
+    const bestEffort = makePod()
+    const requests = { cpu: '100m' }
+    const burstable = makePod({ containers: [{ name: 'main', resources: { requests } }] })
+    const critical = makePod({ spec: { priority: 2_000_000_000 } })
     expect(pressure.refusal(bestEffort)).toBeUndefined()
     setAvailable(50)
     await clock.advance(10_000)
     expect(pressure.refusal(bestEffort)).toBe('The node had condition: [MemoryPressure]. ')
-    expect(pressure.refusal({ isCritical: false, isBestEffort: false })).toBeUndefined()
-    expect(pressure.refusal({ isCritical: true, isBestEffort: true })).toBeUndefined()
+    expect(pressure.refusal(burstable)).toBeUndefined()
+    expect(pressure.refusal(critical)).toBeUndefined()
     await end()
   })
 })

@@ -1,0 +1,97 @@
+import { stat } from 'node:fs/promises'
+import type { EvictionSignal } from '../../config/eviction-options.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import { readCgroupChoice } from '../../host/cgroups/kept-cgroups.ts'
+import type { CgroupChoice } from '../../host/cgroups/kept-cgroups.ts'
+import type { CgroupSystem } from '../../host/cgroups/layout.ts'
+import { readPodsMemory } from '../../host/cgroups/pods-memory.ts'
+import { readFileSystem, readMemoryAmount, readProcessAmount } from '../../host/facts/node-signals.ts'
+import type { Amount } from '../../host/facts/node-signals.ts'
+import type { Observation, Observations } from '../../decide/node/judge-pressure.ts'
+import { podLogDirectory } from '../../translate/log-path.ts'
+import { measureDirectory } from '../../volumes/disk-usage.ts'
+import { volumeDirectory } from '../../volumes/pod-directory.ts'
+import type { PodMeter, StarvedDisk } from './measure-pods.ts'
+
+/** Reads what is available on this host, and what pods use of it. */
+export interface PressureSurroundings extends PodMeter {
+  /** Those of the signals that can be read now. */
+  readonly observe: (signals: ReadonlySet<EvictionSignal>, signal: AbortSignal) => Promise<Observations>
+  /** Which disk a signal is about; `both` where images and volumes share one. */
+  readonly diskOf: (signal: EvictionSignal) => Promise<StarvedDisk>
+}
+
+export interface PressureSurroundingsOptions extends Pick<PodMeter, 'listContainerStats' | 'listPodStats'> {
+  readonly config: Pick<PoddConfig, 'rootDir' | 'podLogsDir'>
+  readonly cgroups: CgroupSystem
+  /** Where the images are; undefined where the runtime doesn't say. */
+  readonly imagesPath: (signal: AbortSignal) => Promise<string | undefined>
+}
+
+export function createPressureSurroundings(options: PressureSurroundingsOptions): PressureSurroundings {
+  const { config } = options
+  const { rootDir, podLogsDir } = config
+  let imagesPath: string | undefined
+  let choice: CgroupChoice | undefined
+  const findImages = async (signal: AbortSignal): Promise<string | undefined> => {
+    imagesPath ??= await options.imagesPath(signal)
+    return imagesPath
+  }
+  const podsMemory = (): Amount | undefined => {
+    // It is settled when the first pod is made.
+    choice ??= readCgroupChoice(rootDir)
+    return choice && readPodsMemory({ ...choice, system: options.cgroups })
+  }
+  return {
+    listContainerStats: options.listContainerStats,
+    listPodStats: options.listPodStats,
+    measureDirectory,
+    logDirectory: (pod, container) => `${podLogDirectory(podLogsDir, pod)}/${container}`,
+    volumeDirectories: ({ uid }, { volumes }) =>
+      volumes.flatMap(({ name, emptyDir }) =>
+        emptyDir === undefined || emptyDir.medium !== ''
+          ? []
+          : [volumeDirectory(rootDir, uid, 'empty-dir', name)],
+      ),
+    async observe(signals, signal) {
+      const found = new Map<EvictionSignal, Observation>()
+      const note = (name: EvictionSignal, amount: Amount | undefined): void => {
+        if (amount !== undefined && signals.has(name)) found.set(name, amount)
+      }
+      const readers: readonly (readonly [readonly EvictionSignal[], () => Promise<void>])[] = [
+        [['memory.available'], async () => note('memory.available', await readMemoryAmount())],
+        [['allocatableMemory.available'], async () => note('allocatableMemory.available', podsMemory())],
+        [['pid.available'], async () => note('pid.available', await readProcessAmount())],
+        [
+          ['nodefs.available', 'nodefs.inodesFree'],
+          async () => {
+            const { bytes, inodes } = await readFileSystem(rootDir)
+            note('nodefs.available', bytes)
+            note('nodefs.inodesFree', inodes)
+          },
+        ],
+        [
+          ['imagefs.available', 'imagefs.inodesFree'],
+          async () => {
+            const path = await findImages(signal)
+            if (path === undefined) return
+            const { bytes, inodes } = await readFileSystem(path)
+            note('imagefs.available', bytes)
+            note('imagefs.inodesFree', inodes)
+          },
+        ],
+      ]
+      const wanted = readers.filter(([names]) => names.some((name) => signals.has(name)))
+      // What can't be read now is left out: the others count all the same.
+      await Promise.allSettled(wanted.map(([, read]) => read()))
+      signal.throwIfAborted()
+      return found
+    },
+    async diskOf(signal) {
+      const own = signal.startsWith('nodefs.') ? 'node' : 'image'
+      if (imagesPath === undefined) return own === 'node' ? 'both' : own
+      const [node, image] = await Promise.all([stat(rootDir), stat(imagesPath)])
+      return node.dev === image.dev ? 'both' : own
+    },
+  }
+}
