@@ -499,7 +499,7 @@ export class PodSystem {
       if (refersTo(worker.sourcedPod, changed)) worker.reviewReferences()
     if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
-    this.#desired.startAdopted((source) => snapshots.isSilent(source))
+    this.#desired.confirmAdopted((source) => snapshots.isSilent(source))
     this.#endOrphans()
     // What waits for objects may be sure now that there are no more.
     if (!this.#objectsKnown && snapshots.areReady)

@@ -69,9 +69,9 @@ export class AdmissionQueue {
 
   #admitAll(isMeant: (worker: PodWorker) => boolean): void {
     for (const worker of this.#workers.all()) {
-      const { admission, stage, record } = worker.state
+      const { admission, isWaiting, record } = worker.state
       const isDecided = admission?.kind === 'admitted' || admission?.kind === 'rejected'
-      if (isDecided || stage !== 'waiting' || record.failed !== undefined) continue
+      if (isDecided || !isWaiting || record.failed !== undefined) continue
       if (isMeant(worker)) this.admit(worker)
     }
   }

@@ -104,7 +104,7 @@ export class DesiredPods {
     }))
   }
 
-  /** Takes up the pods of an earlier podd. They start when a source confirms them (`reconcile`) or `startAdopted` says so. */
+  /** Takes up the pods of an earlier podd, until a source confirms them (`reconcile`), or `confirmAdopted`. */
   adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): void {
     this.workers.noteUnreadable(unreadable)
     for (const saved of inOrderOfAdmission(records)) {
@@ -112,8 +112,7 @@ export class DesiredPods {
       const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
       try {
         const pod = this.#deps.podFromManifest(record.manifest)
-        const worker = this.workers.add({ record, pod, saved: true })
-        if (record.ending !== undefined) worker.start()
+        const worker = this.workers.add({ record, pod, saved: true, adopted: true })
         this.#adoptInto(this.#entry(podKey(record)), worker)
       } catch (error) {
         this.#deps.logger.error({ uid: record.uid, pod: record.name, err: error }, 'cannot use a pod record')
@@ -136,7 +135,6 @@ export class DesiredPods {
     const before = entry.worker
     if (before === undefined || !isLeaving(worker)) entry.worker = worker
     if (before === undefined || isLeaving(before) || isLeaving(worker)) return
-    before.start()
     before.end({
       cause: 'replaced',
       reason: 'Killing',
@@ -145,9 +143,9 @@ export class DesiredPods {
     })
   }
 
-  /** Starts adopted pods that no source has spoken of yet, for the sources that `isSilent` names. */
-  startAdopted(isSilent: (source: SourceName) => boolean): void {
-    for (const worker of this.workers.all()) if (isSilent(worker.state.record.source)) worker.start()
+  /** Confirms the adopted pods of the sources that `isSilent` names, which have not spoken yet. */
+  confirmAdopted(isSilent: (source: SourceName) => boolean): void {
+    for (const worker of this.workers.all()) if (isSilent(worker.state.record.source)) worker.confirm()
   }
 
   /**
@@ -160,7 +158,7 @@ export class DesiredPods {
       const { worker } = entry
       entry.held = undefined
       if (worker === undefined) continue
-      worker.start()
+      worker.confirm()
       if (!mayRemove(worker.state.record.source)) continue
       this.#dropNext(key, entry)
       worker.end({
@@ -261,16 +259,16 @@ export class DesiredPods {
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
       entry.refused = refusal === undefined || !isNew ? undefined : { wanted, message: refusal }
-      if (entry.refused !== undefined) return worker.start()
+      if (entry.refused !== undefined) return worker.confirm()
       const place = { source, path: document.place.path, owner: document.owner }
       worker.update({ pod: document.pod, manifest: document.manifest, place })
       this.#queue.judgeResize(worker)
-      worker.start()
+      worker.confirm()
       return undefined
     }
     if (ready !== undefined) return undefined
     this.#dropNext(key, entry)
-    worker.start()
+    worker.confirm()
     entry.next = { wanted, replacement: this.#replacements.add(worker, document.pod, source) }
     return undefined
   }
@@ -280,7 +278,7 @@ export class DesiredPods {
     return this.#replacements.promises((key) => {
       const { worker, next } = this.#entries.get(key) ?? {}
       if (next?.replacement !== undefined) return true
-      if (worker?.state.stage !== 'waiting') return false
+      if (worker?.state.isWaiting !== true) return false
       const { admission } = worker.state
       // One that waits for something else than room needs what it asked for no more.
       return admission === undefined || (admission.kind === 'blocked' && admission.reason === 'Blocked')
@@ -319,7 +317,6 @@ export class DesiredPods {
     })
     entry.worker = worker
     this.#queue.admit(worker)
-    worker.start()
   }
 
   #matches(observed: ObservedPod, document: PodDocument): boolean {

@@ -57,7 +57,6 @@ export async function endPods(
   options: EndOptions,
 ): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
   for (const worker of workers) {
-    worker.start()
     worker.end({
       cause: 'removed',
       reason: 'Killing',

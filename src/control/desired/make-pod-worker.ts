@@ -30,7 +30,7 @@ export interface WorkerSurroundings {
   readonly objectsKnown: () => boolean
 }
 
-/** One pod's worker, wired to what it shares with the others. It does not work yet. */
+/** One pod's worker, wired to what it shares with the others. Its first pass comes after the current task. */
 export function makePodWorker(around: WorkerSurroundings, input: NewWorker): PodWorker {
   const { options, images, observer, prober, statuses, knowledge } = around
   const { host, events, records, clock, random, logger, runtimeName } = options

@@ -39,7 +39,6 @@ export class PodWorkers {
     return this.#workers.values()
   }
 
-  /** Makes one that does not work yet: `start` it. */
   add(input: NewWorker): PodWorker {
     const worker = this.#deps.makeWorker(input)
     this.#workers.set(worker.ref.uid, worker)
@@ -151,7 +150,6 @@ export class PodWorkers {
       message: 'The pod is not wanted and podd has no record of it',
       graceSeconds: pod.spec.terminationGracePeriodSeconds,
     })
-    worker.start()
     return worker
   }
 

@@ -20,12 +20,14 @@ import type { PodMemory } from './pod-memory.ts'
 /**
  * Where a pod stands:
  *
- *     waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone
- *        └──────────────────end────────────▲
+ *     adopted ──confirm──▶ waiting ──admit──▶ active ──end──▶ ending ──all stopped──▶ stopped ──cleaned up──▶ gone
+ *        │                    └──────────────────end────────────▲
+ *        └──────────────────────────────────────end─────────────┘
  *
+ * `adopted`: it is known from the record of an earlier podd, and nothing is done for it before its source confirms it.
  * `stopped`: nothing of it runs and its ports are free, so that its successor may start.
  */
-export type PodStage = 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
+export type PodStage = 'adopted' | 'waiting' | 'active' | 'ending' | 'stopped' | 'gone'
 
 /** What a worker begins with. */
 export interface NewWorker {
@@ -33,6 +35,8 @@ export interface NewWorker {
   readonly pod: Pod
   /** The record stands on disk already. */
   readonly saved: boolean
+  /** It is a pod of an earlier podd: no pass is made before it is confirmed. */
+  readonly adopted?: boolean
   readonly observed?: ObservedPod
   /** Images that were pulled a moment ago for this pod. */
   readonly pulled?: ReadonlySet<string>
@@ -74,13 +78,14 @@ export class PodState {
   /** Undefined before it was seen: see selectCancelledStarts. */
   #cancelledStarts: ReadonlySet<ContainerId> | undefined
 
-  constructor(memory: PodMemory, aheadFetches: AheadFetches, { record, pod, observed, pulled }: NewWorker) {
+  constructor(memory: PodMemory, aheadFetches: AheadFetches, input: NewWorker) {
+    const { record, pod, observed, pulled, adopted = false } = input
     this.memory = memory
     this.aheadFetches = aheadFetches
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = pod
     this.fresh = new Set(pulled)
-    this.stage = record.ending === undefined ? 'waiting' : 'ending'
+    this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'
     this.#observed = this.nothing
     if (observed !== undefined) this.observed = observed
   }
@@ -149,10 +154,15 @@ export class PodState {
     )
   }
 
+  /** Whether it was not admitted yet, or not since podd began. */
+  get isWaiting(): boolean {
+    return this.stage === 'adopted' || this.stage === 'waiting'
+  }
+
   /** Whether it holds resources of the host: it was admitted, and has not finished. */
   get holdsResources(): boolean {
     if (this.stage === 'stopped' || this.stage === 'gone') return false
-    return (this.stage !== 'waiting' || this.admission?.kind === 'admitted') && !this.isOver
+    return (!this.isWaiting || this.admission?.kind === 'admitted') && !this.isOver
   }
 
   /** Whether it asks for more than it was admitted with. */

@@ -119,6 +119,7 @@ export class PodWorker {
       },
       this.#state,
     )
+    if (this.#state.stage !== 'adopted') this.#loop.start()
   }
 
   get ref(): PodRef {
@@ -130,8 +131,10 @@ export class PodWorker {
     return this.#state
   }
 
-  /** Begins its work; once. */
-  start(): void {
+  /** A source confirms a pod of an earlier podd, or that is not waited for: passes begin. */
+  confirm(): void {
+    if (this.#state.stage !== 'adopted') return
+    this.#state.stage = 'waiting'
     this.#loop.start()
   }
 
@@ -335,6 +338,7 @@ export class PodWorker {
   #setStage(stage: PodStage): void {
     if (this.#state.stage === stage) return
     this.#state.stage = stage
+    this.#loop.start()
     if (stage === 'gone') {
       this.#life.abort(new Interrupted())
       this.#volumeRefresh.stop()
