@@ -3,7 +3,6 @@ import { PoddError } from '../../base/errors.ts'
 import { computeEndingActions } from '../../decide/plan/compute-ending-actions.ts'
 import { freesNameWithContainers, goesAwayAfter } from '../../decide/plan/pod-ending.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
-import type { PodDisplay } from './pod-display.ts'
 import type { PassSignals } from '../actions/pod-context.ts'
 import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodStage, PodState } from './pod-state.ts'
@@ -11,7 +10,9 @@ import type { PodStage, PodState } from './pod-state.ts'
 /** What a pod's worker does for this pass. */
 export interface EndPassDeps extends Pick<PassDeps, 'host' | 'images' | 'clock' | 'logger'> {
   readonly executor: PodExecutor
-  readonly display: PodDisplay
+  readonly publishStatus: () => void
+  /** It is shown no more. */
+  readonly hide: () => void
   readonly setStage: (stage: PodStage) => void
   readonly warn: (reason: string, message: string) => void
   readonly wake: () => void
@@ -65,10 +66,10 @@ export class EndPass {
   }
 
   async run(ending: NonNullable<PodRecord['ending']>, signals: PassSignals): Promise<void> {
-    const { executor, display, setStage, wake } = this.#deps
+    const { executor, publishStatus, setStage, wake } = this.#deps
     const { memory, observed, pod } = this.#state
     await memory.save('best-effort')
-    display.publish()
+    publishStatus()
     const plan = computeEndingActions(observed, { stoppedBefore: this.#stoppedInFull })
     if (plan.kind === 'stop') {
       const overdue = this.#watchOverdue(ending)
@@ -172,14 +173,14 @@ export class EndPass {
 
   /** Leaves nothing behind. The record goes last: a podd that is killed here finishes the work later. */
   async #cleanUp(): Promise<void> {
-    const { host, images, display, setStage } = this.#deps
+    const { host, images, hide, setStage } = this.#deps
     const { ref, memory } = this.#state
     await host.volumes.teardown(ref.uid)
     await host.cgroups.remove(ref.uid)
     await host.logs.removeAll(ref)
     await memory.remove()
     images.clearBackoff(ref.uid)
-    display.hide()
+    hide()
     setStage('gone')
   }
 }

@@ -5,7 +5,6 @@ import type { PodAction, PodPlan, Waiting } from '../../decide/plan/pod-action.t
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
 import { selectAwaitedImages } from '../../decide/plan/previous-image.ts'
 import { gatherFacts } from './gather-facts.ts'
-import type { PodDisplay } from './pod-display.ts'
 import type { PassSignals } from '../actions/pod-context.ts'
 import type { PassDeps, PodExecutor } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
@@ -14,7 +13,7 @@ import type { VolumeRefresh } from './volume-refresh.ts'
 /** What a pod's worker does for this pass. */
 export interface LivePassDeps extends PassDeps {
   readonly executor: PodExecutor
-  readonly display: PodDisplay
+  readonly publishStatus: () => void
   readonly volumeRefresh: VolumeRefresh
   readonly warn: (reason: string, message: string) => void
   readonly end: (request: EndRequest) => void
@@ -40,7 +39,7 @@ export class LivePass {
   }
 
   async run(signals: PassSignals): Promise<void> {
-    const { clock, display, objectsKnown, probes } = this.#deps
+    const { clock, publishStatus, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
     memory.rememberProbes(observed, probes())
@@ -55,7 +54,7 @@ export class LivePass {
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
     this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
-    display.publish()
+    publishStatus()
     if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
     this.#chargeRestarts(plan.actions)
     this.#noteAwaited(plan.actions)

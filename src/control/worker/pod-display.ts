@@ -1,6 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { Clock } from '../../base/clock.ts'
 import { deriveStatus } from '../../decide/status/derive-status.ts'
+import type { DerivedStatus } from '../../decide/status/derive-status.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
@@ -13,6 +14,7 @@ export interface PodDisplayDeps {
   readonly host: Pick<PodHost, 'hostIps' | 'hostName'>
   /** The newest of this pod. */
   readonly probes: () => ProbeVerdicts
+  /** Undefined takes the pod out of what is shown. Throws what a subscriber throws. */
   readonly publish: (uid: PodUid, object: PodObject | undefined) => void
   readonly clock: Clock
   /** `containerd` */
@@ -22,22 +24,29 @@ export interface PodDisplayDeps {
   readonly runtimeProblem: () => string | undefined
 }
 
-/** Shows one pod as it stands. */
+/** How one pod is shown, and what of that is to be recorded. */
+export interface PodView {
+  readonly object: PodObject
+  readonly recordChange: DerivedStatus['recordChange']
+}
+
+/** Shows one pod as it stands. Changes nothing of it. */
 export class PodDisplay {
   readonly #deps: PodDisplayDeps
-  readonly #state: PodState
+  readonly #state: Readonly<PodState>
   #hidden = false
 
-  constructor(deps: PodDisplayDeps, state: PodState) {
+  constructor(deps: PodDisplayDeps, state: Readonly<PodState>) {
     this.#deps = deps
     this.#state = state
   }
 
-  publish(): void {
-    if (this.#hidden) return
+  /** Undefined once the pod is shown no more. */
+  derive(): PodView | undefined {
+    if (this.#hidden) return undefined
     const { clock, host, probes, recursiveReadOnly, runtimeName } = this.#deps
     const { memory, pod, observed, waiting, resize, postStarts } = this.#state
-    const { status, conditions, podIps } = deriveStatus({
+    const { status, recordChange } = deriveStatus({
       pod,
       record: memory.record,
       observed,
@@ -51,10 +60,12 @@ export class PodDisplay {
       postStarts,
       nowMs: clock.wallMs(),
     })
-    if (conditions !== memory.record.conditions) memory.change({ conditions })
-    if (podIps !== memory.record.podIps) memory.change({ podIps })
     const object = toPodObject(this.#state.classedPod, memory.record, { status, nodeName: host.hostName })
-    this.#deps.publish(this.#state.ref.uid, object)
+    return { object, recordChange }
+  }
+
+  show({ object }: PodView): void {
+    if (!this.#hidden) this.#deps.publish(this.#state.ref.uid, object)
   }
 
   /** It is gone, or another pod bears its name: it is shown no more. */

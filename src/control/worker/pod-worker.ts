@@ -97,7 +97,8 @@ export class PodWorker {
       {
         ...deps,
         executor: this.#executor,
-        display: this.#display,
+        publishStatus: () => this.#publish(),
+        hide: () => this.#display.hide(),
         setStage: (stage) => this.#setStage(stage),
         warn: this.#warn,
         wake,
@@ -109,7 +110,7 @@ export class PodWorker {
       {
         ...deps,
         executor: this.#executor,
-        display: this.#display,
+        publishStatus: () => this.#publish(),
         volumeRefresh: this.#volumeRefresh,
         warn: this.#warn,
         end: (request) => this.end(request),
@@ -191,7 +192,7 @@ export class PodWorker {
     this.#setStage('ending')
     if (before === undefined) this.#tellWhy(request)
     // A slow action may be in flight: publish at once that the pod is terminating.
-    if (this.#seen) this.#display.publish()
+    if (this.#seen) this.#publish()
     this.#loop.interrupt()
   }
 
@@ -247,7 +248,7 @@ export class PodWorker {
         this.#deps.logger.warn({ pod, uid, err: error }, 'pod sync failed')
         this.#warn(isEnding ? 'FailedKillPod' : 'FailedSync', message)
       }
-      this.#display.publish()
+      this.#publish()
     } catch (cause) {
       this.#deps.logger.error({ pod, uid, err: cause }, 'cannot publish the status of the pod')
     }
@@ -263,7 +264,7 @@ export class PodWorker {
   async #passOnce(signals: PassSignals): Promise<void> {
     const problem = this.#deps.runtimeProblem()
     // The runtime's return wakes every worker.
-    if (problem !== undefined) return this.#display.publish()
+    if (problem !== undefined) return this.#publish()
     const waitMs = this.#endPass.remainsWaitMs()
     if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
     const wasOver = this.#state.isOver
@@ -306,7 +307,7 @@ export class PodWorker {
       return true
     }
     await this.#state.memory.save('required')
-    this.#display.publish()
+    this.#publish()
     return false
   }
 
@@ -316,7 +317,7 @@ export class PodWorker {
     this.#state.observed = observed
     this.#deps.onObserved(this)
     if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
-    this.#display.publish()
+    this.#publish()
   }
 
   /** What a changed manifest may have mended isn't held back, nor waited for. */
@@ -327,6 +328,19 @@ export class PodWorker {
     this.#deps.images.clearBackoff(this.ref.uid)
     this.#state.memory.forgetAttempts()
     this.#outdate.abort(new Interrupted())
+  }
+
+  /** Publishes the pod's status. What the next status depends on goes into the record. */
+  #publish(): void {
+    const view = this.#display.derive()
+    if (view === undefined) return
+    if (view.recordChange !== undefined) this.#state.memory.change(view.recordChange)
+    try {
+      this.#display.show(view)
+    } catch (error) {
+      const { name: pod, uid } = this.ref
+      this.#deps.logger.error({ pod, uid, err: error }, 'cannot publish the status of the pod')
+    }
   }
 
   #settle(): void {

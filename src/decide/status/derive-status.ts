@@ -21,10 +21,8 @@ import type { StatusFacts } from '../plan/status-facts.ts'
 
 export interface DerivedStatus {
   readonly status: PodStatus
-  /** The transition times to record; the same object as before when none changed. */
-  readonly conditions: PodRecord['conditions']
-  /** The pod's own addresses to record; the same object as before when they are the same. */
-  readonly podIps: PodRecord['podIps']
+  /** What the next status depends on and the record doesn't have yet: transition times, the pod's own addresses. */
+  readonly recordChange: Partial<Pick<PodRecord, 'conditions' | 'podIps'>> | undefined
 }
 
 /**
@@ -75,7 +73,11 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
           ...(ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: ephemeral }),
         }),
   }
-  return { status, conditions: transitions, podIps }
+  const recordChange = {
+    ...(transitions === record.conditions ? {} : { conditions: transitions }),
+    ...(podIps === record.podIps ? {} : { podIps }),
+  }
+  return { status, recordChange: Object.keys(recordChange).length === 0 ? undefined : recordChange }
 }
 
 /** A pod that was refused before anything of it was made has no containers to tell of (`pkg/kubelet/kubelet.go` rejectPod, 1.36). */

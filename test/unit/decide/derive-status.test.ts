@@ -212,13 +212,15 @@ describe('the times of conditions', () => {
     const ready = (status: ReturnType<typeof deriveStatus>) =>
       status.status.conditions.find(({ type }) => type === 'Ready')?.lastTransitionTime
     expect(ready(first)).toBe('2026-01-01T01:00:00Z')
-    const record = { ...facts.record, conditions: first.conditions }
+    const record = { ...facts.record, ...first.recordChange }
     const later = deriveStatus({ ...facts, record, nowMs: nowMs + 60_000 })
     expect(ready(later)).toBe('2026-01-01T01:00:00Z')
-    expect(later.conditions).toBe(first.conditions)
+    expect(later.recordChange).toBeUndefined()
     const gone = { ...facts, record, nowMs: nowMs + 60_000, observed: { ...facts.observed, containers: [] } }
     expect(ready(deriveStatus(gone))).toBe('2026-01-01T01:01:00Z')
-    expect(deriveStatus(gone).conditions['PodScheduled']).toEqual(first.conditions['PodScheduled'])
+    expect(deriveStatus(gone).recordChange?.conditions?.['PodScheduled']).toEqual(
+      record.conditions['PodScheduled'],
+    )
   })
 })
 
@@ -292,8 +294,8 @@ describe('deriveStatus', () => {
   it('keeps the addresses that it had while no sandbox is ready', () => {
     const record = { podIps: ['10.0.0.9'] }
     const shown = (changes: StatusChanges) => {
-      const { status, podIps } = deriveStatus(statusFacts({ record, ...changes }))
-      return [status.podIP, podIps]
+      const { status, recordChange } = deriveStatus(statusFacts({ record, ...changes }))
+      return [status.podIP, recordChange?.podIps ?? record.podIps]
     }
     expect(shown({ sandboxes: [deadSandbox] })).toEqual(['10.0.0.9', ['10.0.0.9']])
     expect(shown({ sandboxes: [] })).toEqual(['10.0.0.9', ['10.0.0.9']])
@@ -301,9 +303,9 @@ describe('deriveStatus', () => {
     expect(shown({ sandboxes: [observedSandbox({ ips: [] })] })).toEqual([undefined, []])
     expect(shown({ record: {} })).toEqual(['10.0.0.10', ['10.0.0.10']])
     const same = { podIps: ['10.0.0.10'] }
-    expect(deriveStatus(statusFacts({ record: same })).podIps).toBe(same.podIps)
+    expect(deriveStatus(statusFacts({ record: same })).recordChange).not.toHaveProperty('podIps')
     const onHost = deriveStatus(statusFacts({ pod: { spec: { hostNetwork: true } } }))
-    expect(onHost.podIps).toBeUndefined()
+    expect(onHost.recordChange).not.toHaveProperty('podIps')
   })
 
   // id: says-why-pod-may
