@@ -265,6 +265,11 @@ const sections: readonly {
         'Write the manifest to its source again.',
       ),
       entry(
+        'LOG_SPACE',
+        'The logs of containers take more than `containerLogTotalMaxSize`, although all that rotation has put aside is removed.',
+        'Lower `containerLogMaxSize`, raise `containerLogTotalMaxSize`, or have the containers log less.',
+      ),
+      entry(
         'LOG_WATCH',
         "The kernel refuses another inotify watch, so a log can't be followed.",
         'Raise `fs.inotify.max_user_instances` and `fs.inotify.max_user_watches`.',

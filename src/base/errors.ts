@@ -48,6 +48,7 @@ export const errorCodes = [
   'INTERNAL',
   'INTERRUPTED',
   'LOCK_FAILED',
+  'LOG_SPACE',
   'LOG_WATCH',
   'MANIFEST_UNREADABLE',
   'NODE_JOB_DEADLINE',

@@ -26,6 +26,39 @@ function canonicalSize(bytes: number): string {
   return at === -1 ? String(bytes) : `${bytes / 1024 ** (units.length - at)}${units[at]}`
 }
 
+/** A part of a disk, or a number of bytes; undefined for no limit. */
+export type LogTotal = { readonly percent: number } | { readonly bytes: number } | undefined
+
+/** A size, or a part of the disk (`10%`); a number below zero means no limit. */
+const sizeOrPercent: OptionType<LogTotal> = {
+  label: 'SIZE',
+  fromText: readTotal,
+  fromFile: (json) =>
+    typeof json === 'string' || typeof json === 'number'
+      ? readTotal(String(json))
+      : { kind: 'bad', message: totalWords },
+  format: (total) => {
+    if (total === undefined) return '-1'
+    return 'percent' in total ? `${total.percent}%` : canonicalSize(total.bytes)
+  },
+}
+
+const totalWords = 'must be a size such as 2Gi, or a part of the disk such as 10%'
+
+function readTotal(text: string): Decoded<LogTotal> {
+  const percent = /^(\d{1,3})%$/u.exec(text)?.[1]
+  if (percent !== undefined) {
+    const value = Number(percent)
+    return value >= 1 && value <= 100
+      ? { kind: 'ok', value: { percent: value } }
+      : { kind: 'bad', message: 'must be from 1% to 100%' }
+  }
+  const size = readSize(text)
+  if (size.kind === 'bad')
+    return canonicalQuantity(text) === undefined ? { kind: 'bad', message: totalWords } : size
+  return { kind: 'ok', value: size.value < 0 ? undefined : { bytes: size.value } }
+}
+
 /** How the logs of containers are rotated; a part of the table in options.ts. */
 export const logOptions = {
   containerLogMaxSizeBytes: option({
@@ -61,5 +94,21 @@ export const logOptions = {
     owner: 'kubelet',
     zeroIsDefault: true,
     doc: 'How often the sizes of logs are checked.',
+  }),
+  containerLogTotalMaxSize: option({
+    field: 'containerLogTotalMaxSize',
+    flag: 'container-log-total-max-size',
+    type: sizeOrPercent,
+    default: { percent: 10 },
+    owner: 'podd',
+    doc: 'How much the logs of all containers may take, as a size or as a part of the disk that they are on; a negative number for no limit. Above it the oldest rotated logs are removed, and those of removed pods. The files that containers write to are never removed.',
+  }),
+  removedPodLogMaxAgeMs: option({
+    field: 'removedPodLogMaxAge',
+    flag: 'removed-pod-log-max-age',
+    type: duration(0),
+    default: 0,
+    owner: 'podd',
+    doc: 'How long the logs of a removed pod are kept in their directory; 0 removes them with the pod. They count for containerLogTotalMaxSize.',
   }),
 } as const

@@ -18,6 +18,7 @@ import { readCgroupChoice, saveCgroupChoice } from '../host/cgroups/kept-cgroups
 import type { CgroupChoice } from '../host/cgroups/kept-cgroups.ts'
 import { readNodeAddress } from '../host/network/node-address.ts'
 import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
+import { removeLogs } from '../logs/removed-pod-logs.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
@@ -30,6 +31,7 @@ import type { ResourceFacts } from '../translate/resources.ts'
 import { admissionRules, objectRules } from './desired/admission-rules.ts'
 import { RingEventRecorder } from './status/event-recorder.ts'
 import { ShownResources } from './status/shown-resources.ts'
+import { logLimitBytes } from './node/limit-logs.ts'
 import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
@@ -119,6 +121,10 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     ...admission.limits.allocatable,
     ...(diskSize === undefined ? {} : { 'ephemeral-storage': String(diskSize) }),
   }
+  const logs = new ContainerLogDirectories({
+    ...config,
+    removed: { keptMs: config.removedPodLogMaxAgeMs, owner: config.rootDir, clock },
+  })
   const pods = new PodSystem({
     host: {
       calls: client,
@@ -137,7 +143,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         hostName,
         clock,
       }),
-      logs: new ContainerLogDirectories(config),
+      logs,
       hooks: createHookRunner({ execSync: client.execSync, events, clock, kubernetesVersion }),
       instance: runtime.instance,
       hostName,
@@ -225,6 +231,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         listPodStats: async (signal) => (await client.listPodSandboxStats({}, { signal })).stats,
       }),
       events,
+    },
+    logSpace: {
+      measure: (pods) => logs.measure(pods),
+      remove: removeLogs,
+      totalBytes: () =>
+        logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
+      keptMs: config.removedPodLogMaxAgeMs,
     },
     ...(config.containerLogMaxSizeBytes > 0 && {
       logRotation: {

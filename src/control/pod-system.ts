@@ -12,7 +12,7 @@ import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
 import type { EventRecorder, NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { podKey } from '../pod/values/ids.ts'
-import type { PodKey, PodUid } from '../pod/values/ids.ts'
+import type { PodKey, PodRef, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 import type { RunProbe } from '../probes/run-probe.ts'
@@ -50,6 +50,8 @@ import { collectsImages, imageCollectionJob } from './node/collect-images.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
 import type { ImageGarbageOptions } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
+import { logLimitsJob } from './node/limit-logs.ts'
+import type { LogSpace } from './node/limit-logs.ts'
 import { logRotationJob } from './node/rotate-logs.ts'
 import { volumeLimitsJob } from './node/volume-limits.ts'
 import { createNodePressure } from './node/create-node-pressure.ts'
@@ -108,6 +110,8 @@ export interface PodSystemOptions {
   }
   /** Left out, no pod is evicted for a pressure of the node. */
   readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
+  /** Left out, all logs together may take what they like. */
+  readonly logSpace?: LogSpace
   /** Left out, the logs of containers grow as they like. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }
@@ -294,7 +298,7 @@ export class PodSystem {
   }
 
   #createJobs(): NodeJobs {
-    const { host, runtime, clock, logger, logRotation, imageGarbage } = this.#options
+    const { host, runtime, clock, logger, logRotation, logSpace, imageGarbage } = this.#options
     const jobs = new NodeJobs({ clock, logger })
     jobs.add(
       volumeLimitsJob({
@@ -318,6 +322,18 @@ export class PodSystem {
           ...logRotation,
         }),
       )
+    if (logSpace !== undefined)
+      jobs.add(
+        logLimitsJob({
+          pods: () => (this.#listed && this.#runtimeProblem === undefined ? this.#loggingPods() : undefined),
+          measure: (pods) => logSpace.measure(pods),
+          remove: (path) => logSpace.remove(path),
+          totalBytes: () => logSpace.totalBytes(),
+          keptMs: logSpace.keptMs,
+          clock,
+          logger,
+        }),
+      )
     if (this.imageGarbage !== undefined && imageGarbage !== undefined && collectsImages(imageGarbage.policy))
       jobs.add(
         imageCollectionJob({
@@ -328,6 +344,11 @@ export class PodSystem {
         }),
       )
     return jobs
+  }
+
+  /** What runs, and what is desired or ends. */
+  #loggingPods(): readonly PodRef[] {
+    return [...this.#observer.pods().values(), ...[...this.#desired.workers.all()].map(({ ref }) => ref)]
   }
 
   /** The periodic jobs of the node, with their results. */

@@ -1,6 +1,8 @@
-import { mkdir, readdir, readlink, rm, symlink, unlink } from 'node:fs/promises'
+import { mkdir, readlink, rm, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
+import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
 import type { ContainerId, PodRef } from '../pod/values/ids.ts'
 import {
   containerLogPath,
@@ -9,7 +11,9 @@ import {
   podLogDirectory,
 } from '../translate/log-path.ts'
 import { listLogInstances } from './log-files.ts'
+import { listDirectory, measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'
+import { markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
 
 /** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
 const mostTailLines = 80
@@ -24,12 +28,27 @@ export interface LoggedContainer {
   readonly restartCount: number
 }
 
+/** For a podd that keeps the logs of removed pods. */
+export interface RemovedPodLogs {
+  /** How long they are kept; 0 removes them with their pods. */
+  readonly keptMs: number
+  /** Tells them from those of another podd that logs to the same place: its root directory. */
+  readonly owner: string
+  readonly clock: Pick<Clock, 'wallMs'>
+}
+
 /** The directories that containers log to, and the links that log shippers read. Errors are the system's. */
 export class ContainerLogDirectories {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
+  readonly #removed: RemovedPodLogs | undefined
 
-  constructor(options: { readonly podLogsDir: string; readonly containerLogsDir: string }) {
+  constructor(options: {
+    readonly podLogsDir: string
+    readonly containerLogsDir: string
+    readonly removed?: RemovedPodLogs
+  }) {
+    this.#removed = options.removed
     this.#podLogsDir = options.podLogsDir
     this.#containerLogsDir = options.containerLogsDir
   }
@@ -76,7 +95,8 @@ export class ContainerLogDirectories {
     await rm(containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id), { force: true })
     const directory = join(this.directory(ref), container.name)
     for (const file of await listDirectory(directory)) {
-      if (parseLogFileName(file) === container.restartCount) await rm(join(directory, file), { force: true })
+      if (parseLogFileName(file.replace(/\.tmp$/u, '')) === container.restartCount)
+        await rm(join(directory, file), { force: true })
     }
   }
 
@@ -90,10 +110,34 @@ export class ContainerLogDirectories {
     return end.toString('utf8')
   }
 
-  /** Removes all logs of a pod and the links that point to them. */
+  /**
+   * Removes the links to a pod's logs, and the logs unless those of removed pods are kept. On a disk where nothing can be
+   * noted any more they go at once.
+   */
   async removeAll(ref: PodRef): Promise<void> {
     for (const path of await this.#linksOf(ref)) await rm(path, { force: true })
+    const { keptMs = 0, owner = '', clock } = this.#removed ?? {}
+    if (clock !== undefined && keptMs > 0) {
+      try {
+        return await markRemoved(this.directory(ref), owner, clock.wallMs())
+      } catch {
+        // There are no logs, or there is no room.
+      }
+    }
     await rm(this.directory(ref), { recursive: true, force: true })
+  }
+
+  /** What the logs of these pods take, and those that are kept of removed ones. */
+  async measure(pods: readonly PodRef[]): Promise<LogSpaceFacts> {
+    const directories = new Set(pods.map((ref) => this.directory(ref)))
+    const files = await Promise.all([...directories].map((directory) => measurePodLogs(directory)))
+    const removed =
+      this.#removed === undefined ? [] : await measureRemovedPods(this.#podLogsDir, this.#removed.owner)
+    return {
+      files: files.flat(),
+      // A pod that is there again under its UID has its logs back.
+      kept: removed.filter(({ directory }) => !directories.has(directory)),
+    }
   }
 
   async #linksOf(ref: PodRef): Promise<readonly string[]> {
@@ -106,14 +150,5 @@ export class ContainerLogDirectories {
       if (target.startsWith(`${this.directory(ref)}/`)) found.push(path)
     }
     return found
-  }
-}
-
-async function listDirectory(path: string): Promise<readonly string[]> {
-  try {
-    return await readdir(path)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
-    throw error
   }
 }

@@ -26,7 +26,8 @@ async function removeContainer(ctx: PodContext, id: ContainerId): Promise<void> 
   const isCreated = container?.state === 'created' && container.cancelled === undefined
   await removeWhenSettled(ctx, id, async () => (isCreated ? checkUnstarted(ctx, id) : undefined))
   if (container === undefined) return
-  await ctx.host.logs.remove(ctx.ref, container)
+  // Those of a pod that ends go, or are kept, with the pod.
+  if (ctx.record.ending === undefined) await ctx.host.logs.remove(ctx.ref, container)
   await ctx.host.volumes.removeTerminationLog(ctx.ref.uid, container.name, container.restartCount)
 }
 

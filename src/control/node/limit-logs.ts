@@ -1,0 +1,74 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { LogTotal } from '../../config/log-options.ts'
+import { planLogLimits } from '../../decide/node/plan-log-limits.ts'
+import type { LogSpaceFacts } from '../../decide/node/plan-log-limits.ts'
+import type { PodRef } from '../../pod/values/ids.ts'
+import type { NodeJob } from './node-jobs.ts'
+
+/** Where logs lie, and what they may take. */
+export interface LogSpace {
+  /** What the logs of these pods take, and those that are kept of removed ones. */
+  measure(pods: readonly PodRef[]): Promise<LogSpaceFacts>
+  /** Removes a file, or a directory with all that is in it; does nothing where it is gone. */
+  remove(path: string): Promise<void>
+  /** The most that all logs may take; undefined for no limit. */
+  totalBytes(): Promise<number | undefined>
+  /** How long the logs of removed pods are kept. */
+  readonly keptMs: number
+}
+
+export interface LogLimitsOptions extends LogSpace {
+  /** Undefined while it isn't known which pods there are. */
+  readonly pods: () => Iterable<PodRef> | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** A limit in bytes; a part of a disk is of all that it can hold. */
+export async function logLimitBytes(
+  total: LogTotal,
+  readDisk: () => Promise<{ readonly capacityBytes: number }>,
+): Promise<number | undefined> {
+  if (total === undefined || 'bytes' in total) return total?.bytes
+  return Math.floor(((await readDisk()).capacityBytes * total.percent) / 100)
+}
+
+/** Rotation bounds each log meanwhile. */
+const periodMs = 30_000
+const deadlineMs = 300_000
+
+/**
+ * Bounds what all logs together take, and removes those of removed pods in their time. podd's own: the kubelet bounds
+ * each log alone. Throws PoddError LOG_SPACE where what may be removed isn't enough.
+ */
+export function logLimitsJob(options: LogLimitsOptions): NodeJob {
+  const { clock, logger, keptMs } = options
+  return {
+    name: 'limit-logs',
+    periodMs,
+    deadlineMs,
+    async run(signal) {
+      const pods = options.pods()
+      if (pods === undefined) return
+      const facts = await options.measure([...pods])
+      const totalBytes = await options.totalBytes()
+      const plan = planLogLimits(facts, { totalBytes, keptMs }, clock.wallMs())
+      for (const path of [...plan.directories, ...plan.files]) {
+        signal.throwIfAborted()
+        await options.remove(path)
+      }
+      for (const path of plan.directories) logger.info({ path }, 'removed the logs of a removed pod')
+      if (plan.files.length > 0) logger.info({ count: plan.files.length }, 'removed the oldest rotated logs')
+      if (totalBytes === undefined || plan.leftBytes <= totalBytes) return
+      throw new PoddError(
+        'LOG_SPACE',
+        `logs take ${plan.leftBytes} bytes, more than the ${totalBytes} that containerLogTotalMaxSize allows, and what is left is being written to`,
+        {
+          hint: 'Lower containerLogMaxSize, raise containerLogTotalMaxSize, or have the containers log less.',
+        },
+      )
+    },
+  }
+}

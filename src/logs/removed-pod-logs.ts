@@ -1,0 +1,63 @@
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { writeFileAtomic } from '../base/atomic-file.ts'
+import { errorCode } from '../base/errors.ts'
+import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
+import { listDirectory, measurePodLogs } from './log-space.ts'
+
+/** In a pod's log directory once its pod is removed: when that was, and by which podd. Log shippers don't take it for a log. */
+const removedFile = '.podd-removed'
+
+/** The log directory of a pod that was removed. */
+export interface RemovedPodDirectory {
+  readonly directory: string
+  /** Wall milliseconds. */
+  readonly removedAtMs: number
+}
+
+/** Notes that the pod of these logs is gone. Throws what the file system throws; ENOENT where there are no logs. */
+export async function markRemoved(directory: string, owner: string, nowMs: number): Promise<void> {
+  await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
+}
+
+/** The logs that this podd has kept of removed pods, without their sizes. Throws what the file system throws. */
+export async function listRemovedPods(
+  podLogsDir: string,
+  owner: string,
+): Promise<readonly RemovedPodDirectory[]> {
+  const found: RemovedPodDirectory[] = []
+  for (const name of await listDirectory(podLogsDir)) {
+    const directory = join(podLogsDir, name)
+    const text = await readIfThere(join(directory, removedFile))
+    const [time = '', madeBy] = text?.split('\n') ?? []
+    const removedAtMs = Date.parse(time)
+    if (madeBy === owner && !Number.isNaN(removedAtMs)) found.push({ directory, removedAtMs })
+  }
+  return found
+}
+
+/** The same, with what they take. */
+export async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
+  const removed = await listRemovedPods(podLogsDir, owner)
+  return Promise.all(
+    removed.map(async ({ directory, removedAtMs }) => ({
+      directory,
+      removedAtMs,
+      files: await measurePodLogs(directory),
+    })),
+  )
+}
+
+/** Removes a log file, or a directory with all logs in it. */
+export async function removeLogs(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true })
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
