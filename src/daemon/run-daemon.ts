@@ -57,7 +57,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const { runtime, events, pods } = assembly
   await events.load()
   const reach = new Reach({
-    client: runtime.client,
+    runtime: runtime.runtime,
+    connection: runtime.connection,
     findPod: (uid) => pods.findPod(uid),
     runtimeProblem: () => pods.runtimeProblem,
     runDir: config.runDir,

@@ -5,26 +5,28 @@ import type { Logger } from '../../base/logger.ts'
 import { findRoomProblem } from '../../containerd/process/disk-room.ts'
 import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
 import { HeldContainers } from '../../containerd/client/held-containers.ts'
-import type { CriClient } from '../../cri/cri-client.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { loadProto } from '../../cri/load-proto.ts'
+import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { RuntimeComparison } from './runtime-comparison.ts'
 
 /** The comparison of CRI with the containerd behind it, podd's own (`embedded`) or another one. */
 export function compareContainerd(options: {
-  readonly client: CriClient
+  readonly runtime: RuntimeService
+  readonly connection: RuntimeConnection
   readonly embedded: EmbeddedContainerd | undefined
   readonly instance: string
   readonly events: EventRecorder
   readonly clock: Clock
   readonly logger: Logger
 }): RuntimeComparison {
-  const { client, embedded, instance, events, clock, logger } = options
+  const { runtime, connection, embedded, instance, events, clock, logger } = options
   return new RuntimeComparison({
-    connection: client.connection,
-    calls: client.runtime,
+    connection,
+    calls: runtime,
     held: new HeldContainers({
-      channel: client.connection,
+      channel: connection,
       containers: loadProto('containerd-containers.proto'),
       tasks: loadProto('containerd-tasks.proto'),
       instance,

@@ -10,6 +10,7 @@ import { findContainerd, findShims } from '../../containerd/process/containerd-p
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { CriClient } from '../../cri/cri-client.ts'
 import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
+import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
 import { CriEvents } from '../../cri/cri-event-stream.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { loadProto } from '../../cri/load-proto.ts'
@@ -47,10 +48,14 @@ const meetAgainMs = 2000
  * socket. It need not be there when podd starts.
  */
 export class RuntimeAccess {
-  readonly client: CriClient
-  /** The client's, and what they fetch outlives a power cut. */
+  /** Every call about sandboxes and containers goes through it: creating calls are tracked. */
+  readonly runtime: RuntimeService
+  /** What it pulls outlives a power cut. */
   readonly images: ImageService
+  /** For containerd's own services on the same socket. */
+  readonly connection: RuntimeConnection
   readonly pulse: RuntimePulse
+  readonly #client: CriClient
   readonly #making: MakingCalls
   readonly endpoint: string
   /** The label under which this podd's pods are found where a runtime serves several; empty for an embedded one. */
@@ -86,7 +91,7 @@ export class RuntimeAccess {
           logger,
         })
       : undefined
-    this.client = new CriClient({
+    this.#client = new CriClient({
       endpoint: this.endpoint,
       imageEndpoint: config.imageServiceEndpoint,
       clock,
@@ -95,17 +100,15 @@ export class RuntimeAccess {
         if (method === 'RunPodSandbox') this.#sandboxMade.abort()
       },
     })
-    const { client, instance } = this
-    this.#comparison = compareContainerd({ ...options, client, embedded: this.#embedded, instance })
-    this.client.gateWith(this.#comparison)
-    this.#making = new MakingCalls(this.client.runtime, clock)
-    this.pulse = new RuntimePulse(clock, () => this.client.runtime.version({}))
-    this.images = writeOutPulled(this.client.images, () => this.#embedded?.writeOut())
-  }
-
-  /** The client's, for the pods' sandboxes and containers. */
-  get runtime(): RuntimeService {
-    return this.#making.runtime
+    this.connection = this.#client.connection
+    this.#making = new MakingCalls(this.#client.runtime, clock)
+    this.runtime = this.#making.runtime
+    const { runtime, connection, instance } = this
+    const embedded = this.#embedded
+    this.#comparison = compareContainerd({ ...options, runtime, connection, embedded, instance })
+    this.#client.gateWith(this.#comparison)
+    this.pulse = new RuntimePulse(clock, () => runtime.version({}))
+    this.images = writeOutPulled(this.#client.images, () => embedded?.writeOut())
   }
 
   /** As the runtime names itself; `containerd` until it has. */
@@ -149,10 +152,10 @@ export class RuntimeAccess {
   /** Asks the runtime who it is, and tells it of the pods' network. */
   async #meet(signal: AbortSignal): Promise<void> {
     const { podCidrs } = this.#options.config
-    const version = await this.client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
+    const version = await this.#client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
     if (this.#embedded === undefined && podCidrs.length > 0) {
       const networkConfig = { podCidr: podCidrs.join(',') }
-      await this.client.runtime.updateRuntimeConfig({ runtimeConfig: { networkConfig } })
+      await this.runtime.updateRuntimeConfig({ runtimeConfig: { networkConfig } })
     }
     this.#name = version.runtimeName
     this.#version = version.runtimeVersion
@@ -194,7 +197,7 @@ export class RuntimeAccess {
   async askCgroupDriver(): Promise<CgroupDriver> {
     if (this.#embedded !== undefined || this.#options.config.cgroupDriver !== 'auto')
       return this.cgroupDriver()
-    return this.cgroupDriver(await askCgroupDriver(this.client.runtime))
+    return this.cgroupDriver(await askCgroupDriver(this.runtime))
   }
 
   /** Kills the embedded containerd, which answers nothing any more; `watch` starts it again. Undefined without one. */
@@ -233,7 +236,7 @@ export class RuntimeAccess {
   async #listAll(): Promise<ReadonlySet<string>> {
     const [sandboxes, { containers }] = await Promise.all([
       this.#listSandboxes(),
-      this.client.runtime.listContainers({}),
+      this.runtime.listContainers({}),
     ])
     return new Set([...sandboxes, ...containers.map(({ id }) => id)])
   }
@@ -242,14 +245,14 @@ export class RuntimeAccess {
     filter: cri.PodSandboxFilterInput = {},
     signal?: AbortSignal,
   ): Promise<ReadonlySet<string>> {
-    const { items } = await this.client.runtime.listPodSandbox({ filter }, { signal })
+    const { items } = await this.runtime.listPodSandbox({ filter }, { signal })
     return new Set(items.map(({ id }) => id))
   }
 
   /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */
   events(): RuntimeEventSource {
     const { clock } = this.#options
-    const { client } = this
+    const client = this.#client
     return {
       async run(onEvent, signal) {
         const native = new ContainerdEvents({
@@ -283,7 +286,7 @@ export class RuntimeAccess {
   /** The image of the pods' sandboxes; undefined where the runtime doesn't say: newer versions pin it instead. */
   async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
     if (this.#embedded !== undefined) return sandboxImageName
-    const { info } = await this.client.runtime.status({ verbose: true }, { signal })
+    const { info } = await this.runtime.status({ verbose: true }, { signal })
     const config = parseObject(info['config'])
     return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
   }
@@ -331,7 +334,7 @@ export class RuntimeAccess {
   }
 
   close(): void {
-    this.client.close()
+    this.#client.close()
   }
 }
 

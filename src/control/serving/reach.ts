@@ -4,8 +4,9 @@ import { PoddError } from '../../base/errors.ts'
 import { ContainerdExec } from '../../containerd/client/exec.ts'
 import type { ContainerCommand } from '../../containerd/client/exec.ts'
 import type { ExecProcess } from '../../containerd/client/exec-process.ts'
-import type { CriClient } from '../../cri/cri-client.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { loadProto } from '../../cri/load-proto.ts'
+import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
 import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -20,7 +21,9 @@ interface ReachedPod {
 }
 
 export interface ReachOptions {
-  readonly client: CriClient
+  readonly runtime: Pick<RuntimeService, 'listContainerStats' | 'podSandboxStatus'>
+  /** For containerd's own services, behind the same socket. */
+  readonly connection: RuntimeConnection
   readonly findPod: (uid: PodUid) => ReachedPod | undefined
   /** Why the runtime can't be used for now. */
   readonly runtimeProblem: () => string | undefined
@@ -36,12 +39,12 @@ export class Reach {
   readonly #exec: ContainerdExec
 
   constructor(options: ReachOptions) {
-    const { client, clock, runDir } = options
+    const { runtime, connection, clock, runDir } = options
     this.#options = options
     this.#dialers = new NetnsDialers(clock)
-    this.#meter = new UsageMeter({ listContainerStats: client.runtime.listContainerStats, clock })
+    this.#meter = new UsageMeter({ listContainerStats: runtime.listContainerStats, clock })
     this.#exec = new ContainerdExec({
-      channel: client.connection,
+      channel: connection,
       tasks: loadProto('containerd-tasks.proto'),
       containers: loadProto('containerd-containers.proto'),
       directory: `${runDir}/exec`,
@@ -59,7 +62,7 @@ export class Reach {
   }
 
   dial(uid: PodUid, port: number): Promise<Socket> {
-    const { podSandboxStatus } = this.#options.client.runtime
+    const { podSandboxStatus } = this.#options.runtime
     return dialPod(this.#pod(uid).state.observed, port, { dialers: this.#dialers, podSandboxStatus })
   }
 

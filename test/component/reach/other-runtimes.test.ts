@@ -30,7 +30,8 @@ describe('a runtime that is no containerd', () => {
     })
     client = new CriClient({ endpoint: server.endpoint, clock: systemClock })
     reach = new Reach({
-      client,
+      runtime: client.runtime,
+      connection: client.connection,
       findPod: () => undefined,
       runtimeProblem: () => undefined,
       runDir: directory,
