@@ -41,6 +41,7 @@ async function takeInput(socket: Duplex, command: RunningCommand, clock: Clock):
       }
     }
   } catch {
+    // The client has gone, or sent something that is no frame: the end of the connection ends the command.
     socket.destroy()
   }
 }
@@ -73,10 +74,14 @@ async function askWhile(taken: Promise<void>, socket: Duplex, clock: Clock): Pro
       // What waits to be sent finds that out too.
       if (socket.writableLength === 0) socket.write(encodeFrame('alive'))
     }
+    // Ended by `over` alone.
   })().catch(() => {})
-  await taken
-  over.abort()
-  await asking
+  try {
+    await taken
+  } finally {
+    over.abort()
+    await asking
+  }
 }
 
 async function sendOutput(

@@ -67,6 +67,7 @@ function inodeOf(path: string): number | undefined {
   try {
     return statSync(path).ino
   } catch {
+    // There is no such file any more, or it can't be looked at: either way it isn't known to be this socket.
     return undefined
   }
 }

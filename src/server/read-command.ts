@@ -54,6 +54,7 @@ async function readExactly(socket: Duplex, count: number, clock: Clock): Promise
     if (bytes.length > count) socket.unshift(bytes.subarray(count))
     return bytes.subarray(0, count)
   } catch {
+    // The client has ended the connection, or time is up: only what is missing matters to it.
     throw new ApiError(400, `fewer than ${count} bytes of the command came`)
   } finally {
     timer.cancel()

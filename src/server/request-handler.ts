@@ -127,6 +127,7 @@ function decodePath(pathname: string): readonly string[] {
   try {
     return pathname.split('/').map((segment) => decodeURIComponent(segment))
   } catch {
+    // decodeURIComponent throws for malformed escapes alone.
     throw new ApiError(400, `${pathname} is not a well-formed path`)
   }
 }

@@ -106,6 +106,7 @@ function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment)
   } catch {
+    // decodeURIComponent throws for malformed escapes alone.
     throw new ApiError(400, `${segment} is not well-formed`)
   }
 }

@@ -103,6 +103,7 @@ async function hasEnded(ctx: PodContext, id: ContainerId): Promise<boolean> {
     const { status } = await ctx.host.calls.containerStatus({ containerId: id })
     return status?.state === 'CONTAINER_EXITED'
   } catch {
+    // It isn't known: the next pass looks at the container again.
     return false
   }
 }

@@ -42,6 +42,8 @@ export interface RuntimeAccessOptions {
 /** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
 const firstAnswerMs = 5000
 const meetAgainMs = 2000
+/** How soon an event stream that failed is opened again. */
+const eventsRetryMs = 500
 
 /**
  * The container runtime, whichever it is: the embedded one, started and watched, or one behind a
@@ -251,7 +253,7 @@ export class RuntimeAccess {
 
   /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */
   events(): RuntimeEventSource {
-    const { clock } = this.#options
+    const { clock, logger } = this.#options
     const client = this.#client
     return {
       async run(onEvent, signal) {
@@ -260,14 +262,19 @@ export class RuntimeAccess {
           definitions: loadProto('containerd-events.proto'),
           clock,
         })
+        let failure: string | undefined
         const candidates = [native, new CriEvents({ client, clock })]
         while (!signal.aborted) {
           try {
             const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
             if (chosen === undefined) return onEvent({ kind: 'unserved' })
             return await chosen.run(onEvent, signal)
-          } catch {
-            if (!signal.aborted) await clock.sleep(500, signal).catch(() => {})
+          } catch (error) {
+            if (signal.aborted) return
+            const message = errorMessage(error)
+            if (message !== failure) logger.warn({ err: error }, 'cannot listen to the events of the runtime')
+            failure = message
+            await clock.sleep(eventsRetryMs, signal).catch(() => undefined)
           }
         }
       },
@@ -348,6 +355,7 @@ function parseObject(text: string | undefined): JsonObject | undefined {
     const value: unknown = JSON.parse(text ?? '')
     return isJsonObject(value) ? value : undefined
   } catch {
+    // A runtime that tells something else than JSON doesn't tell it.
     return undefined
   }
 }

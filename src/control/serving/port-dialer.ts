@@ -40,6 +40,7 @@ function sandboxPid(info: string): number | undefined {
     const pid = isJsonObject(parsed) ? parsed['pid'] : undefined
     return typeof pid === 'number' && pid > 0 ? pid : undefined
   } catch {
+    // The form of `info` is the runtime's own: without JSON there is no process id in it.
     return undefined
   }
 }
