@@ -289,6 +289,8 @@ describePodd('updates', {}, (rig) => {
     )
     expect(after.metadata.uid).toBe(uid)
     expect(after.status.podIP).toBeDefined()
+    expect(conditionOf(after, 'PodReadyToStartContainers')).toBe('True')
+    expect((await podd.events('box')).filter(({ reason }) => reason === 'SandboxChanged')).toHaveLength(1)
     expect(wordsOf(podd.lines('box')).filter((word) => word === 'start')).toHaveLength(2)
     podd.removeManifest('box')
     await podd.untilGone('box')

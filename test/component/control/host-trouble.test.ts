@@ -178,20 +178,6 @@ describe('probes', () => {
     expect(starts.length).toBeLessThanOrEqual(5)
     expect(rig.reasons('web')).toContain('Unhealthy')
   })
-
-  it('go on telling of readiness while the pod ends', async () => {
-    await rig.start()
-    rig.fake.script('main', { kind: 'runs', stop: { kind: 'ignores' } })
-    await rig.apply(
-      podManifest('web', { containers: [{ name: 'main', image: 'app:1', readinessProbe: probe }] }),
-    )
-    await rig.clock.advance(3000)
-    expect(rig.condition('web', 'Ready')).toBe('True')
-    await rig.remove('web')
-    rig.probe = () => ({ result: 'failure', output: 'draining' })
-    await rig.clock.advance(5000)
-    expect(rig.condition('web', 'Ready')).toBe('False')
-  })
 })
 
 describe('a restart that somebody asks for', () => {

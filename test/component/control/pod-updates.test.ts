@@ -79,23 +79,6 @@ describe('a change in place', () => {
     expect(seen).toContainEqual(['MODIFIED', 4, true])
   })
 
-  it('of one image restarts that container only', async () => {
-    const containers = (image: string) => ({
-      containers: [
-        { name: 'main', image },
-        { name: 'other', image: 'side:1' },
-      ],
-    })
-    await rig.apply(podManifest('web', containers('app:1')))
-    const { uid } = rig.pod('web').metadata
-    await rig.apply(podManifest('web', containers('app:2')))
-    await rig.clock.advance(1000)
-    expect(rig.pod('web').metadata.uid).toBe(uid)
-    expect(rig.container('web')).toMatchObject({ image: 'app:2', restartCount: 1 })
-    expect(rig.container('web', 'other').restartCount).toBe(0)
-    expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
-  })
-
   it('to an image that cannot be had leaves the old one running and says why, until it can', async () => {
     await rig.apply(podManifest('web'))
     await rig.apply(podManifest('web', withImage('gone:1')))
@@ -165,27 +148,6 @@ describe('a change in place', () => {
     await rig.clock.advance(120_000)
     expect(rig.container('web')).toMatchObject({ image: 'app:1', restartCount: 0 })
     expect(rig.fake.calls('StopContainer')).toEqual([])
-  })
-
-  it('ends the crash backoff', async () => {
-    await rig.apply(podManifest('web'))
-    for (let crash = 0; crash < 4; crash += 1) {
-      rig.fake.exitContainer('main', 1)
-      await rig.clock.advance(45_000)
-    }
-    rig.fake.exitContainer('main', 1)
-    await rig.clock.advance(1000)
-    expect(rig.running()).toEqual([])
-    await rig.apply(podManifest('web', withImage('app:2')))
-    await rig.clock.advance(100)
-    expect(rig.running()).toEqual(['web/main'])
-  })
-
-  it('ends the image backoff', async () => {
-    await rig.apply(podManifest('web', withImage('gone:1')))
-    await rig.clock.advance(200_000)
-    await rig.apply(podManifest('web'))
-    expect(rig.running()).toEqual(['web/main'])
   })
 })
 

@@ -305,18 +305,6 @@ describe('calls that always fail', () => {
 })
 
 describe('a sandbox', () => {
-  it('that dies is made anew, its containers with it, in a new attempt', async () => {
-    await rig.apply(podManifest('web'))
-    await rig.clock.advance(10_000)
-    rig.fake.endSandbox('web')
-    await rig.clock.advance(5000)
-    expect(rig.running()).toEqual(['web/main'])
-    expect(rig.fake.sandboxesOf('web').at(-1)?.config.metadata?.attempt).toBe(1)
-    expect(rig.container('web').restartCount).toBe(1)
-    expect(rig.condition('web', 'PodReadyToStartContainers')).toBe('True')
-    expect(rig.reasons('web').filter((reason) => reason === 'SandboxChanged')).toHaveLength(1)
-  })
-
   it('that dies again and again does not make podd spin', async () => {
     rig.fake.listen((event) => {
       if (event.kind !== 'started') return
