@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst, onOneContainerd } from './test/lib/slow-suites.ts'
 import { slowness } from './test/support/slowness.ts'
 
 /** Much of what tests do is waiting for files, sockets and processes. */
@@ -8,7 +9,7 @@ const maxWorkers = availableParallelism() + 1
  * Those wait for containers most of the time. Each has a podd, a containerd and shims, which take of what a host has
  * once, such as inotify instances.
  */
-const maxPodds = Math.min(2 * availableParallelism(), 5)
+const maxPodds = Math.min(2 * availableParallelism() + 1, 5)
 
 /** One that hangs is given up in minutes on the slowest machine, too. */
 const slowMs = 120_000 * Math.min(slowness, 10)
@@ -26,13 +27,6 @@ const quick = {
   isolate: false,
   maxWorkers,
 }
-
-/** In contract, e2e and fault tests that no containerd has a part in: once is enough. */
-const withoutContainerd = [
-  'test/e2e/install.test.ts',
-  'test/fault/manifest-directory.test.ts',
-  'test/fault/volume-updates.test.ts',
-]
 
 /** `PODD_TEST_CONTAINERD` names one containerd or more: the slow suites are a project for each, `e2e`, `e2e-2`, … */
 const [firstContainerd, ...otherContainerds] = (process.env['PODD_TEST_CONTAINERD'] ?? '').split(',')
@@ -57,12 +51,13 @@ function slowSuites(containerd: string | undefined, suffix: string, exclude: rea
 export default defineConfig({
   test: {
     pool: 'forks',
+    sequence: { sequencer: LongestFirst },
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
       { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
       ...slowSuites(firstContainerd, '', []),
       ...otherContainerds.flatMap((containerd, at) =>
-        slowSuites(containerd, `-${at + 2}`, withoutContainerd),
+        slowSuites(containerd, `-${at + 2}`, Object.keys(onOneContainerd)),
       ),
       {
         test: {

@@ -1,3 +1,0 @@
-import { describeHostileRounds } from '../support/hostile-suite.ts'
-
-describeHostileRounds(1)
