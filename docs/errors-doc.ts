@@ -167,8 +167,8 @@ const sections: readonly {
       entry('IMAGE_VANISHED', 'An image was removed between the pull and the start.', 'It is pulled again.'),
       entry(
         'IMAGE_IMPORT',
-        '`podd images import` could not import the archive.',
-        'Make it with `docker save` or as an OCI layout, as a tar.',
+        'An image archive could not be imported, by `podd images import` or from the directory `images/` of the state directory.',
+        'Make it with `docker save` or as an OCI layout, as a tar, which gzip or zstd may compress.',
       ),
       entry(
         'IMAGES_NOT_KNOWN',

@@ -15,6 +15,7 @@
  * GET  /healthz                                           `ok`
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/images                                    ImageEntry[]
+ * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
  * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes images that nobody needs; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too

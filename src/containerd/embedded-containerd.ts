@@ -13,7 +13,7 @@ import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
 import { importImageFile, importPinnedImage, listPinnedImages, pinImage } from './process/import-image.ts'
-import type { ImageImportTarget } from './process/import-image.ts'
+import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
 import { reapLeaks } from './leaks/reap-leaks.ts'
 import type { CriKnowledge } from './leaks/reap-leaks.ts'
 import { adoptContainerd, boundLog, startContainerd } from './process/start-process.ts'
@@ -224,11 +224,11 @@ export class EmbeddedContainerd {
    * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
    */
   async importImages(
-    path: string,
+    file: ImageFile,
     { pin }: { readonly pin: boolean } = { pin: true },
   ): Promise<readonly string[]> {
     const { importTarget } = await this.#whenRunning()
-    const names = await importImageFile(importTarget, path)
+    const names = await importImageFile(importTarget, file)
     if (pin) for (const name of names) await pinImage(importTarget, name)
     return names
   }

@@ -37,7 +37,9 @@ import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
 import { createPressureSurroundings } from './node/pressure-surroundings.ts'
+import { assembleArchives } from './assemble-archives.ts'
 import { ObjectStore } from './objects/object-store.ts'
+import type { ImageArchives } from './images/image-archives.ts'
 import { PodSystem } from './pod-system.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
 
@@ -58,6 +60,7 @@ export interface PodAssembly {
   /** What the API shows. */
   readonly shown: ShownResources
   readonly pods: PodSystem
+  readonly archives: ImageArchives
   /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
   readonly removeCgroups: () => Promise<readonly string[]>
 }
@@ -125,8 +128,17 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     ...config,
     removed: { keptMs: config.removedPodLogMaxAgeMs, owner: config.rootDir, clock },
   })
+  const archives = assembleArchives({
+    config,
+    runtime,
+    events,
+    clock,
+    logger,
+    onImages: (names) => pods.reviewImages(names),
+  })
   const pods = new PodSystem({
     host: {
+      archives,
       calls: client,
       cgroups: createPodCgroups({
         openTree,
@@ -168,6 +180,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       },
     },
     objects,
+    archives,
     runtime: client,
     pulse: runtime.pulse,
     onRuntimeFrozen: runtime.endFrozen,
@@ -254,6 +267,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     events,
     shown,
     pods,
+    archives,
     removeCgroups: async () => (await openTree()).removeQosTree(),
   }
 }

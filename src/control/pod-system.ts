@@ -22,6 +22,7 @@ import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
 import { followHost } from './node/follow-host.ts'
+import type { ImageArchives } from './images/image-archives.ts'
 import { ImagePuller } from './images/image-puller.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
@@ -104,6 +105,8 @@ export interface PodSystemOptions {
   readonly settings: PodSettings
   /** Beside `maxPods`; left out, whatever fits is admitted. */
   readonly admission?: AdmissionRules
+  /** Left out, no archives of images are followed. */
+  readonly archives?: ImageArchives
   /** Left out, images stay for ever. */
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
@@ -358,7 +361,8 @@ export class PodSystem {
 
   /** Documents that are not followed, and why; warnings too. */
   problems(): readonly Problem[] {
-    return [...this.#problems, ...this.objects.problems(), ...this.#desired.problems()]
+    const archives = this.#options.archives?.problems() ?? []
+    return [...this.#problems, ...this.objects.problems(), ...this.#desired.problems(), ...archives]
   }
 
   /** Why the runtime can't be used for now. */
@@ -402,6 +406,12 @@ export class PodSystem {
     this.#loop.post({ kind: 'snapshot', snapshot })
   }
 
+  /** These images (complete names) are there now: pods that lacked one of them try again at once. */
+  reviewImages(names: readonly string[]): void {
+    const present = new Set(names)
+    for (const worker of this.#desired.workers.all()) worker.reviewImages(present)
+  }
+
   /** The runtime became unavailable or available, as another part found; undefined: check. */
   reportRuntime(problem: string | undefined): void {
     if (problem === undefined) this.#observer.requestRelist()
@@ -428,7 +438,8 @@ export class PodSystem {
     const observing = opened.then(() =>
       signal.aborted ? undefined : Promise.all([this.#observer.run(signal), this.#watch.run(signal)]),
     )
-    await Promise.all([following, this.#jobs.run(signal), this.#loop.run(signal), observing])
+    const importing = this.#options.archives?.run(signal)
+    await Promise.all([following, importing, this.#jobs.run(signal), this.#loop.run(signal), observing])
     late.cancel()
     this.#prober.stop()
     this.#knowledge.stop()
@@ -467,7 +478,10 @@ export class PodSystem {
   #onHealth(problem: string | undefined): void {
     const before = this.#runtimeProblem
     this.#runtimeProblem = problem
-    if (problem === undefined && before !== undefined) void this.#knowledge.learn()
+    if (problem === undefined && before !== undefined) {
+      void this.#knowledge.learn()
+      this.#options.archives?.recheck()
+    }
     if (problem === undefined && !this.#listed) {
       this.#listed = true
       try {

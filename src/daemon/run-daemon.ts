@@ -13,9 +13,9 @@ import type { PoddConfig } from '../config/options.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
-import { toGarbageReport } from '../control/node/garbage-report.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import type { NodePressure } from '../control/node/node-pressure.ts'
+import { NodeImages } from '../control/serving/node-images.ts'
 import { toProbeReports } from '../control/serving/probe-reports.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem, SourceName } from '../pod/objects/document.ts'
@@ -204,7 +204,7 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): 
 
 function createReaders(
   config: PoddConfig,
-  { runtime, pods, shown }: PodAssembly,
+  { runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
     readonly sources: readonly NamedSource[]
@@ -261,29 +261,7 @@ function createReaders(
       rootDir: config.rootDir,
       pods: () => pods.allPods(),
     }),
-    images: {
-      async listImages() {
-        const images = await runtime.listImages()
-        return images.map((image) => ({
-          id: image.id,
-          tags: image.repoTags,
-          digests: image.repoDigests,
-          sizeBytes: image.size,
-          pinned: image.pinned,
-        }))
-      },
-      importImages: (path, importing) => runtime.importImages(path, importing),
-      async collect({ dryRun, young }, signal) {
-        const { imageGarbage } = pods
-        if (imageGarbage === undefined) throw new PoddError('INTERNAL', 'nothing collects images')
-        const mode = { kind: 'unused', young } as const
-        const collection = dryRun
-          ? await imageGarbage.preview(mode, signal)
-          : await imageGarbage.collect(mode, signal)
-        return toGarbageReport(collection, dryRun)
-      },
-      pinImage: (image, pinned) => runtime.pinImage(image, pinned),
-    },
+    images: new NodeImages({ runtime, archives, garbage: () => pods.imageGarbage }),
     reach: facts.reach,
   }
 }

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
-import { PoddError } from '../base/errors.ts'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream'
+import { PoddError, errorCode } from '../base/errors.ts'
 
 /** How a host program ended. A non-zero exit is a result, not an error. */
 export interface CommandResult {
@@ -16,6 +18,10 @@ export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Written to its standard input. */
   readonly input?: string | Uint8Array
+  /** The same, as it comes. An error of this stream rejects the call, and the program sees an early end. */
+  readonly inputFrom?: Readable | undefined
+  /** Kills the program, and rejects the call. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A host program that could not be started, or that failed where success was needed (`HOST_COMMAND`). */
@@ -36,18 +42,27 @@ export function runCommand(
       stdio: ['pipe', 'pipe', 'pipe'],
       timeout: options.timeoutMs ?? 30_000,
       killSignal: 'SIGKILL',
+      signal: options.signal,
       ...(options.env === undefined ? {} : { env: { ...options.env } }),
     })
     const stdout: Buffer[] = []
     const stderr: Buffer[] = []
+    let inputError: unknown
     // Where no more files can be opened, there are no streams: this comes before they are touched.
     child.on('error', (error) => reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)))
     child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk))
     child.stderr?.on('data', (chunk: Buffer) => stderr.push(chunk))
-    child.on('close', (exitCode) => resolve({ exitCode, stdout: text(stdout), stderr: text(stderr) }))
+    child.on('close', (exitCode) => {
+      if (inputError === undefined) resolve({ exitCode, stdout: text(stdout), stderr: text(stderr) })
+      else reject(inputError)
+    })
     // A program that ends without reading its input is its own affair.
     child.stdin?.on('error', () => undefined)
-    child.stdin?.end(options.input ?? '')
+    if (options.inputFrom !== undefined && child.stdin !== null)
+      feed(options.inputFrom, child.stdin, (error) => {
+        inputError = error
+      })
+    else child.stdin?.end(options.input ?? '')
   })
 }
 
@@ -62,6 +77,15 @@ export async function commandOutput(
   const said = (result.stderr.trim() || result.stdout.trim()).slice(-2000)
   const how = result.exitCode === null ? 'was killed' : `exited with ${result.exitCode}`
   throw new HostCommandError(`${path} ${args.join(' ')} ${how}${said === '' ? '' : `: ${said}`}`)
+}
+
+/** What a program says by closing its input, or by ending. */
+const endCodes: readonly (string | undefined)[] = ['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']
+
+function feed(from: Readable, to: Writable, onError: (error: unknown) => void): void {
+  pipeline(from, to, (error) => {
+    if (error !== undefined && error !== null && !endCodes.includes(errorCode(error))) onError(error)
+  })
 }
 
 function text(chunks: readonly Buffer[]): string {

@@ -1,4 +1,5 @@
 import type { GarbageReport } from '../api/garbage.ts'
+import type { ArchiveReport } from '../api/image-archives.ts'
 import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import type { ProbeReportObject } from '../api/probe-reports.ts'
@@ -39,6 +40,8 @@ export interface StatusReader {
 /** The runtime's images. All methods reject with a PoddError that says what to do. */
 export interface ImageStore {
   listImages(): Promise<readonly ImageEntry[]>
+  /** What is made of the files in the directory of image archives. */
+  listArchives(): readonly ArchiveReport[]
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
   importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
   /** Removes all images that nobody needs; `young`: also those younger than the minimum age. */

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { execProtocol } from '../api/exec-frames.ts'
 import type { EventObject, PodObject } from '../api/objects.ts'
 import { forwardProtocol } from '../api/routes.ts'
-import { PoddError } from '../base/errors.ts'
 import { ApiError } from './api-error.ts'
+import { imageRoutes } from './image-handlers.ts'
 import { objectRoutes } from './object-handlers.ts'
 import { readLogQuery } from './log-query.ts'
 import type { PodLogs } from './pod-logs.ts'
@@ -68,21 +68,8 @@ const routes: readonly Route[] = [
     isUrgent: true,
     handle: ({ readers, response }) => respondJson(response, readers.status.daemonStatus()),
   },
-  {
-    method: 'GET',
-    pattern: '/podd/v1/images',
-    isUrgent: true,
-    handle: async ({ readers, response }) => respondJson(response, await readers.images.listImages()),
-  },
-  { method: 'POST', pattern: '/podd/v1/images/import', isUrgent: true, handle: importImages },
+  ...imageRoutes,
   { method: 'POST', pattern: '/podd/v1/gc', handle: collectGarbage },
-  { method: 'POST', pattern: '/podd/v1/images/pin', isUrgent: true, handle: (call) => pinImage(call, true) },
-  {
-    method: 'POST',
-    pattern: '/podd/v1/images/unpin',
-    isUrgent: true,
-    handle: (call) => pinImage(call, false),
-  },
   {
     method: 'GET',
     pattern: '/podd/v1/namespaces/*/pods/*/probes',
@@ -223,28 +210,7 @@ async function sendPodMetrics(call: Call): Promise<void> {
   respondJson(call.response, await readPodMetrics(call))
 }
 
-async function importImages(call: Call): Promise<void> {
-  const path = call.query.get('path')
-  if (path === null || !path.startsWith('/')) {
-    throw new ApiError(400, 'path must be the absolute path of an image archive on this host')
-  }
-  const pin = call.query.has('pin') ? booleanParam(call.query, 'pin') : true
-  respondJson(call.response, { images: await call.readers.images.importImages(path, { pin }) })
-}
-
 async function collectGarbage({ readers, response, query, signal }: Call): Promise<void> {
   const options = { dryRun: booleanParam(query, 'dryRun'), young: booleanParam(query, 'all') }
   respondJson(response, await readers.images.collect(options, signal))
-}
-
-async function pinImage(call: Call, pinned: boolean): Promise<void> {
-  const image = call.query.get('image')
-  if (image === null || image === '') throw new ApiError(400, 'image must be the name of an image')
-  try {
-    await call.readers.images.pinImage(image, pinned)
-  } catch (error) {
-    if (!(error instanceof PoddError) || error.code !== 'IMAGE_NOT_FOUND') throw error
-    throw new ApiError(404, error.message, error.hint)
-  }
-  respondJson(call.response, {})
 }

@@ -216,7 +216,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     it('waits for a containerd that is starting', async () => {
       const path = join(dir, 'shell.tar')
       writeFileSync(path, formatOciArchive(shellImage()))
-      const importing = instance.containerd.importImages(path)
+      const importing = instance.containerd.importImages({ path })
       await instance.start()
       expect(await importing).toEqual([shellImageName])
     })
@@ -230,7 +230,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
       const { importTarget } = await instance.start()
       const path = join(dir, name)
       if (content !== undefined) writeFileSync(path, content)
-      await expect(importImageFile(importTarget, path)).rejects.toMatchObject({
+      await expect(importImageFile(importTarget, { path })).rejects.toMatchObject({
         code: 'IMAGE_IMPORT',
         message: expect.stringContaining(message),
       })
@@ -374,7 +374,7 @@ class TestInstance {
     const path = join(this.#dir, 'shell.tar')
     writeFileSync(path, formatOciArchive(shellImage()))
     const target = { ...importTargetOf(this.containerd) }
-    expect(await importImageFile(target, path)).toEqual([shellImageName])
+    expect(await importImageFile(target, { path })).toEqual([shellImageName])
     this.#imported = true
   }
 }

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
+import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { WatchEvent } from '../../src/api/resource.ts'
@@ -67,6 +68,7 @@ export class ApiRig {
   readonly pods = new FakeStore<PodObject>()
   readonly events = new FakeStore<EventObject>()
   readonly images: ImageEntry[] = []
+  archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
   collect: (options: { dryRun: boolean; young: boolean }) => GarbageReport = ({ dryRun }) => ({
     dryRun,
@@ -140,6 +142,7 @@ export class ApiRig {
       objects: { listConfigs: () => [], listClaims: async () => [], purgeClaim: async () => {} },
       images: {
         listImages: async () => this.images,
+        listArchives: () => this.archives,
         importImages: (path, { pin }) => this.importImages(pin ? path : `${path} unpinned`),
         collect: async (options) => this.collect(options),
         pinImage: async (image, pinned) => {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ImageEntry } from '../../api/routes.ts'
 import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -49,8 +50,17 @@ have them; \`images unpin\`, or \`--no-pin\` on import, lets podd remove them wh
 async function listImages({ args, client, signal }: VerbContext): Promise<VerbResult> {
   const format = readOutputFormat(args)
   const images = await client.get<readonly ImageEntry[]>('/podd/v1/images', signal)
-  const notes = images.length === 0 ? ['No images found'] : []
+  const archives = await client.get<readonly ArchiveReport[]>('/podd/v1/images/archives', signal)
+  const notes = [...(images.length === 0 ? ['No images found'] : []), ...archiveNotes(archives)]
   return { kind: 'listing', listing: toListing(images), format, notes }
+}
+
+/** What of the directory of archives is not among the images. */
+function archiveNotes(archives: readonly ArchiveReport[]): readonly string[] {
+  return archives.flatMap(({ path, state, message = '' }) => {
+    if (state === 'imported') return []
+    return [`${state === 'failed' ? 'error' : 'pending'}: ${path}: ${message}`]
+  })
 }
 
 function toListing(images: readonly ImageEntry[]): Listing {

@@ -1,5 +1,6 @@
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { errorMessage, PoddError } from '../../base/errors.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdVersion } from './containerd-version.ts'
@@ -22,17 +23,34 @@ export interface ImageImportTarget {
   readonly snapshotter?: string
 }
 
-/** Ten minutes: unpacking gigabytes onto an SD card takes its time. */
+/** Ten minutes, and what an SD card takes beside that: it unpacks 1 MB a second. */
 const importTimeoutMs = 600_000
+const bytesPerMs = 1000
 
-/** Imports a Docker or OCI image archive, a tar or a gzipped tar, and gives the names of its images. */
-export async function importImageFile(target: ImageImportTarget, path: string): Promise<readonly string[]> {
-  await checkArchive(path)
+/** A Docker or OCI image archive on this host. */
+export interface ImageFile {
+  readonly path: string
+  /** Its tar, where the file is compressed; read once. */
+  readonly open?: (() => Readable) | undefined
+  /** Ends the import. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Imports an archive and gives the names of its images. */
+export async function importImageFile(
+  target: ImageImportTarget,
+  { path, open, signal }: ImageFile,
+): Promise<readonly string[]> {
+  const sizeBytes = await checkArchive(path)
   const result = await runCommand(
     target.ctrPath,
-    [...ctrArgs(target), 'images', 'import', ...importFlags(target), path],
-    { timeoutMs: importTimeoutMs },
-  )
+    [...ctrArgs(target), 'images', 'import', ...importFlags(target), open === undefined ? path : '-'],
+    { timeoutMs: importTimeoutMs + Math.ceil(sizeBytes / bytesPerMs), inputFrom: open?.(), signal },
+  ).catch((error: unknown) => {
+    throw new ImageImportError(`cannot import ${path}: ${errorMessage(error)}`, { cause: error })
+  })
+  if (result.exitCode === null)
+    throw new ImageImportError(`cannot import ${path}: it took too long, or was interrupted`)
   if (result.exitCode !== 0) throw new ImageImportError(`cannot import ${path}: ${lastLine(result.stderr)}`)
   const names = parseImportedNames(result.stdout)
   await writeOutLayers(target).catch((error: unknown) => {
@@ -70,7 +88,7 @@ export async function importPinnedImage(
   try {
     const path = join(directory, 'image.tar')
     await writeFile(path, image.archive)
-    await importImageFile(target, path)
+    await importImageFile(target, { path })
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
@@ -106,10 +124,11 @@ function importFlags(target: ImageImportTarget): readonly string[] {
   ]
 }
 
-async function checkArchive(path: string): Promise<void> {
+/** Gives its size in bytes. */
+async function checkArchive(path: string): Promise<number> {
   try {
     const info = await stat(path)
-    if (info.isFile()) return
+    if (info.isFile()) return info.size
   } catch (error) {
     throw new ImageImportError(`cannot read ${path}: ${errorMessage(error)}`, { cause: error })
   }

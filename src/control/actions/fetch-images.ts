@@ -5,6 +5,7 @@ import type { HoldKey } from '../../decide/plan/hold.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { checkAwaitedArchive } from './await-archive.ts'
 import { ImageError } from '../images/image-error.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import type { ActionOutcome } from './action-outcome.ts'
@@ -106,7 +107,9 @@ async function ensureVolumeImages(
 /** The container's own image; a hold on it names the image. */
 async function ensureOwnImage(ctx: PodContext, spec: ContainerSpec, fetch: Fetch): Promise<Fetched> {
   const fetched = await ensureImage(ctx, spec, fetch)
-  return fetched.kind === 'held' ? { ...fetched, hold: { ...fetched.hold, image: spec.image } } : fetched
+  // What is about to be imported is waited for, also by a container that had another image.
+  if (fetched.kind !== 'held' || fetched.hold.waiting.reason === 'AwaitingImport') return fetched
+  return { ...fetched, hold: { ...fetched.hold, image: spec.image } }
 }
 
 async function ensureImage(
@@ -119,6 +122,7 @@ async function ensureImage(
   const fresh = ctx.fresh.has(wanted.image) && !used.includes(wanted.image)
   if (fresh) used.push(wanted.image)
   try {
+    await checkAwaitedArchive(ctx, wanted, found)
     const image = await ctx.images.ensure({
       pod: ctx.ref,
       container: wanted,

@@ -2,6 +2,7 @@ import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import type { SourceName } from '../../pod/objects/document.ts'
+import type { ImageArchives } from '../images/image-archives.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -144,6 +145,8 @@ export interface PodHost {
   readonly volumes: PodVolumes
   readonly logs: PodLogs
   readonly hooks: HookRunner
+  /** Tells whether a missing image is about to be imported; left out where nothing is. */
+  readonly archives?: Pick<ImageArchives, 'awaited'>
   readonly instance: string
   readonly hostName: string
   /** What pods on the host's network see as /etc/hosts. */

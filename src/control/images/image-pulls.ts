@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { Semaphore } from '../../base/semaphore.ts'
+import { untilAborted } from '../../base/until-aborted.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ImageCredentials } from './image-credentials.ts'
 import { specOf } from './image-request.ts'
@@ -144,20 +145,4 @@ function gather(errors: readonly unknown[]): unknown {
   const messages = [...new Set(errors.map((error) => errorMessage(error)))]
   if (messages.length <= 1) return errors[0]
   return new PoddError('IMAGE_UNAVAILABLE', `[${messages.join(', ')}]`, { cause: errors[0] })
-}
-
-/** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  let stopListening = (): void => {}
-  const aborted = new Promise<never>((_, reject) => {
-    const onAbort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    stopListening = () => signal.removeEventListener('abort', onAbort)
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    stopListening()
-  }
 }

@@ -50,9 +50,14 @@ function ofWorker({ ref, state: { pod, observed, record } }: NamingWorker): read
   ]
 }
 
-function namedBy({ spec }: Pod, by: string): readonly ImageUse[] {
+function namedBy(pod: Pod, by: string): readonly ImageUse[] {
+  return listPodImages(pod).map((image) => ({ image, by }))
+}
+
+/** The images that a manifest names. */
+export function listPodImages({ spec }: Pod): readonly string[] {
   const wanted = [...spec.initContainers, ...spec.containers, ...selectVolumeImages(spec.volumes)]
-  return wanted.map(({ image }) => ({ image, by }))
+  return wanted.map(({ image }) => image)
 }
 
 function nameOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {

@@ -20,6 +20,7 @@ import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
+import { openCompressed } from '../../images/open-archive.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
@@ -309,13 +310,20 @@ export class RuntimeAccess {
     })
   }
 
+  /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */
+  async pinName(name: string, pinned: boolean): Promise<void> {
+    if (this.#embedded === undefined) throw pinUnsupported()
+    await this.#embedded.pinImage(name, pinned)
+  }
+
+  /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
+  get takesArchives(): boolean {
+    return this.#embedded !== undefined
+  }
+
   /** Pins an image by any of its names, or unpins all of them. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
   async pinImage(image: string, pinned: boolean): Promise<void> {
-    if (this.#embedded === undefined) {
-      throw new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
-        hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
-      })
-    }
+    if (this.#embedded === undefined) throw pinUnsupported()
     const wanted = normalizeImageName(image)
     const { images } = await this.images.listImages({})
     const found = images.find(({ id, repoTags, repoDigests }) =>
@@ -333,8 +341,14 @@ export class RuntimeAccess {
    * Imports an archive into the runtime's image store.
    * @param options.pin keeps image garbage collection away from what it brings: no registry may have it
    */
-  async importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]> {
-    if (this.#embedded !== undefined) return this.#embedded.importImages(path, options)
+  async importImages(
+    path: string,
+    { pin, signal }: { readonly pin: boolean; readonly signal?: AbortSignal },
+  ): Promise<readonly string[]> {
+    if (this.#embedded !== undefined) {
+      const open = await openCompressed(path)
+      return this.#embedded.importImages({ path, open, signal }, { pin })
+    }
     throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
       hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
     })
@@ -343,6 +357,12 @@ export class RuntimeAccess {
   close(): void {
     this.#client.close()
   }
+}
+
+function pinUnsupported(): PoddError {
+  return new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
+    hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
+  })
 }
 
 export function withHint(error: unknown): string {

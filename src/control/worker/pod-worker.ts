@@ -3,14 +3,17 @@ import type { RandomSource } from '../../base/random.ts'
 import type { Admission } from '../../decide/admission/admit-pod.ts'
 import { computeEnding } from '../../decide/plan/pod-ending.ts'
 import type { EndRequest } from '../../decide/plan/pod-ending.ts'
-import { noHolds, withoutReferenceHolds } from '../../decide/plan/hold.ts'
+import { noHolds, withoutReasons, withoutReferenceHolds } from '../../decide/plan/hold.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
+import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { AheadFetches } from './ahead-fetches.ts'
 import { countOomKills } from './count-oom-kills.ts'
 import { EndPass } from './end-pass.ts'
 import { linkLogs, unlinkGone } from '../actions/link-logs.ts'
+import { isImageReason } from '../images/image-error.ts'
+import { listPodImages } from '../images/named-images.ts'
 import { LivePass } from './live-pass.ts'
 import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
 import { PassLoop } from './pass-loop.ts'
@@ -178,6 +181,15 @@ export class PodWorker {
   reviewReferences(): void {
     this.#volumeRefresh.mark()
     this.#state.holds = withoutReferenceHolds(this.#state.holds)
+    this.#loop.wake()
+  }
+
+  /** These images (complete names) are there now: what could not be had is tried again. */
+  reviewImages(names: ReadonlySet<string>): void {
+    const isNamed = listPodImages(this.#state.pod).some((image) => names.has(normalizeImageName(image)))
+    if (!isNamed) return
+    this.#state.holds = withoutReasons(this.#state.holds, isImageReason)
+    this.#deps.images.clearBackoff(this.ref.uid)
     this.#loop.wake()
   }
 

@@ -66,13 +66,21 @@ export function withoutContainer({ containers, ...others }: Holds, container: st
  * The holds that a changed object does not end. It ends the hold on the sandbox, which waits for volumes, and those on
  * containers that could not be configured.
  */
-export function withoutReferenceHolds({ containers, resize }: Holds): Holds {
-  const isKept = (hold: Hold | undefined): boolean => hold?.waiting.reason !== 'CreateContainerConfigError'
+export function withoutReferenceHolds(holds: Holds): Holds {
+  return withoutReasons({ ...holds, sandbox: undefined }, (reason) => reason === 'CreateContainerConfigError')
+}
+
+/** `holds` without those on containers and their images whose waiting reason `isEnded`. */
+export function withoutReasons(
+  { containers, ...others }: Holds,
+  isEnded: (reason: string) => boolean,
+): Holds {
+  const isKept = (hold: Hold | undefined): boolean => hold === undefined || !isEnded(hold.waiting.reason)
   const left = Object.entries(containers).map(([name, holds]) => [
     name,
     Object.fromEntries(Object.entries(holds).filter(([, hold]) => isKept(hold))),
   ])
-  return { resize, containers: Object.fromEntries(left) }
+  return { ...others, containers: Object.fromEntries(left) }
 }
 
 /** No hold is set for longer (the cap of the image backoff); one that seems to be was set before the clock was set back. */

@@ -325,7 +325,7 @@ describe('importImages', () => {
   it('waits for a containerd that is still starting, for a while', async () => {
     const slept: number[] = []
     const containerd = new EmbeddedContainerd(options({ clock: hastyClock(slept) }))
-    await expect(containerd.importImages('/x.tar')).rejects.toMatchObject({
+    await expect(containerd.importImages({ path: '/x.tar' })).rejects.toMatchObject({
       code: 'RUNTIME_UNAVAILABLE',
       message: 'containerd is not ready: it is still starting',
       hint: expect.stringContaining('Try again') as string,
@@ -337,7 +337,7 @@ describe('importImages', () => {
     const stop = new AbortController()
     const containerd = new EmbeddedContainerd(options())
     containerd.onChange(() => stop.abort())
-    const waiting = containerd.importImages('/x.tar')
+    const waiting = containerd.importImages({ path: '/x.tar' })
     const supervising = containerd.supervise(stop.signal)
     const failure = {
       code: 'RUNTIME_UNAVAILABLE',
@@ -347,7 +347,7 @@ describe('importImages', () => {
     }
     await expect(waiting).rejects.toMatchObject(failure)
     await supervising
-    await expect(containerd.importImages('/x.tar')).rejects.toMatchObject(failure)
+    await expect(containerd.importImages({ path: '/x.tar' })).rejects.toMatchObject(failure)
   })
 })
 

@@ -1,0 +1,15 @@
+/** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let stopListening = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    const onAbort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    stopListening = () => signal.removeEventListener('abort', onAbort)
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    stopListening()
+  }
+}

@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import { makeDirectory } from '../base/make-directory.ts'
+import type { PoddConfig } from '../config/options.ts'
+import { readDiskSpace } from '../host/disk-space.ts'
+import { isImageList, listArchives } from '../images/archive-directory.ts'
+import { readImageArchive } from '../images/read-image-archive.ts'
+import { readImageList } from '../images/read-image-list.ts'
+import { normalizeImageName } from '../pod/values/image-name.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+import { watchDirectory } from '../sources/watch-directory.ts'
+import { smallFile } from '../store/small-file.ts'
+import { ImageArchives } from './images/image-archives.ts'
+import type { RuntimeAccess } from './runtime/runtime-access.ts'
+
+export interface ArchiveAssembly {
+  readonly config: Pick<PoddConfig, 'rootDir'>
+  readonly runtime: RuntimeAccess
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly onImages: (names: readonly string[]) => void
+}
+
+/** The follower of `<root-dir>/images`; nothing is started yet. */
+export function assembleArchives(options: ArchiveAssembly): ImageArchives {
+  const { config, runtime, events, clock, logger, onImages } = options
+  const directory = join(config.rootDir, 'images')
+  return new ImageArchives({
+    host: {
+      directory,
+      prepare: () => makeDirectory(directory, 0o755),
+      list: () => listArchives(directory),
+      read: (name) => {
+        const path = join(directory, name)
+        return isImageList(name) ? readImageList(path) : readImageArchive(path)
+      },
+      // A watch that fails is stood in for by looks at the directory from time to time.
+      watch: (onHint) =>
+        watchDirectory(directory, { onHint, onFailure: () => onHint({ kind: 'directory' }) }),
+      unsupported: runtime.takesArchives
+        ? undefined
+        : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
+      importArchive: (name, signal) => runtime.importImages(join(directory, name), { pin: true, signal }),
+      pull: async (image, signal) =>
+        void (await runtime.images.pullImage({ image: { image, userSpecifiedImage: image } }, { signal })),
+      pin: (image, pinned) => runtime.pinName(image, pinned),
+      presentImages: async (signal) => {
+        const { images } = await runtime.images.listImages({}, { signal })
+        const names = images.flatMap(({ repoTags, repoDigests }) => repoTags.concat(repoDigests))
+        return new Set(names.map((name) => normalizeImageName(name)))
+      },
+      availableBytes: async () => {
+        const path = (await runtime.imagesPath()) ?? config.rootDir
+        return (await readDiskSpace(path)).availableBytes
+      },
+    },
+    stateFile: smallFile(join(config.rootDir, 'image-archives.json')),
+    events,
+    clock,
+    logger,
+    onImages,
+  })
+}

@@ -1,0 +1,87 @@
+import { putAside } from '../../base/atomic-file.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
+import type { Logger } from '../../base/logger.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
+import type { ImportedArchive } from '../../decide/node/plan-image-archives.ts'
+import type { SmallFile } from '../../store/small-file.ts'
+
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
+
+/**
+ * Which files of the directory were imported (`<root-dir>/image-archives.json`). A record that is lost or can't be
+ * read costs another import of each file, which changes nothing where its images are there.
+ */
+export class ArchiveRecords {
+  readonly #file: SmallFile
+  readonly #logger: Logger
+  readonly #records = new Map<string, ImportedArchive>()
+
+  constructor(file: SmallFile, logger: Logger) {
+    this.#file = file
+    this.#logger = logger
+  }
+
+  get all(): ReadonlyMap<string, ImportedArchive> {
+    return this.#records
+  }
+
+  /** Never throws. */
+  async load(): Promise<void> {
+    const { path } = this.#file
+    try {
+      const text = await this.#file.read()
+      if (text === undefined) return
+      const reading = readState(text, migrations)
+      if (reading.kind !== 'current') {
+        const aside = await putAside(path)
+        const reason = reading.message
+        this.#logger.warn({ path: aside, reason }, 'cannot read which image archives were imported')
+        return
+      }
+      const archives = reading.content['archives']
+      for (const [name, value] of Object.entries(isJsonObject(archives) ? archives : {})) {
+        const record = toRecord(value)
+        if (record !== undefined) this.#records.set(name, record)
+      }
+    } catch (error) {
+      this.#logger.warn({ err: error, path }, 'cannot read which image archives were imported')
+    }
+  }
+
+  /** Never throws: what is not on record is imported again. */
+  async set(name: string, record: ImportedArchive): Promise<void> {
+    this.#records.set(name, record)
+    await this.#write()
+  }
+
+  /** Never throws. */
+  async remove(names: readonly string[]): Promise<void> {
+    for (const name of names) this.#records.delete(name)
+    await this.#write()
+  }
+
+  async #write(): Promise<void> {
+    const archives = Object.fromEntries(this.#records)
+    await this.#file
+      .write(JSON.stringify({ version: migrations.length + 1, archives }))
+      .catch((error: unknown) =>
+        this.#logger.warn(
+          { err: error, path: this.#file.path },
+          'cannot record which image archives were imported',
+        ),
+      )
+  }
+}
+
+function toRecord(value: Json): ImportedArchive | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { sizeBytes, modifiedAtMs, digest, images } = value
+  if (typeof sizeBytes !== 'number' || typeof modifiedAtMs !== 'number' || typeof digest !== 'string')
+    return undefined
+  if (!Array.isArray(images)) return undefined
+  const names = images.flatMap((image) => (typeof image === 'string' ? [image] : []))
+  return { sizeBytes, modifiedAtMs, digest, images: names }
+}

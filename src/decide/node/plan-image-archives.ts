@@ -1,0 +1,196 @@
+/** What a complete file holds, as far as it was read. */
+export type ArchiveContent =
+  | {
+      readonly kind: 'archive'
+      /** Complete names. */
+      readonly images: readonly string[]
+      readonly digest: string
+      readonly isMarked: boolean
+    }
+  | { readonly kind: 'incomplete'; readonly message: string }
+  | { readonly kind: 'bad'; readonly message: string }
+
+/** A file in the directory of image archives. */
+export interface ArchiveFile {
+  readonly name: string
+  /** It lists images to pull; otherwise it is an archive of images. */
+  readonly isList: boolean
+  readonly sizeBytes: number
+  readonly modifiedAtMs: number
+  readonly fingerprint: string
+  /** Why it can be neither. */
+  readonly refusal?: string | undefined
+  /** It came by a rename, which makes it complete at once. */
+  readonly isRenamed: boolean
+  /** Since its last change. */
+  readonly quietMs: number
+  /** Of the file as it is now; undefined before it was read. */
+  readonly content?: ArchiveContent | undefined
+  /** Why it could not be read or imported as it is now, and in how many milliseconds that is tried again; 0 or less: now. */
+  readonly failure?: { readonly message: string; readonly retryMs: number } | undefined
+}
+
+/** A file whose images were imported, or pulled, and pinned. */
+export interface ImportedArchive {
+  readonly sizeBytes: number
+  readonly modifiedAtMs: number
+  readonly digest: string
+  readonly images: readonly string[]
+}
+
+export interface ArchiveFacts {
+  /** In the order of their names. */
+  readonly files: readonly ArchiveFile[]
+  readonly imported: ReadonlyMap<string, ImportedArchive>
+  /** The complete names of the runtime's images; undefined while that isn't known. */
+  readonly present: ReadonlySet<string> | undefined
+}
+
+export type ArchiveStage =
+  /** It may still be written. */
+  | { readonly kind: 'settling'; readonly waitMs: number }
+  /** Complete, as far as that can be told without reading it. */
+  | { readonly kind: 'unread' }
+  /** It ends too early. It is read again once it changes. */
+  | { readonly kind: 'incomplete'; readonly message: string; readonly waitMs: number }
+  | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string; readonly waitMs: number }
+  /** It was imported, and it isn't known yet whether its images are still there. */
+  | { readonly kind: 'unchecked'; readonly images: readonly string[] }
+  | { readonly kind: 'due'; readonly images: readonly string[]; readonly digest: string }
+  /** `isTouched`: with another size or time than on record. */
+  | { readonly kind: 'imported'; readonly record: ImportedArchive; readonly isTouched: boolean }
+
+/** How long a file that is written in place has to be quiet before it is read. */
+export const settleMs = 1000
+/** How long one that ends too early has to be quiet before that is called an error. */
+export const patienceMs = 10_000
+
+/** How far podd is with a file. */
+export function stageOf(file: ArchiveFile, { imported, present }: Omit<ArchiveFacts, 'files'>): ArchiveStage {
+  const record = imported.get(file.name)
+  if (file.refusal !== undefined) return { kind: 'refused', message: file.refusal }
+  const isSame = record?.sizeBytes === file.sizeBytes && record.modifiedAtMs === file.modifiedAtMs
+  if (record !== undefined && isSame && isThere(record, present))
+    return present === undefined
+      ? { kind: 'unchecked', images: record.images }
+      : { kind: 'imported', record, isTouched: false }
+  if (file.failure !== undefined && file.failure.retryMs > 0)
+    return { kind: 'failed', message: file.failure.message, waitMs: file.failure.retryMs }
+  const { content } = file
+  if (content === undefined) {
+    const waitMs = file.isRenamed && file.sizeBytes > 0 ? 0 : settleMs - file.quietMs
+    return waitMs > 0 ? { kind: 'settling', waitMs } : { kind: 'unread' }
+  }
+  if (content.kind === 'bad') return { kind: 'refused', message: content.message }
+  if (content.kind === 'incomplete' || !content.isMarked) {
+    const waitMs = patienceMs - file.quietMs
+    if (waitMs > 0) return { kind: 'settling', waitMs }
+    if (content.kind === 'incomplete') return { kind: 'incomplete', message: content.message, waitMs: 0 }
+  }
+  if (record?.digest === content.digest && isThere(record, present))
+    return { kind: 'imported', record, isTouched: true }
+  return { kind: 'due', images: content.images, digest: content.digest }
+}
+
+/** What is to be done about the directory. */
+export interface ArchivePlan {
+  readonly stages: ReadonlyMap<string, ArchiveStage>
+  /** Files to read, in this order. */
+  readonly read: readonly string[]
+  /** Archives to import, in this order: those first that pods wait for. */
+  readonly imports: readonly string[]
+  /** Lists whose images are to be pulled. */
+  readonly lists: readonly string[]
+  /** Files that are gone: no longer on record. */
+  readonly forget: readonly string[]
+  /** The images that no file holds any more: unpinned. */
+  readonly unpin: readonly string[]
+  /** When to look again although nothing happens; undefined: no need. */
+  readonly wakeMs: number | undefined
+}
+
+/** @param wanted complete names of images that pods wait for */
+export function planImageArchives(facts: ArchiveFacts, wanted: ReadonlySet<string>): ArchivePlan {
+  const { files, imported, present } = facts
+  const stages = new Map(files.map((file) => [file.name, stageOf(file, facts)] as const))
+  const due = files.flatMap(({ name, isList }) => {
+    const stage = stages.get(name)
+    return stage?.kind === 'due' ? [{ name, isList, images: stage.images }] : []
+  })
+  const isWanted = ({ images }: { readonly images: readonly string[] }): boolean =>
+    images.some((image) => wanted.has(image))
+  const archives = due.filter(({ isList }) => !isList)
+  const inOrder = [
+    ...archives.filter((each) => isWanted(each)),
+    ...archives.filter((each) => !isWanted(each)),
+  ]
+  const forget = [...imported.keys()].filter((name) => !stages.has(name))
+  const held = new Set(files.flatMap(({ name }) => imagesOf(stages.get(name), imported.get(name))))
+  const waits = [...stages.values()].flatMap((stage) =>
+    'waitMs' in stage && (stage.kind !== 'incomplete' || stage.waitMs > 0) ? [stage.waitMs] : [],
+  )
+  return {
+    stages,
+    read: files.flatMap(({ name }) => (stages.get(name)?.kind === 'unread' ? [name] : [])),
+    imports: present === undefined ? [] : inOrder.map(({ name }) => name),
+    lists: present === undefined ? [] : due.flatMap(({ name, isList }) => (isList ? [name] : [])),
+    forget,
+    unpin: dropped(
+      forget.flatMap((name) => imported.get(name)?.images ?? []),
+      held,
+    ),
+    wakeMs: waits.length === 0 ? undefined : Math.min(...waits),
+  }
+}
+
+/** The images that a newly imported file replaces: those of its record that no file holds any more. */
+export function selectReplaced(
+  name: string,
+  images: readonly string[],
+  imported: ReadonlyMap<string, ImportedArchive>,
+): readonly string[] {
+  const held = [...imported].flatMap(([other, record]) => (other === name ? [] : record.images))
+  return dropped(imported.get(name)?.images ?? [], new Set([...held, ...images]))
+}
+
+/**
+ * The archive whose import a missing image waits for; undefined where none brings it. Of one that was not read yet
+ * it isn't known what it holds: an image may wait for that. Lists and archives that can't be imported hold nothing up.
+ * @param image its complete name
+ */
+export function findAwaitedArchive(
+  image: string,
+  files: readonly Pick<ArchiveFile, 'name' | 'isList' | 'failure'>[],
+  stages: ReadonlyMap<string, ArchiveStage>,
+): { readonly name: string; readonly isKnown: boolean } | undefined {
+  const pending = files.flatMap(({ name, isList, failure }) => {
+    const stage = isList || failure !== undefined ? undefined : stages.get(name)
+    if (stage?.kind === 'unread') return [{ name, isKnown: false }]
+    const isPending = stage?.kind === 'due' || stage?.kind === 'unchecked'
+    return isPending && stage.images.includes(image) ? [{ name, isKnown: true }] : []
+  })
+  return pending.find(({ isKnown }) => isKnown) ?? pending[0]
+}
+
+const firstRetryMs = 10_000
+const longestRetryMs = 600_000
+
+/** How long to wait before what has failed so often is tried again: another 10 s at first, ten minutes at last. */
+export function archiveRetryMs(failures: number): number {
+  return Math.min(firstRetryMs * 2 ** (failures - 1), longestRetryMs)
+}
+
+/** Whether nothing is missing, as far as that is known. */
+function isThere({ images }: ImportedArchive, present: ReadonlySet<string> | undefined): boolean {
+  return present === undefined || images.every((image) => present.has(image))
+}
+
+/** What a file holds, or held when it was last imported and may hold still. */
+function imagesOf(stage: ArchiveStage | undefined, record: ImportedArchive | undefined): readonly string[] {
+  return [...(record?.images ?? []), ...(stage !== undefined && 'images' in stage ? stage.images : [])]
+}
+
+function dropped(images: readonly string[], held: ReadonlySet<string>): readonly string[] {
+  return [...new Set(images)].filter((image) => !held.has(image))
+}

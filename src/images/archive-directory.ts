@@ -1,0 +1,59 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorCode, errorMessage } from '../base/errors.ts'
+
+/** A file in the directory of image archives, as it looks from outside. */
+export interface ArchiveLook {
+  readonly name: string
+  readonly sizeBytes: number
+  readonly modifiedAtMs: number
+  /** Differs when the file was replaced, written or touched. */
+  readonly fingerprint: string
+  /** Why it can be no archive and no list, where that shows from outside. */
+  readonly refusal?: string
+}
+
+const archiveName = /\.(?:tar|tar\.gz|tgz|tar\.zst|tzst)$/u
+const listName = /\.txt$/u
+
+/** Whether a name is that of a list of images to pull, and not of an archive. */
+export function isImageList(name: string): boolean {
+  return listName.test(name)
+}
+
+/**
+ * The files of the directory in the order of their names, links followed; dotfiles and directories are passed over. None
+ * where there is no directory. Throws the system's errors where it can't be read.
+ */
+export async function listArchives(directory: string): Promise<readonly ArchiveLook[]> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  })
+  const looks = await Promise.all(
+    names
+      .filter((name) => !name.startsWith('.'))
+      .sort()
+      .map((name) => lookAt(directory, name)),
+  )
+  return looks.flatMap((look) => look ?? [])
+}
+
+async function lookAt(directory: string, name: string): Promise<ArchiveLook | undefined> {
+  try {
+    const stats = await stat(join(directory, name), { bigint: true })
+    if (stats.isDirectory()) return undefined
+    const look = {
+      name,
+      sizeBytes: Number(stats.size),
+      modifiedAtMs: Number(stats.mtimeNs / 1_000_000n),
+      fingerprint: `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`,
+    }
+    if (!stats.isFile()) return { ...look, refusal: 'it is not a regular file' }
+    if (archiveName.test(name) || listName.test(name)) return look
+    return { ...look, refusal: 'its name ends in none of .tar, .tar.gz, .tgz, .tar.zst, .tzst and .txt' }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined
+    return { name, sizeBytes: 0, modifiedAtMs: 0, fingerprint: 'unreadable', refusal: errorMessage(error) }
+  }
+}

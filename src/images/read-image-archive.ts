@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import { errorCode, errorMessage, isSystemError } from '../base/errors.ts'
+import { isJsonObject } from '../base/json.ts'
+import { normalizeImageName } from '../pod/values/image-name.ts'
+import { fileBytes, streamBytes } from './byte-source.ts'
+import { decompress, detectCompression } from './open-archive.ts'
+import { readTar } from './read-tar.ts'
+import type { TarEnd, TarFile } from './read-tar.ts'
+
+/** What a file that should be an archive of images holds. */
+export type ArchiveReading =
+  | {
+      readonly kind: 'archive'
+      /** Complete names of its images. */
+      readonly images: readonly string[]
+      /** Of its indexes, which name all else that it holds by digest: equal for equal images. */
+      readonly digest: string
+      /** It has its end mark, and so is complete. */
+      readonly isMarked: boolean
+    }
+  /** It ends too early: it may still be written. */
+  | { readonly kind: 'incomplete'; readonly message: string }
+  /** It is something else, or damaged. */
+  | { readonly kind: 'bad'; readonly message: string }
+
+/** An index names each image in some hundred bytes. */
+const mostIndexBytes = 16 * 1024 * 1024
+const indexFiles: readonly string[] = ['index.json', 'manifest.json']
+
+/**
+ * Reads which images an archive holds: an OCI image layout or the output of `docker save`, as a tar, compressed with
+ * gzip or zstd or not at all. Of a plain tar only headers and indexes are read. Throws the system's errors where the
+ * file can't be read.
+ */
+export async function readImageArchive(path: string): Promise<ArchiveReading> {
+  const compression = await detectCompression(path)
+  const files = new Map<string, Buffer>()
+  const options = {
+    wants: (name: string) => indexFiles.includes(plainPath(name)),
+    mostBytes: mostIndexBytes,
+    onFile: ({ path: name, data }: TarFile) => void files.set(plainPath(name), data),
+  }
+  if (compression === 'none') {
+    const file = await open(path)
+    try {
+      return toReading(await readTar(fileBytes(file, (await file.stat()).size), options), files)
+    } finally {
+      await file.close()
+    }
+  }
+  const stream = decompress(path, compression)
+  try {
+    const bytes = streamBytes(stream)
+    const end = await readTar(bytes, options)
+    // What follows the end mark still tells whether the file is whole.
+    if (end.kind === 'complete') await bytes.skip(Number.MAX_SAFE_INTEGER)
+    return toReading(end, files)
+  } catch (error) {
+    if (isSystemError(error)) throw error
+    if (errorCode(error) === 'Z_BUF_ERROR') return incomplete
+    return { kind: 'bad', message: `it cannot be decompressed (${compression}): ${errorMessage(error)}` }
+  } finally {
+    stream.destroy()
+  }
+}
+
+const incomplete: ArchiveReading = { kind: 'incomplete', message: 'it ends in the middle' }
+
+function toReading(end: TarEnd, files: ReadonlyMap<string, Buffer>): ArchiveReading {
+  if (end.kind === 'malformed') return { kind: 'bad', message: end.message }
+  if (end.kind === 'truncated') return incomplete
+  const isMarked = end.kind === 'complete'
+  const indexes = [...files].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  if (indexes.length === 0)
+    return isMarked
+      ? {
+          kind: 'bad',
+          message: 'it holds neither an index.json (OCI layout) nor a manifest.json (docker save)',
+        }
+      : incomplete
+  try {
+    const images = indexes.flatMap(([name, data]) => readNames(name, JSON.parse(data.toString('utf8'))))
+    if (images.length === 0)
+      return { kind: 'bad', message: 'it names none of its images: save them by their full names' }
+    const hash = createHash('sha256')
+    for (const [name, data] of indexes) hash.update(`${name} ${data.length}\n`).update(data)
+    return { kind: 'archive', images: [...new Set(images)], digest: `sha256:${hash.digest('hex')}`, isMarked }
+  } catch (error) {
+    return { kind: 'bad', message: `its index is not valid JSON: ${errorMessage(error)}` }
+  }
+}
+
+/** The names under which containerd imports what an index lists. */
+function readNames(file: string, index: unknown): readonly string[] {
+  if (file === 'manifest.json')
+    return (Array.isArray(index) ? index : []).flatMap((entry: unknown) => {
+      const tags = isJsonObject(entry) ? entry['RepoTags'] : undefined
+      return Array.isArray(tags) ? tags.flatMap((tag: unknown) => named(tag)) : []
+    })
+  const manifests = isJsonObject(index) ? index['manifests'] : undefined
+  return (Array.isArray(manifests) ? manifests : []).flatMap((manifest: unknown) => {
+    const annotations = isJsonObject(manifest) ? manifest['annotations'] : undefined
+    if (!isJsonObject(annotations)) return []
+    const name = annotations['io.containerd.image.name']
+    if (name !== undefined) return named(name)
+    const reference = annotations['org.opencontainers.image.ref.name']
+    // A tag alone names no image.
+    return typeof reference === 'string' && /[/:@]/u.test(reference) ? named(reference) : []
+  })
+}
+
+function named(name: unknown): readonly string[] {
+  return typeof name === 'string' && name !== '' ? [normalizeImageName(name)] : []
+}
+
+function plainPath(path: string): string {
+  return path.replace(/^\.\//u, '')
+}

@@ -1,0 +1,126 @@
+import type { ByteSource } from './byte-source.ts'
+
+/** A file in a tar archive whose content was asked for. */
+export interface TarFile {
+  readonly path: string
+  readonly data: Buffer
+}
+
+/** How a walk through a tar archive ended. */
+export type TarEnd =
+  /** With its end mark. */
+  | { readonly kind: 'complete' }
+  /** Between two entries, without an end mark: some programs write none. */
+  | { readonly kind: 'unmarked' }
+  /** In the middle of an entry. */
+  | { readonly kind: 'truncated' }
+  /** It is no tar, or not a well-formed one, or a wanted file is too large. */
+  | { readonly kind: 'malformed'; readonly message: string }
+
+const blockBytes = 512
+/** Of headers that hold long names. */
+const mostHeaderBytes = 1024 * 1024
+
+/**
+ * Walks through a tar archive (ustar, GNU, pax) and hands over the files that `wants` names, each of at most
+ * `mostBytes`; whatever the size of the others, only these are held in memory. Throws what the source throws.
+ */
+export async function readTar(
+  source: ByteSource,
+  options: {
+    readonly wants: (path: string) => boolean
+    readonly mostBytes: number
+    readonly onFile: (file: TarFile) => void
+  },
+): Promise<TarEnd> {
+  let longPath: string | undefined
+  let longSize: number | undefined
+  for (let isFirst = true; ; isFirst = false) {
+    const header = await source.read(blockBytes)
+    if (header.length === 0) return isFirst ? { kind: 'truncated' } : { kind: 'unmarked' }
+    if (header.length < blockBytes) return { kind: 'truncated' }
+    if (header.every((byte) => byte === 0))
+      return isFirst ? { kind: 'malformed', message: 'it is not a tar archive' } : { kind: 'complete' }
+    if (!hasChecksum(header)) {
+      const message = isFirst ? 'it is not a tar archive' : 'an entry of the tar archive has a wrong checksum'
+      return { kind: 'malformed', message }
+    }
+    const type = String.fromCharCode(header[156] ?? 0)
+    const sizeBytes =
+      type === 'x' || type === 'L' ? readNumber(header, 124, 12) : (longSize ?? readNumber(header, 124, 12))
+    if (!(sizeBytes >= 0))
+      return { kind: 'malformed', message: 'an entry of the tar archive has no valid size' }
+    const paddingBytes = (blockBytes - (sizeBytes % blockBytes)) % blockBytes
+    const path = longPath ?? readPath(header)
+    const isLong = type === 'x' || type === 'L'
+    const isWanted = (type === '0' || type === '\0') && options.wants(path)
+    if (!isLong) {
+      longPath = undefined
+      longSize = undefined
+    }
+    if (!isLong && !isWanted) {
+      if (!(await source.skip(sizeBytes + paddingBytes))) return { kind: 'truncated' }
+      continue
+    }
+    if (sizeBytes > (isLong ? mostHeaderBytes : options.mostBytes))
+      return {
+        kind: 'malformed',
+        message: `${isLong ? 'a header' : path} of ${sizeBytes} bytes is too large`,
+      }
+    const data = await source.read(sizeBytes)
+    if (data.length < sizeBytes || !(await source.skip(paddingBytes))) return { kind: 'truncated' }
+    if (type === 'L') longPath = textUntilZero(data)
+    else if (type === 'x') {
+      const records = parsePax(data)
+      longPath = records.get('path') ?? longPath
+      const size = Number(records.get('size') ?? Number.NaN)
+      longSize = Number.isSafeInteger(size) ? size : undefined
+    } else options.onFile({ path, data })
+  }
+}
+
+function readPath(header: Buffer): string {
+  const name = textUntilZero(header.subarray(0, 100))
+  const isUstar = header.toString('latin1', 257, 262) === 'ustar' && header[262] === 0
+  const prefix = isUstar ? textUntilZero(header.subarray(345, 500)) : ''
+  return prefix === '' ? name : `${prefix}/${name}`
+}
+
+/** Octal digits, or, where the first bit is set, a binary number. */
+function readNumber(header: Buffer, at: number, length: number): number {
+  const field = header.subarray(at, at + length)
+  if (((field[0] ?? 0) & 0x80) !== 0) {
+    let value = (field[0] ?? 0) & 0x7f
+    for (const byte of field.subarray(1)) value = value * 256 + byte
+    return Number.isSafeInteger(value) ? value : Number.NaN
+  }
+  const text = textUntilZero(field).trim()
+  return /^[0-7]*$/u.test(text) ? Number.parseInt(text === '' ? '0' : text, 8) : Number.NaN
+}
+
+/** The sum of all bytes, the checksum's own counted as spaces. */
+function hasChecksum(header: Buffer): boolean {
+  let sum = 8 * 0x20
+  for (const [index, byte] of header.entries()) if (index < 148 || index >= 156) sum += byte
+  return readNumber(header, 148, 8) === sum
+}
+
+/** `LENGTH KEY=VALUE\n`, many times. */
+function parsePax(data: Buffer): ReadonlyMap<string, string> {
+  const records = new Map<string, string>()
+  for (let at = 0; at < data.length;) {
+    const space = data.indexOf(0x20, at)
+    const length = Number(data.toString('latin1', at, space))
+    if (space < 0 || !(length > 0)) break
+    const text = data.toString('utf8', space + 1, at + length - 1)
+    const equals = text.indexOf('=')
+    if (equals > 0) records.set(text.slice(0, equals), text.slice(equals + 1))
+    at += length
+  }
+  return records
+}
+
+function textUntilZero(bytes: Buffer): string {
+  const end = bytes.indexOf(0)
+  return bytes.toString('utf8', 0, end < 0 ? bytes.length : end)
+}
