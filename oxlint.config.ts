@@ -32,6 +32,8 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['admission', 'doctor', 'node', 'plan'],
   ],
   host: [['facts'], ['cgroups', 'netns', 'network'], ['.']],
+  translate: [['.'], ['volumes'], ['environment', 'identity', 'network', 'resources', 'security'], ['spec']],
+  volumes: [['.'], ['plugins'], ['pod-directory'], ['files']],
   pod: [
     ['decode'],
     ['defaults', 'state'],

@@ -27,7 +27,7 @@ import { createDirectorySource } from '../sources/directory.ts'
 import { createHttpSource, showUrl } from '../sources/http.ts'
 import type { Source } from '../sources/source.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
-import { finishPurges } from '../volumes/claim-directory.ts'
+import { finishPurges } from '../volumes/plugins/claim-directory.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {

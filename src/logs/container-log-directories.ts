@@ -9,7 +9,7 @@ import {
   containerLogSymlink,
   parseLogFileName,
   podLogDirectory,
-} from '../translate/log-path.ts'
+} from '../translate/identity/log-path.ts'
 import { listLogInstances } from './log-files.ts'
 import { listDirectory, measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { errorCode } from '../base/errors.ts'
-import { parseLogFileName } from '../translate/log-path.ts'
+import { parseLogFileName } from '../translate/identity/log-path.ts'
 
 /** One file of a container instance's log, by its name. */
 export interface LogFileName {
@@ -14,7 +14,7 @@ export interface LogFileName {
 /** The order of the live file, behind all that rotation has put aside. */
 export const liveOrder = '~'
 
-/** What stands after `N.log`; the name itself is judged by translate/log-path.ts. */
+/** What stands after `N.log`; the name itself is judged by translate/identity/log-path.ts. */
 const rotatedSuffix = /\.log\.([\d.-]*\d)(?:\.gz)?$/u
 
 /** Undefined for what is no log file. */

@@ -2,7 +2,7 @@ import type * as cri from '../cri-types/cri-v1.ts'
 import type { PodRef, PodUid } from '../pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/state/observed.ts'
 import type { LinuxContainerUser } from '../pod/state/status.ts'
-import { readContainerFacts, readPodRef } from './labels.ts'
+import { readContainerFacts, readPodRef } from './identity/labels.ts'
 
 /** What the runtime answered. A list entry whose status isn't in the map is told as far as the list knows it. */
 export interface RuntimeListing {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts'
 import type { ObservedPod } from '../pod/state/observed.ts'
-import { readContainerFacts } from './labels.ts'
+import { readContainerFacts } from './identity/labels.ts'
 
 /** The kubelet's grace where nothing says how long (`minimumGracePeriodInSeconds`). */
 const leastGraceSeconds = 2

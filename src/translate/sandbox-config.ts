@@ -2,13 +2,13 @@ import type { DNSConfigInput, PodSandboxConfigInput, PortMappingInput } from '..
 import type { PodUid } from '../pod/values/ids.ts'
 import { isSidecar } from '../pod/spec/pod-resources.ts'
 import { normalSysctl } from '../pod/values/sysctl-name.ts'
-import { kernelHostname, podHostname } from './hostname.ts'
-import { sandboxAnnotations, sandboxLabels } from './labels.ts'
-import { sandboxResources } from './resources.ts'
-import type { ResourceFacts } from './resources.ts'
-import { sandboxSecurityContext } from './security-context.ts'
-import type { PodSpecView, PodView } from './spec-view.ts'
-import type { UserRange } from './user-namespace.ts'
+import { kernelHostname, podHostname } from './network/hostname.ts'
+import { sandboxAnnotations, sandboxLabels } from './identity/labels.ts'
+import { sandboxResources } from './resources/resources.ts'
+import type { ResourceFacts } from './resources/resources.ts'
+import { sandboxSecurityContext } from './security/security-context.ts'
+import type { PodSpecView, PodView } from './spec/spec-view.ts'
+import type { UserRange } from './security/user-namespace.ts'
 
 /** A pod and all that its sandbox needs to be told of this host. */
 export interface SandboxInput {

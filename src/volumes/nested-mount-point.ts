@@ -1,8 +1,8 @@
 import { mkdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errorCode, errorMessage } from '../base/errors.ts'
-import type { NestedMount } from '../translate/mounts.ts'
-import { VolumeError } from './volume-error.ts'
+import type { NestedMount } from '../translate/volumes/mounts.ts'
+import { VolumeError } from './files/volume-error.ts'
 
 /**
  * Makes the place in a directory of podd's files where something else is to be mounted: the runtime can't, for containers

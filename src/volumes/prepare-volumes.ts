@@ -1,14 +1,14 @@
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { settleAll } from '../base/settle-all.ts'
 import type { VolumeSpec } from '../pod/schema/volume-schema.ts'
-import type { HostVolume } from '../translate/mounts.ts'
-import { prepareClaim } from './claim.ts'
-import { prepareEmptyDir } from './empty-dir.ts'
-import { prepareFiles } from './file-volumes.ts'
-import { prepareHostPath } from './host-path.ts'
-import { prepareImageVolume } from './image-volume.ts'
-import { VolumeError } from './volume-error.ts'
-import type { PrepareVolume, VolumeContext } from './volume-plugin.ts'
+import type { HostVolume } from '../translate/volumes/mounts.ts'
+import { prepareClaim } from './plugins/claim.ts'
+import { prepareEmptyDir } from './plugins/empty-dir.ts'
+import { prepareFiles } from './plugins/file-volumes.ts'
+import { prepareHostPath } from './plugins/host-path.ts'
+import { prepareImageVolume } from './plugins/image-volume.ts'
+import { VolumeError } from './files/volume-error.ts'
+import type { PrepareVolume, VolumeContext } from './plugins/volume-plugin.ts'
 
 const kinds: readonly PrepareVolume[] = [
   prepareEmptyDir,

@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { errorCode } from '../base/errors.ts'
 import { bindMount, isMounted, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { makeInside, openInside } from './open-inside.ts'
-import { podDirectory } from './pod-directory.ts'
+import { makeInside, openInside } from './files/open-inside.ts'
+import { podDirectory } from './pod-directory/pod-directory.ts'
 
 /** One of a container's mounts that shows a part of a volume. */
 export interface SubPathMount {

@@ -2,8 +2,8 @@ import { realpath, rm } from 'node:fs/promises'
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { mountsBelow, readMounts, unmount } from '../host/mounts.ts'
 import type { PodUid } from '../pod/values/ids.ts'
-import { podDirectory } from './pod-directory.ts'
-import { VolumeError } from './volume-error.ts'
+import { podDirectory } from './pod-directory/pod-directory.ts'
+import { VolumeError } from './files/volume-error.ts'
 
 /**
  * Removes a pod's directory with all that podd made for it. What is mounted there is found in the kernel's

@@ -4,7 +4,7 @@ import { CriClient } from '../../src/cri/cri-client.ts'
 import { isCriError } from '../../src/cri/cri-error.ts'
 import { loadProto } from '../../src/cri/load-proto.ts'
 import type { RuntimeEvent } from '../../src/pod/state/runtime-event.ts'
-import { labelKeys } from '../../src/translate/labels.ts'
+import { labelKeys } from '../../src/translate/identity/labels.ts'
 
 interface Life {
   readonly id: string

@@ -1,5 +1,5 @@
-import { MissingReference } from '../../src/translate/missing-reference.ts'
-import type { VolumeContext } from '../../src/volumes/volume-plugin.ts'
+import { MissingReference } from '../../src/translate/spec/missing-reference.ts'
+import type { VolumeContext } from '../../src/volumes/plugins/volume-plugin.ts'
 
 /** What a volume gets to know of a pod that refers to nothing. */
 export function volumeContext(

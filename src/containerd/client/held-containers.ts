@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
-import { instanceSelector, labelKeys, readPodRef } from '../../translate/labels.ts'
+import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity/labels.ts'
 
 /** One RPC on the wire. */
 interface WireMethod {

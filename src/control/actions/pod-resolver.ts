@@ -1,6 +1,6 @@
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { formatResolvConf, podDns } from '../../translate/dns.ts'
-import type { PodDns, ResolvConf } from '../../translate/dns.ts'
+import { formatResolvConf, podDns } from '../../translate/network/dns.ts'
+import type { PodDns, ResolvConf } from '../../translate/network/dns.ts'
 
 /** How a pod resolves names on this host: there is no cluster DNS. */
 export function podResolver(pod: Pod, host: ResolvConf): PodDns {

@@ -6,13 +6,17 @@ import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { toContainerConfig } from '../../translate/container-config.ts'
-import { expandCommand } from '../../translate/exec-limits.ts'
-import { hostNetworkHostsFile, podHostsFile } from '../../translate/etc-hosts.ts'
+import { expandCommand } from '../../translate/environment/exec-limits.ts'
+import { hostNetworkHostsFile, podHostsFile } from '../../translate/network/etc-hosts.ts'
 import { podResolvConf } from './pod-resolver.ts'
-import { podHostname } from '../../translate/hostname.ts'
-import { containerMounts, selectNestedMounts } from '../../translate/mounts.ts'
-import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
-import type { ContainerView, PodView } from '../../translate/spec-view.ts'
+import { podHostname } from '../../translate/network/hostname.ts'
+import { containerMounts, selectNestedMounts } from '../../translate/volumes/mounts.ts'
+import {
+  effectiveSecurityContext,
+  imageUserOf,
+  runAsRootProblem,
+} from '../../translate/security/security-context.ts'
+import type { ContainerView, PodView } from '../../translate/spec/spec-view.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from './config-hash.ts'
 import { fetchImages } from './fetch-images.ts'

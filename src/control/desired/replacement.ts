@@ -4,8 +4,12 @@ import type { Readiness } from '../../decide/admission/plan-replacements.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { effectiveSecurityContext, imageUserOf, runAsRootProblem } from '../../translate/security-context.ts'
-import type { ImageUser } from '../../translate/security-context.ts'
+import {
+  effectiveSecurityContext,
+  imageUserOf,
+  runAsRootProblem,
+} from '../../translate/security/security-context.ts'
+import type { ImageUser } from '../../translate/security/security-context.ts'
 import { ImageError } from '../images/image-error.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 

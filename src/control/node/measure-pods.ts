@@ -6,7 +6,7 @@ import { containerRequests, podRequests } from '../../pod/spec/pod-resources.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import type { PodRef, PodUid } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
-import { labelKeys } from '../../translate/labels.ts'
+import { labelKeys } from '../../translate/identity/labels.ts'
 
 /** What a directory takes of its disk. */
 export interface DiskUsage {

@@ -1,8 +1,12 @@
 import type { PodCgroups as CgroupTree } from '../../host/cgroups/cgroups.ts'
 import { computeQosClass } from '../../pod/spec/qos.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { burstableShares, largerPodResources, podCgroupResources } from '../../translate/resources.ts'
-import type { ResourceFacts } from '../../translate/resources.ts'
+import {
+  burstableShares,
+  largerPodResources,
+  podCgroupResources,
+} from '../../translate/resources/resources.ts'
+import type { ResourceFacts } from '../../translate/resources/resources.ts'
 import type { PodCgroups } from '../actions/pod-host.ts'
 
 export interface PodCgroupsOptions {

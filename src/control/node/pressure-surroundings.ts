@@ -8,9 +8,9 @@ import { readPodsMemory } from '../../host/cgroups/pods-memory.ts'
 import { readFileSystem, readMemoryAmount, readProcessAmount } from '../../host/facts/node-signals.ts'
 import type { Amount } from '../../host/facts/node-signals.ts'
 import type { Observation, Observations } from '../../decide/node/judge-pressure.ts'
-import { podLogDirectory } from '../../translate/log-path.ts'
-import { measureDirectory } from '../../volumes/disk-usage.ts'
-import { volumeDirectory } from '../../volumes/pod-directory.ts'
+import { podLogDirectory } from '../../translate/identity/log-path.ts'
+import { measureDirectory } from '../../volumes/files/disk-usage.ts'
+import { volumeDirectory } from '../../volumes/pod-directory/pod-directory.ts'
 import type { PodMeter, StarvedDisk } from './measure-pods.ts'
 
 /** Reads what is available on this host, and what pods use of it. */

@@ -5,9 +5,13 @@ import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-cl
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
-import { claimDirectory, listClaimDirectories, purgeClaimDirectory } from '../../volumes/claim-directory.ts'
-import type { ClaimName } from '../../volumes/claim-directory.ts'
-import { measureDiskUsage } from '../../volumes/disk-usage.ts'
+import {
+  claimDirectory,
+  listClaimDirectories,
+  purgeClaimDirectory,
+} from '../../volumes/plugins/claim-directory.ts'
+import type { ClaimName } from '../../volumes/plugins/claim-directory.ts'
+import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
 
 /** A claim can't be purged: a pod uses it, or there is no such claim. */

@@ -1,7 +1,7 @@
 import type { Logger } from '../../base/logger.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type { ObservedContainer } from '../../pod/state/observed.ts'
-import { readContainerFacts } from '../../translate/labels.ts'
+import { readContainerFacts } from '../../translate/identity/labels.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 
 /**

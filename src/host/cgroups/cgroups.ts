@@ -1,7 +1,7 @@
 import { PoddError } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/spec/qos.ts'
-import type { PodCgroupResources } from '../../translate/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 
 /** A cgroup could not be made, set or removed (`CGROUP`). */
 export class CgroupError extends PoddError {
@@ -20,7 +20,7 @@ export interface PodCgroup {
 export interface QosShares {
   /** Of all pods together, against the rest of the host. */
   readonly kubepods: number
-  /** From burstableShares (translate/resources.ts). */
+  /** From burstableShares (translate/resources/resources.ts). */
   readonly burstable: number
 }
 

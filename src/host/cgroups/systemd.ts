@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { QosClass } from '../../pod/spec/qos.ts'
-import { sharesToWeight } from '../../translate/resources.ts'
-import type { PodCgroupResources } from '../../translate/resources.ts'
+import { sharesToWeight } from '../../translate/resources/resources.ts'
+import type { PodCgroupResources } from '../../translate/resources/resources.ts'
 import {
   listPodDirectories,
   removePodDirectories,

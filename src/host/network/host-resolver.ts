@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
-import { parseResolvConf, selectHostResolver } from '../../translate/dns.ts'
-import type { ResolvConf } from '../../translate/dns.ts'
+import { parseResolvConf, selectHostResolver } from '../../translate/network/dns.ts'
+import type { ResolvConf } from '../../translate/network/dns.ts'
 
 export const systemdResolvPath = '/run/systemd/resolve/resolv.conf'
 

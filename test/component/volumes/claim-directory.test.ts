@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
-import { finishPurges, listClaimDirectories } from '../../../src/volumes/claim-directory.ts'
+import { finishPurges, listClaimDirectories } from '../../../src/volumes/plugins/claim-directory.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 // mount(2) is root's.

@@ -1,8 +1,12 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { claimDirectory, listClaimOwners, purgeClaimDirectory } from '../../../src/volumes/claim-directory.ts'
-import { prepareClaim } from '../../../src/volumes/claim.ts'
-import type { ClaimAccess } from '../../../src/volumes/volume-plugin.ts'
+import {
+  claimDirectory,
+  listClaimOwners,
+  purgeClaimDirectory,
+} from '../../../src/volumes/plugins/claim-directory.ts'
+import { prepareClaim } from '../../../src/volumes/plugins/claim.ts'
+import type { ClaimAccess } from '../../../src/volumes/plugins/volume-plugin.ts'
 import { makePod } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
 

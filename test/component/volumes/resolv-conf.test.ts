@@ -8,7 +8,7 @@ import {
   refreshResolvConf,
   removeResolvConf,
   writeResolvConf,
-} from '../../../src/volumes/resolv-conf-file.ts'
+} from '../../../src/volumes/pod-directory/resolv-conf-file.ts'
 
 let directory = ''
 beforeEach(() => {

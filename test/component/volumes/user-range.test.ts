@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { teardownVolumes } from '../../../src/volumes/teardown-volumes.ts'
-import { claimUserRange } from '../../../src/volumes/user-range.ts'
+import { claimUserRange } from '../../../src/volumes/pod-directory/user-range.ts'
 
 let rootDir = ''
 

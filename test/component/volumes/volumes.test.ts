@@ -11,9 +11,9 @@ import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { hasNoSwap, mountTmpfs, mountsBelow, readMounts, unmount } from '../../../src/host/mounts.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { VolumeSpec } from '../../../src/pod/schema/volume-schema.ts'
-import { writeEtcHosts } from '../../../src/volumes/etc-hosts-file.ts'
-import { checkHostPath } from '../../../src/volumes/host-path.ts'
-import { listPodDirectories } from '../../../src/volumes/pod-directory.ts'
+import { writeEtcHosts } from '../../../src/volumes/pod-directory/etc-hosts-file.ts'
+import { checkHostPath } from '../../../src/volumes/plugins/host-path.ts'
+import { listPodDirectories } from '../../../src/volumes/pod-directory/pod-directory.ts'
 import { plainResources } from '../../support/pod-builders.ts'
 import { volumeContext } from '../../support/volume-context.ts'
 import { prepareVolumes } from '../../../src/volumes/prepare-volumes.ts'
@@ -22,8 +22,8 @@ import {
   prepareTerminationLog,
   readTerminationLog,
   removeTerminationLog,
-} from '../../../src/volumes/termination-log.ts'
-import { VolumeError } from '../../../src/volumes/volume-error.ts'
+} from '../../../src/volumes/pod-directory/termination-log.ts'
+import { VolumeError } from '../../../src/volumes/files/volume-error.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
 
 const uid = '3f6a1c52-0000-4000-8000-000000000001'

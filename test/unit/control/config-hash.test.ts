@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
-import { execLimits } from '../../../src/translate/exec-limits.ts'
+import { execLimits } from '../../../src/translate/environment/exec-limits.ts'
 
 function store(...manifests: readonly JsonObject[]): ObjectStore {
   const objects = new ObjectStore(plainObjectRules)

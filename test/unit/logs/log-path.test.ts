@@ -4,7 +4,7 @@ import {
   containerLogSymlink,
   parseLogFileName,
   podLogDirectory,
-} from '../../../src/translate/log-path.ts'
+} from '../../../src/translate/identity/log-path.ts'
 
 const pod = { namespace: 'shop', name: 'web', uid: 'u-1' }
 

@@ -14,10 +14,10 @@ import { readJsonDocument } from '../../../src/pod/decode/read-documents.ts'
 import * as rules from '../../../src/pod/validation/name-rules.ts'
 import { buildHttpRequest } from '../../../src/probes/http-request.ts'
 import { isBlank } from '../../../src/sources/http-blank.ts'
-import { parseResolvConf } from '../../../src/translate/dns.ts'
-import { parseEnvFile } from '../../../src/translate/env-file.ts'
-import { expandReferences } from '../../../src/translate/environment.ts'
-import { computeSubPath } from '../../../src/translate/sub-paths.ts'
+import { parseResolvConf } from '../../../src/translate/network/dns.ts'
+import { parseEnvFile } from '../../../src/translate/environment/env-file.ts'
+import { expandReferences } from '../../../src/translate/environment/environment.ts'
+import { computeSubPath } from '../../../src/translate/volumes/sub-paths.ts'
 
 /** Something that reads what comes from outside, and what is hardest for it. */
 export interface OutsideParser {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
-import { clampOomScoreAdj, computeOomScoreAdj } from '../../../src/translate/oom-score.ts'
+import { clampOomScoreAdj, computeOomScoreAdj } from '../../../src/translate/resources/oom-score.ts'
 import { podLimits, podRequests } from '../../../src/pod/spec/pod-resources.ts'
 import {
   burstableShares,
@@ -10,8 +10,8 @@ import {
   milliCpuToShares,
   podCgroupResources,
   sharesToWeight,
-} from '../../../src/translate/resources.ts'
-import type { ResourceFacts } from '../../../src/translate/resources.ts'
+} from '../../../src/translate/resources/resources.ts'
+import type { ResourceFacts } from '../../../src/translate/resources/resources.ts'
 import { appOf, gib, hostFacts, podWith, resources, testPod } from './pods.ts'
 
 const main = (name: string, more: JsonObject = {}): JsonObject => ({ name, image: 'i', ...more })

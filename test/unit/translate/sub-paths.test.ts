@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computeSubPath } from '../../../src/translate/sub-paths.ts'
+import { computeSubPath } from '../../../src/translate/volumes/sub-paths.ts'
 
 const environment = new Map([
   ['NAME', 'web-0'],

@@ -1,0 +1,124 @@
+import { PoddError } from '../../base/errors.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { expandReferences } from './environment.ts'
+import type { Environment } from './environment.ts'
+
+/** How much exec(2) takes of arguments and environment; more of it can't be given to any process. */
+export interface ExecLimits {
+  /** Of one argument or variable, with its NUL. */
+  readonly stringBytes: number
+  /** Of all together, each with its NUL and its pointer. */
+  readonly totalBytes: number
+}
+
+const pointerBytes = 8
+/** bprm_stack_limits (fs/exec.c, Linux 6.12): three quarters of 8 MiB, even where the stack has no limit. */
+const totalBytes = 6 * 1024 * 1024
+const longestNameShown = 100
+
+/**
+ * The limits of a host. A string may take 32 pages (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h). Where the stack's
+ * limit leaves less for all together, the runtime reports it.
+ */
+export function execLimits(pageBytes: number): ExecLimits {
+  return { stringBytes: 32 * pageBytes, totalBytes }
+}
+
+/** A container's environment or command is larger than any process may have. */
+export class ArgumentsTooLarge extends PoddError {
+  constructor(message: string) {
+    super('ARGUMENTS_TOO_LARGE', message, { hint: 'Give large values as files of a volume.' })
+  }
+}
+
+/** The room that a container's environment and command take together. */
+export class ExecSpace {
+  readonly #limits: ExecLimits
+  readonly #container: string
+  #usedBytes = 0
+
+  constructor(container: string, limits: ExecLimits) {
+    this.#container = container
+    this.#limits = limits
+  }
+
+  /**
+   * Expands one string and takes room for it.
+   * @param what names it in an error
+   * @param prefix stands before it in the same string: `NAME=`
+   * @throws ArgumentsTooLarge
+   */
+  expand(what: string, text: string, environment: Environment, prefix = ''): string {
+    const freeBytes = this.#limits.stringBytes - Buffer.byteLength(prefix) - 1
+    const expanded = expandReferences(text, environment, freeBytes)
+    if (expanded === undefined) throw this.#stringTooLarge(what)
+    this.take(what, expanded, prefix)
+    return expanded
+  }
+
+  /** Takes room for a string as it stands. Throws ArgumentsTooLarge. */
+  take(what: string, text: string, prefix = ''): void {
+    const bytes = Buffer.byteLength(prefix) + Buffer.byteLength(text) + 1
+    if (bytes > this.#limits.stringBytes) throw this.#stringTooLarge(what)
+    this.#usedBytes += bytes + pointerBytes
+    if (this.#usedBytes <= this.#limits.totalBytes) return
+    throw new ArgumentsTooLarge(
+      `environment and command of container ${this.#container} take more than ${this.#limits.totalBytes} bytes`,
+    )
+  }
+
+  /** Gives back the room of a string that another took the place of. */
+  release(text: string, prefix: string): void {
+    this.#usedBytes -= Buffer.byteLength(prefix) + Buffer.byteLength(text) + 1 + pointerBytes
+  }
+
+  #stringTooLarge(what: string): ArgumentsTooLarge {
+    const shown = what.length > longestNameShown ? `${what.slice(0, longestNameShown)}…` : what
+    return new ArgumentsTooLarge(
+      `${shown} of container ${this.#container} takes more than ${this.#limits.stringBytes} bytes`,
+    )
+  }
+}
+
+/** What a container runs, expanded. */
+export interface ContainerCommand {
+  readonly command: readonly string[]
+  readonly args: readonly string[]
+}
+
+/**
+ * A container's command and arguments, expanded with its environment (`pkg/kubelet/container/helpers.go`,
+ * ExpandContainerCommandAndArgs, 1.36).
+ * @throws ArgumentsTooLarge
+ */
+export function expandCommand(
+  { name, command, args }: Pick<ContainerSpec, 'name' | 'command' | 'args'>,
+  environment: Environment,
+  limits: ExecLimits,
+): ContainerCommand {
+  const space = new ExecSpace(name, limits)
+  for (const [variable, value] of environment) {
+    space.take(`environment variable ${variable}`, value, `${variable}=`)
+  }
+  const expand =
+    (list: 'command' | 'args') =>
+    (word: string, index: number): string =>
+      space.expand(`${list}[${index}]`, word, environment)
+  return { command: command.map(expand('command')), args: args.map(expand('args')) }
+}
+
+/** The words of a probe's command, expanded; undefined where they are larger than any process may have. */
+export function expandWords(
+  words: readonly string[],
+  environment: Environment,
+): readonly string[] | undefined {
+  const expanded: string[] = []
+  let freeBytes = totalBytes
+  for (const word of words) {
+    const text = expandReferences(word, environment, freeBytes)
+    if (text === undefined) return undefined
+    freeBytes -= Buffer.byteLength(text)
+    expanded.push(text)
+  }
+  return expanded
+}

@@ -1,0 +1,233 @@
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { PodRef, PodUid } from '../../pod/values/ids.ts'
+import { resizableResources } from '../../pod/spec/pod-resources.ts'
+import type { ResourceList, ResourceLists } from '../../pod/spec/pod-resources.ts'
+import type { ContainerPort, LifecycleHandler } from '../../pod/schema/container-schema.ts'
+import type { ContainerView, PodView } from '../spec/spec-view.ts'
+
+/*
+ * All that podd stores on sandboxes and containers, written and read here alone. The io.kubernetes.* keys
+ * are the kubelet's (`pkg/kubelet/types/labels.go`, `pkg/kubelet/kuberuntime/labels.go`, 1.36), so that
+ * crictl, log shippers and metric collectors recognise the pods.
+ */
+
+export const labelKeys = {
+  podName: 'io.kubernetes.pod.name',
+  podNamespace: 'io.kubernetes.pod.namespace',
+  podUid: 'io.kubernetes.pod.uid',
+  containerName: 'io.kubernetes.container.name',
+  /** Which podd a sandbox or container belongs to, where several use one runtime. */
+  instance: 'podd.dev/instance',
+} as const
+
+export const annotationKeys = {
+  hash: 'io.kubernetes.container.hash',
+  restartCount: 'io.kubernetes.container.restartCount',
+  terminationMessagePath: 'io.kubernetes.container.terminationMessagePath',
+  terminationMessagePolicy: 'io.kubernetes.container.terminationMessagePolicy',
+  preStopHandler: 'io.kubernetes.container.preStopHandler',
+  ports: 'io.kubernetes.container.ports',
+  terminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
+  deletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
+  /** The image as the manifest names it: runtimes answer with another name of what it resolved to. */
+  image: 'podd.dev/image',
+  /** The cpu and memory that the container was made with, by which a later change is found. */
+  resources: 'podd.dev/resources',
+  /** The pod's own limits of cpu and memory that the container was made with, where there are any. */
+  podLimits: 'podd.dev/pod-limits',
+  /** On the sandbox: the hash of the applied manifest, for when the pod's record is lost. */
+  manifestHash: 'podd.dev/manifest-hash',
+} as const
+
+type StringMap = Readonly<Record<string, string>>
+
+interface Owner {
+  readonly pod: PodView
+  readonly uid: PodUid
+  /** The podd instance's name; empty where the runtime serves one podd alone. */
+  readonly instance: string
+}
+
+function identityLabels({ pod, uid, instance }: Owner): StringMap {
+  return {
+    [labelKeys.podName]: pod.metadata.name,
+    [labelKeys.podNamespace]: pod.metadata.namespace,
+    [labelKeys.podUid]: uid,
+    ...(instance === '' ? {} : { [labelKeys.instance]: instance }),
+  }
+}
+
+/** The pod's own labels, then podd's, which win. */
+export function sandboxLabels(owner: Owner): StringMap {
+  return { ...owner.pod.metadata.labels, ...identityLabels(owner) }
+}
+
+/** The pod's own annotations and the hash of the manifest it came from. */
+export function sandboxAnnotations(input: {
+  readonly pod: PodView
+  readonly manifestHash: string
+}): StringMap {
+  return { ...input.pod.metadata.annotations, [annotationKeys.manifestHash]: input.manifestHash }
+}
+
+export function containerLabels(owner: Owner & { readonly container: ContainerView }): StringMap {
+  return { ...identityLabels(owner), [labelKeys.containerName]: owner.container.name }
+}
+
+/** What a podd that knows nothing else needs to end this container as its pod asked. */
+export function containerAnnotations(input: {
+  readonly pod: PodView
+  readonly container: ContainerView
+  readonly specHash: string
+  readonly restartCount: number
+  readonly deletionGraceSeconds?: number | undefined
+}): StringMap {
+  const { pod, container } = input
+  const preStop = container.lifecycle?.preStop
+  const { limits: podLimits } = resizableResources(pod.spec.resources ?? { limits: {}, requests: {} })
+  return {
+    [annotationKeys.hash]: input.specHash,
+    [annotationKeys.restartCount]: String(input.restartCount),
+    [annotationKeys.terminationMessagePath]: container.terminationMessagePath,
+    [annotationKeys.terminationMessagePolicy]: container.terminationMessagePolicy,
+    [annotationKeys.terminationGracePeriod]: String(pod.spec.terminationGracePeriodSeconds),
+    ...(input.deletionGraceSeconds === undefined
+      ? {}
+      : { [annotationKeys.deletionGracePeriod]: String(input.deletionGraceSeconds) }),
+    ...(preStop === undefined ? {} : { [annotationKeys.preStopHandler]: JSON.stringify(preStop) }),
+    ...(container.ports.length === 0 ? {} : { [annotationKeys.ports]: JSON.stringify(container.ports) }),
+    [annotationKeys.image]: container.image,
+    [annotationKeys.resources]: JSON.stringify(resizableResources(container.resources)),
+    ...(Object.keys(podLimits).length === 0 ? {} : { [annotationKeys.podLimits]: JSON.stringify(podLimits) }),
+  }
+}
+
+/** Whose a sandbox or container is; undefined for one that no kubelet or podd made. */
+export function readPodRef(labels: StringMap): PodRef | undefined {
+  const name = labels[labelKeys.podName]
+  const namespace = labels[labelKeys.podNamespace]
+  const uid = labels[labelKeys.podUid]
+  if (name === undefined || namespace === undefined || uid === undefined || uid === '') return undefined
+  return { name, namespace, uid }
+}
+
+/** The label selector that lists this instance's sandboxes and containers alone. */
+export function instanceSelector(instance: string): StringMap {
+  return instance === '' ? {} : { [labelKeys.instance]: instance }
+}
+
+/** The hash of the manifest that a sandbox was made from; undefined where it has none. */
+export function readManifestHash(annotations: StringMap): string | undefined {
+  return annotations[annotationKeys.manifestHash]
+}
+
+/** What a container's annotations tell of how it wants to end. */
+export interface ContainerFacts {
+  /** Empty where there is none. */
+  readonly specHash: string
+  readonly restartCount: number | undefined
+  readonly image: string | undefined
+  readonly resources: ResourceLists | undefined
+  readonly podLimits: ResourceList | undefined
+  readonly terminationMessagePath: string
+  readonly terminationMessagePolicy: 'File' | 'FallbackToLogsOnError'
+  readonly terminationGraceSeconds: number | undefined
+  readonly deletionGraceSeconds: number | undefined
+  readonly preStop: LifecycleHandler | undefined
+  readonly ports: readonly ContainerPort[]
+}
+
+/** Reads what containerAnnotations wrote; what is missing or garbled counts as absent. */
+export function readContainerFacts(annotations: StringMap): ContainerFacts {
+  const policy = annotations[annotationKeys.terminationMessagePolicy]
+  const ports = parseJson(annotations[annotationKeys.ports])
+  return {
+    specHash: annotations[annotationKeys.hash] ?? '',
+    restartCount: readCount(annotations[annotationKeys.restartCount]),
+    image: annotations[annotationKeys.image],
+    resources: readResources(parseJson(annotations[annotationKeys.resources])),
+    podLimits: readList(parseJson(annotations[annotationKeys.podLimits])),
+    terminationMessagePath: annotations[annotationKeys.terminationMessagePath] ?? '',
+    terminationMessagePolicy: policy === 'FallbackToLogsOnError' ? policy : 'File',
+    terminationGraceSeconds: readCount(annotations[annotationKeys.terminationGracePeriod]),
+    deletionGraceSeconds: readCount(annotations[annotationKeys.deletionGracePeriod]),
+    preStop: readHandler(parseJson(annotations[annotationKeys.preStopHandler])),
+    ports: Array.isArray(ports)
+      ? ports.map((port) => readPort(port)).filter((port) => port !== undefined)
+      : [],
+  }
+}
+
+function readCount(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
+}
+
+function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function readResources(value: unknown): ResourceLists | undefined {
+  if (!isJsonObject(value)) return undefined
+  return { limits: readList(value['limits']) ?? {}, requests: readList(value['requests']) ?? {} }
+}
+
+function readList(value: unknown): ResourceList | undefined {
+  if (!isJsonObject(value)) return undefined
+  const entries = Object.entries(value)
+  return Object.fromEntries(
+    entries.flatMap(([name, amount]) => (typeof amount === 'string' ? [[name, amount] as const] : [])),
+  )
+}
+
+function optionalString(object: JsonObject, key: string): string | undefined {
+  const value = object[key]
+  return typeof value === 'string' ? value : undefined
+}
+
+function readPort(value: unknown): ContainerPort | undefined {
+  if (!isJsonObject(value) || typeof value['containerPort'] !== 'number') return undefined
+  const name = optionalString(value, 'name')
+  const hostIP = optionalString(value, 'hostIP')
+  const { protocol, hostPort } = value
+  return {
+    containerPort: value['containerPort'],
+    protocol: protocol === 'UDP' || protocol === 'SCTP' ? protocol : 'TCP',
+    ...(name === undefined ? {} : { name }),
+    ...(hostIP === undefined ? {} : { hostIP }),
+    ...(typeof hostPort === 'number' ? { hostPort } : {}),
+  }
+}
+
+function readHandler(value: unknown): LifecycleHandler | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { exec, httpGet, sleep } = value
+  if (isJsonObject(exec) && Array.isArray(exec['command'])) {
+    return { exec: { command: exec['command'].filter((word) => typeof word === 'string') } }
+  }
+  if (isJsonObject(sleep) && typeof sleep['seconds'] === 'number')
+    return { sleep: { seconds: sleep['seconds'] } }
+  if (!isJsonObject(httpGet)) return undefined
+  const { port, httpHeaders } = httpGet
+  if (typeof port !== 'number' && typeof port !== 'string') return undefined
+  const host = optionalString(httpGet, 'host')
+  return {
+    httpGet: {
+      path: optionalString(httpGet, 'path') ?? '/',
+      port,
+      scheme: httpGet['scheme'] === 'HTTPS' ? 'HTTPS' : 'HTTP',
+      httpHeaders: (Array.isArray(httpHeaders) ? httpHeaders : [])
+        .filter((header) => isJsonObject(header))
+        .map((header) => ({
+          name: optionalString(header, 'name') ?? '',
+          value: optionalString(header, 'value') ?? '',
+        })),
+      ...(host === undefined ? {} : { host }),
+    },
+  }
+}

@@ -1,0 +1,137 @@
+import type { DNSConfigInput } from '../../cri-types/cri-v1.ts'
+import type { PodDnsConfig, PodView } from '../spec/spec-view.ts'
+
+/** What a resolv.conf says. */
+export interface ResolvConf {
+  readonly servers: readonly string[]
+  readonly searches: readonly string[]
+  readonly options: readonly string[]
+}
+
+/** What the resolver of the C library, and therefore Kubernetes, puts up with (`pkg/apis/core/validation`, 1.36). */
+const maxServers = 3
+const maxSearches = 32
+const maxSearchCharacters = 2048
+
+/** Reads a resolv.conf: the last `search` or `domain` and all `nameserver` and `options` count (`network/dns/dns.go`, parseResolvConf, 1.36). */
+export function parseResolvConf(text: string): ResolvConf {
+  const servers: string[] = []
+  const options: string[] = []
+  let searches: readonly string[] = []
+  for (const line of text.split('\n')) {
+    const [keyword, ...values] = line.trim().split(/\s+/)
+    if (keyword === 'nameserver' && values[0] !== undefined) servers.push(values[0])
+    if (keyword === 'search') searches = values.map((name) => (name === '.' ? name : name.replace(/\.$/, '')))
+    if (keyword === 'options') options.push(...values)
+  }
+  return { servers, searches, options }
+}
+
+/**
+ * The host's resolver as pods can use it. A server on the host's loopback answers nobody inside a pod's
+ * network namespace: where the host has no other, what systemd-resolved itself asks stands in.
+ */
+export function selectHostResolver(etc: ResolvConf, systemdResolved: ResolvConf | undefined): ResolvConf {
+  const reachable = etc.servers.some((server) => !isLoopback(server))
+  if (reachable || systemdResolved === undefined || systemdResolved.servers.length === 0) return etc
+  return systemdResolved
+}
+
+function isLoopback(server: string): boolean {
+  return server.startsWith('127.') || server === '::1'
+}
+
+/** A pod's resolv.conf, and what is to be said about it as an event (`reason`, `message`). */
+export interface PodDns {
+  readonly config: DNSConfigInput
+  readonly warnings: readonly {
+    readonly reason: 'MissingClusterDNS' | 'DNSConfigForming'
+    readonly message: string
+  }[]
+}
+
+/**
+ * `network/dns/dns.go`, GetPodDNS (1.36). Without a cluster DNS, ClusterFirst is the host's resolver.
+ * @param clusterServers the cluster's DNS servers (the kubelet's clusterDNS); none on a host of its own
+ * @param clusterDomain the cluster's domain; may be empty
+ */
+export function podDns(input: {
+  readonly pod: PodView
+  readonly host: ResolvConf
+  readonly clusterServers: readonly string[]
+  readonly clusterDomain: string
+}): PodDns {
+  const { pod } = input
+  const { dnsPolicy, hostNetwork, dnsConfig } = pod.spec
+  const wantsCluster =
+    dnsPolicy === 'ClusterFirstWithHostNet' || (dnsPolicy === 'ClusterFirst' && !hostNetwork)
+  const base = dnsPolicy === 'None' ? emptyConf : wantsCluster ? clusterConf(input) : input.host
+  const { conf, cut } = fitLimits(dnsConfig === undefined ? base : mergeDnsConfig(base, dnsConfig))
+  const missing =
+    wantsCluster && input.clusterServers.length === 0 && dnsPolicy === 'ClusterFirstWithHostNet'
+      ? [{ reason: 'MissingClusterDNS' as const, message: missingClusterDns(dnsPolicy) }]
+      : []
+  return { config: conf, warnings: [...missing, ...cut] }
+}
+
+/** The text of a resolv.conf, as containerd writes one. */
+export function formatResolvConf({ servers = [], searches = [], options = [] }: DNSConfigInput): string {
+  const lines = [
+    ...(searches.length === 0 ? [] : [`search ${searches.join(' ')}`]),
+    ...servers.map((server) => `nameserver ${server}`),
+    ...(options.length === 0 ? [] : [`options ${options.join(' ')}`]),
+  ]
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+const emptyConf: ResolvConf = { servers: [], searches: [], options: [] }
+
+function missingClusterDns(policy: string): string {
+  return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
+}
+
+function clusterConf({ pod, host, clusterServers, clusterDomain }: Parameters<typeof podDns>[0]): ResolvConf {
+  if (clusterServers.length === 0) return host
+  const own =
+    clusterDomain === ''
+      ? []
+      : [`${pod.metadata.namespace}.svc.${clusterDomain}`, `svc.${clusterDomain}`, clusterDomain]
+  return { servers: clusterServers, searches: unique([...own, ...host.searches]), options: ['ndots:5'] }
+}
+
+/** What a pod's dnsConfig adds; an option it names replaces one of that name. */
+function mergeDnsConfig(base: ResolvConf, own: PodDnsConfig): ResolvConf {
+  const options = new Map(base.options.map((option) => [option.split(':', 1)[0] ?? option, option]))
+  for (const { name, value } of own.options) {
+    // Validation refuses them, and a pod that was accepted before it did may have them still.
+    if (/\p{Cc}/u.test(`${name}${value}`)) continue
+    options.set(name, value === undefined || value === '' ? name : `${name}:${value}`)
+  }
+  return {
+    servers: unique([...base.servers, ...own.nameservers]),
+    searches: unique([...base.searches, ...own.searches]),
+    options: [...options.values()],
+  }
+}
+
+function fitLimits(conf: ResolvConf): { readonly conf: ResolvConf; readonly cut: PodDns['warnings'] } {
+  const servers = conf.servers.slice(0, maxServers)
+  let searches = conf.searches.slice(0, maxSearches)
+  while (searches.join(' ').length > maxSearchCharacters) searches = searches.slice(0, -1)
+  const cut: { reason: 'DNSConfigForming'; message: string }[] = []
+  if (servers.length < conf.servers.length) {
+    const line = servers.join(' ')
+    const message = `Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: ${line}`
+    cut.push({ reason: 'DNSConfigForming', message })
+  }
+  if (searches.length < conf.searches.length) {
+    const line = searches.join(' ')
+    const message = `Search Line limits were exceeded, some search paths have been omitted, the applied search line is: ${line}`
+    cut.push({ reason: 'DNSConfigForming', message })
+  }
+  return { conf: { servers, searches, options: conf.options }, cut }
+}
+
+function unique(items: readonly string[]): readonly string[] {
+  return [...new Set(items)]
+}

@@ -1,0 +1,218 @@
+import type * as cri from '../../cri-types/cri-v1.ts'
+import {
+  boundLimits,
+  isPodLimited,
+  isPositive,
+  podLimits,
+  podRequests,
+} from '../../pod/spec/pod-resources.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
+import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
+import type { ContainerView, PodSpecView, ResourceList } from '../spec/spec-view.ts'
+
+/** What a pod's resources become on this host. */
+export interface ResourceFacts {
+  readonly cgroupVersion: 1 | 2
+  readonly memoryCapacityBytes: number
+  /** The lowest oom_score_adj a container may be given: -1000 with CAP_SYS_RESOURCE. */
+  readonly minOomScoreAdj: number
+  /** Whether CPU limits are enforced (the kubelet's cpuCFSQuota). */
+  readonly cpuCfsQuota: boolean
+  readonly cpuCfsQuotaPeriodUs: number
+  /** The kernel counts swap for cgroups (memory.swap.max, or memory.memsw on version 1). */
+  readonly swapController: boolean
+  /** How much of the host's swap burstable pods share (LimitedSwap); 0: no pod swaps. */
+  readonly swapBytes: number
+  /** A process out of memory ends with all of its container (memory.oom.group, version 2 only). */
+  readonly oomKillsGroup: boolean
+  /** The host's huge page sizes as cgroups name them: `2MB`, `1GB`. */
+  readonly hugePageSizes: readonly string[]
+}
+
+const minShares = 2
+const maxShares = 262_144
+const minQuotaUs = 1000
+
+/** CPU requests in cgroup v1's shares, which CRI uses for both versions (`cm/helpers_linux.go`, 1.36). */
+export function milliCpuToShares(milliCpu: number): number {
+  return Math.min(Math.max(Math.floor((milliCpu * 1024) / 1000), minShares), maxShares)
+}
+
+/** Microseconds of CPU per period; 0 for no limit. */
+export function milliCpuToQuotaUs(milliCpu: number, periodUs: number): number {
+  return milliCpu === 0 ? 0 : Math.max(Math.floor((milliCpu * periodUs) / 1000), minQuotaUs)
+}
+
+/** cgroup v2's weight for v1's shares, as runc and the kubelet convert (`opencontainers/cgroups`, ConvertCPUSharesToCgroupV2Value). */
+export function sharesToWeight(shares: number): number {
+  return Math.floor(1 + ((shares - 2) * 9999) / 262_142)
+}
+
+function cpuAndMemory(
+  requests: ResourceList,
+  limits: ResourceList,
+  facts: ResourceFacts,
+): cri.LinuxContainerResourcesInput {
+  const cpuLimitMilli = quantityMilliValue(limits['cpu'] ?? '0')
+  const memoryLimitBytes = quantityValue(limits['memory'] ?? '0')
+  return {
+    cpuShares: milliCpuToShares(quantityMilliValue(requests['cpu'] ?? limits['cpu'] ?? '0')),
+    ...(facts.cpuCfsQuota
+      ? {
+          cpuPeriod: facts.cpuCfsQuotaPeriodUs,
+          cpuQuota: milliCpuToQuotaUs(cpuLimitMilli, facts.cpuCfsQuotaPeriodUs),
+        }
+      : {}),
+    ...(memoryLimitBytes === 0 ? {} : { memoryLimitInBytes: memoryLimitBytes }),
+    // One process out of memory ends its whole container, so that no half of it lingers.
+    ...(facts.cgroupVersion === 2 && facts.oomKillsGroup ? { unified: { 'memory.oom.group': '1' } } : {}),
+  }
+}
+
+/** `kuberuntime_container_linux.go`, generateLinuxContainerResources (1.36). */
+export function containerResources(
+  spec: PodSpecView,
+  container: ContainerView,
+  facts: ResourceFacts,
+): cri.LinuxContainerResourcesInput {
+  const { requests } = container.resources
+  const limits = boundLimits(container.resources.limits, spec.resources?.limits ?? {})
+  const base = cpuAndMemory(requests, limits, facts)
+  const oomScoreAdj = computeOomScoreAdj(spec, container, facts.memoryCapacityBytes)
+  return {
+    ...base,
+    ...swapLimit(base, facts, swapShareBytes(spec, container, facts)),
+    oomScoreAdj: clampOomScoreAdj(oomScoreAdj, facts.minOomScoreAdj),
+    hugepageLimits: hugePageLimits(container.resources.limits, facts.hugePageSizes),
+  }
+}
+
+/**
+ * How much of the swap a container may use: under LimitedSwap, burstable pods' containers have theirs in
+ * proportion to the memory that they request. One whose request is its limit, or that requests none, has
+ * none, and so have critical pods (`kuberuntime_container_linux.go`, swapConfigurationHelper, 1.36).
+ */
+function swapShareBytes(spec: PodSpecView, container: ContainerView, facts: ResourceFacts): number {
+  const request = quantityValue(container.resources.requests['memory'] ?? '0')
+  const limit = quantityValue(container.resources.limits['memory'] ?? '0')
+  const eligible =
+    computeQosClass(spec) === 'Burstable' && !isCritical(spec) && request > 0 && request !== limit
+  return eligible ? Math.floor((request / facts.memoryCapacityBytes) * facts.swapBytes) : 0
+}
+
+/** System-critical by its priority (`pkg/kubelet/types/pod_update.go`, IsCriticalPod, 1.36). */
+function isCritical({ priority }: PodSpecView): boolean {
+  return (priority ?? 0) >= 2_000_000_000
+}
+
+function swapLimit(
+  base: cri.LinuxContainerResourcesInput,
+  facts: ResourceFacts,
+  swapBytes: number,
+): cri.LinuxContainerResourcesInput {
+  if (!facts.swapController) return {}
+  // Version 1 counts memory and swap together: the same number for both leaves none for swap.
+  if (facts.cgroupVersion === 1) return { memorySwapLimitInBytes: base.memoryLimitInBytes ?? 0 }
+  return { unified: { ...base.unified, 'memory.swap.max': String(swapBytes) } }
+}
+
+/** Every size the host has, 0 where the container asks for none. */
+export function hugePageLimits(
+  limits: ResourceList,
+  hostSizes: readonly string[],
+): readonly cri.HugepageLimitInput[] {
+  const asked = new Map(
+    Object.entries(limits)
+      .filter(([name]) => name.startsWith('hugepages-'))
+      .map(([name, limit]) => [hugePageSizeName(name.slice('hugepages-'.length)), quantityValue(limit)]),
+  )
+  return hostSizes.map((pageSize) => ({ pageSize, limit: asked.get(pageSize) ?? 0 }))
+}
+
+/** `2Mi` as cgroups write it: `2MB`. */
+export function hugePageSizeName(quantity: string): string {
+  let size = quantityValue(quantity)
+  for (const unit of ['B', 'KB', 'MB', 'GB', 'TB']) {
+    if (size < 1024 || size % 1024 !== 0) return `${size}${unit}`
+    size /= 1024
+  }
+  return `${size}PB`
+}
+
+/** What the sandbox is told of the pod as a whole, for runtimes that size a virtual machine by it (`kuberuntime_sandbox_linux.go`, 1.36). */
+export function sandboxResources(
+  spec: PodSpecView,
+  facts: ResourceFacts,
+): Pick<cri.LinuxPodSandboxConfigInput, 'resources' | 'overhead'> {
+  const overhead = spec.overhead
+  return {
+    resources: cpuAndMemory(
+      podRequests(spec, 'without-overhead'),
+      podLimits(spec, 'without-overhead'),
+      facts,
+    ),
+    overhead: overhead === undefined ? {} : cpuAndMemory(overhead, overhead, facts),
+  }
+}
+
+/** What a pod's own cgroup is set to; undefined leaves a thing unlimited. */
+export interface PodCgroupResources {
+  readonly cpuShares: number
+  readonly cpuQuotaUs: number | undefined
+  readonly cpuPeriodUs: number
+  readonly memoryLimitBytes: number | undefined
+  readonly pidsLimit: number | undefined
+  readonly hugepageLimits: readonly { readonly pageSize: string; readonly limitBytes: number }[]
+}
+
+/** `cm/helpers_linux.go`, ResourceConfigForPod (1.36): a limit holds for the pod only if every container has one. */
+export function podCgroupResources(
+  spec: PodSpecView,
+  facts: ResourceFacts,
+  pidsLimit: number | undefined,
+): PodCgroupResources {
+  const requests = podRequests(spec, 'with-overhead')
+  const limits = podLimits(spec, 'with-overhead')
+  const cpuLimitMilli = quantityMilliValue(limits['cpu'] ?? '0')
+  const qosClass = computeQosClass(spec)
+  const limited = (name: 'cpu' | 'memory'): boolean =>
+    qosClass !== 'BestEffort' && isPositive(limits[name]) && isPodLimited(spec, name)
+  return {
+    cpuShares:
+      qosClass === 'BestEffort'
+        ? minShares
+        : milliCpuToShares(quantityMilliValue(requests['cpu'] ?? limits['cpu'] ?? '0')),
+    cpuQuotaUs:
+      facts.cpuCfsQuota && limited('cpu')
+        ? milliCpuToQuotaUs(cpuLimitMilli, facts.cpuCfsQuotaPeriodUs)
+        : undefined,
+    cpuPeriodUs: facts.cpuCfsQuotaPeriodUs,
+    memoryLimitBytes: limited('memory') ? quantityValue(limits['memory'] ?? '0') : undefined,
+    pidsLimit,
+    hugepageLimits: hugePageLimits(limits, facts.hugePageSizes).map(({ pageSize = '', limit = 0 }) => ({
+      pageSize,
+      limitBytes: limit,
+    })),
+  }
+}
+
+/** Room for either: for the time in which a pod's containers change from one to the other. */
+export function largerPodResources(a: PodCgroupResources, b: PodCgroupResources): PodCgroupResources {
+  const larger = (x: number | undefined, y: number | undefined): number | undefined =>
+    x === undefined || y === undefined ? undefined : Math.max(x, y)
+  return {
+    ...b,
+    cpuShares: Math.max(a.cpuShares, b.cpuShares),
+    cpuQuotaUs: larger(a.cpuQuotaUs, b.cpuQuotaUs),
+    memoryLimitBytes: larger(a.memoryLimitBytes, b.memoryLimitBytes),
+  }
+}
+
+/** The sum of the CPU requests of the burstable pods: the shares of their common cgroup (`cm/qos_container_manager_linux.go`, 1.36). */
+export function burstableShares(specs: readonly PodSpecView[]): number {
+  const milliCpu = specs
+    .filter((spec) => computeQosClass(spec) === 'Burstable')
+    .reduce((sum, spec) => sum + quantityMilliValue(podRequests(spec, 'with-overhead')['cpu'] ?? '0'), 0)
+  return milliCpuToShares(milliCpu)
+}

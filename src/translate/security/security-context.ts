@@ -1,0 +1,227 @@
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { SecurityContext } from '../../pod/schema/container-schema.ts'
+import { allContainers } from '../spec/spec-view.ts'
+import { userNamespace } from './user-namespace.ts'
+import type { UserRange } from './user-namespace.ts'
+import type {
+  AppArmorProfile,
+  Capabilities,
+  ContainerView,
+  PodSecurityContext,
+  PodSpecView,
+  SeccompProfile,
+  SeLinuxOptions,
+} from '../spec/spec-view.ts'
+
+/** What security settings need to know of the host and of the image. */
+export interface SecurityFacts {
+  /** Where Localhost seccomp profiles lie: `<root>/seccomp`, absolute. */
+  readonly seccompRoot: string
+  /** Give RuntimeDefault to containers that name no profile (the kubelet's `seccompDefault`). */
+  readonly seccompDefault: boolean
+  /** AppArmor is on: without it its profiles have no effect, and the runtime refuses to hear of them. */
+  readonly appArmor: boolean
+}
+
+/** The user an image runs as, where the pod names none. */
+export interface ImageUser {
+  readonly uid?: number | undefined
+  readonly username?: string | undefined
+}
+
+/** An image that names no user runs as root (`kuberuntime_image.go` and `kuberuntime_manager.go`, getImageUser, 1.36). */
+export function imageUserOf(image: Pick<cri.Image, 'uid' | 'username'>): ImageUser {
+  if (image.uid !== null) return { uid: image.uid.value }
+  return image.username === '' ? { uid: 0 } : { username: image.username }
+}
+
+/** `pkg/securitycontext/util.go` (1.36): DefaultMaskedPaths, DefaultReadonlyPaths. */
+const defaultMaskedPaths: readonly string[] = [
+  '/proc/asound',
+  '/proc/acpi',
+  '/proc/interrupts',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
+]
+const defaultReadonlyPaths: readonly string[] = [
+  '/proc/bus',
+  '/proc/fs',
+  '/proc/irq',
+  '/proc/sys',
+  '/proc/sysrq-trigger',
+]
+
+/**
+ * The pod's settings where the container gives none of its own
+ * (`pkg/securitycontext/util.go`, DetermineEffectiveSecurityContext, 1.36).
+ */
+export function effectiveSecurityContext(
+  pod: PodSecurityContext | undefined,
+  container: SecurityContext | undefined,
+): SecurityContext {
+  const { seLinuxOptions, runAsUser, runAsGroup, runAsNonRoot, seccompProfile, appArmorProfile } = pod ?? {}
+  return {
+    ...(seLinuxOptions === undefined ? {} : { seLinuxOptions }),
+    ...(runAsUser === undefined ? {} : { runAsUser }),
+    ...(runAsGroup === undefined ? {} : { runAsGroup }),
+    ...(runAsNonRoot === undefined ? {} : { runAsNonRoot }),
+    ...(seccompProfile === undefined ? {} : { seccompProfile }),
+    ...(appArmorProfile === undefined ? {} : { appArmorProfile }),
+    ...container,
+  }
+}
+
+/** `pkg/kubelet/kuberuntime/util/util.go`, NamespacesForPod (1.36). */
+export function namespaceOptions(
+  spec: PodSpecView,
+  userRange: UserRange | undefined,
+): cri.NamespaceOptionInput {
+  return {
+    network: spec.hostNetwork ? 'NODE' : 'POD',
+    ipc: spec.hostIPC ? 'NODE' : 'POD',
+    pid: spec.hostPID ? 'NODE' : spec.shareProcessNamespace ? 'POD' : 'CONTAINER',
+    ...(userRange === undefined ? {} : { usernsOptions: userNamespace(userRange) }),
+  }
+}
+
+/** fsGroup first, then the supplemental groups. */
+function podGroups(pod: PodSecurityContext | undefined): readonly number[] {
+  return [...(pod?.fsGroup === undefined ? [] : [pod.fsGroup]), ...(pod?.supplementalGroups ?? [])]
+}
+
+export function hasPrivilegedContainer(spec: PodSpecView): boolean {
+  return allContainers(spec).some(({ securityContext }) => securityContext?.privileged === true)
+}
+
+/**
+ * What the sandbox's own process runs under. It is always confined by the runtime's default seccomp
+ * profile, whatever the pod asks for its containers
+ * (`kuberuntime_sandbox.go`, generatePodSandboxLinuxConfig, 1.36).
+ */
+export function sandboxSecurityContext(
+  spec: PodSpecView,
+  userRange?: UserRange,
+): cri.LinuxSandboxSecurityContextInput {
+  const pod = spec.securityContext
+  return {
+    namespaceOptions: namespaceOptions(spec, userRange),
+    privileged: hasPrivilegedContainer(spec),
+    seccomp: { profileType: 'RuntimeDefault' },
+    supplementalGroups: podGroups(pod),
+    supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
+    ...(pod?.runAsUser === undefined ? {} : { runAsUser: { value: pod.runAsUser } }),
+    ...(pod?.runAsGroup === undefined ? {} : { runAsGroup: { value: pod.runAsGroup } }),
+    ...(pod?.seLinuxOptions === undefined ? {} : { selinuxOptions: toSeLinuxOption(pod.seLinuxOptions) }),
+  }
+}
+
+/**
+ * `security_context.go`, determineEffectiveSecurityContext (1.36). `targetContainerId` is the container
+ * whose processes an ephemeral container is to see.
+ */
+export function containerSecurityContext(input: {
+  readonly spec: PodSpecView
+  readonly container: ContainerView
+  readonly imageUser: ImageUser
+  readonly facts: SecurityFacts
+  readonly targetContainerId?: string | undefined
+  readonly userRange?: UserRange | undefined
+}): cri.LinuxContainerSecurityContextInput {
+  const { spec, container, imageUser, facts, targetContainerId } = input
+  const pod = spec.securityContext
+  const effective = effectiveSecurityContext(pod, container.securityContext)
+  const namespaces = namespaceOptions(spec, input.userRange)
+  const masked = effective.procMount !== 'Unmasked'
+  return {
+    privileged: effective.privileged ?? false,
+    readonlyRootfs: effective.readOnlyRootFilesystem ?? false,
+    noNewPrivs: effective.allowPrivilegeEscalation === false,
+    namespaceOptions:
+      targetContainerId === undefined || namespaces.pid !== 'CONTAINER'
+        ? namespaces
+        : { ...namespaces, pid: 'TARGET', targetId: targetContainerId },
+    supplementalGroups: podGroups(pod),
+    supplementalGroupsPolicy: pod?.supplementalGroupsPolicy ?? 'Merge',
+    maskedPaths: masked ? defaultMaskedPaths : [],
+    readonlyPaths: masked ? defaultReadonlyPaths : [],
+    seccomp: toSeccompProfile(effective, facts),
+    ...toRunAs(effective, imageUser),
+    ...(effective.capabilities === undefined ? {} : { capabilities: toCapability(effective.capabilities) }),
+    ...(effective.seLinuxOptions === undefined
+      ? {}
+      : { selinuxOptions: toSeLinuxOption(effective.seLinuxOptions) }),
+    ...(effective.appArmorProfile === undefined || !facts.appArmor
+      ? {}
+      : toAppArmor(effective.appArmorProfile)),
+  }
+}
+
+function toRunAs(effective: SecurityContext, image: ImageUser): cri.LinuxContainerSecurityContextInput {
+  const group = effective.runAsGroup === undefined ? {} : { runAsGroup: { value: effective.runAsGroup } }
+  if (effective.runAsUser !== undefined) return { ...group, runAsUser: { value: effective.runAsUser } }
+  // CRI takes a group only beside a user.
+  if (image.uid !== undefined) return { ...group, runAsUser: { value: image.uid } }
+  return image.username === undefined || image.username === ''
+    ? group
+    : { ...group, runAsUsername: image.username }
+}
+
+/** The runtime takes names without `CAP_`, which they have in a defaulted pod. */
+function toCapability({ add, drop }: Capabilities): cri.CapabilityInput {
+  return { addCapabilities: add, dropCapabilities: drop }
+}
+
+function toSeLinuxOption({ user, role, type, level }: SeLinuxOptions): cri.SELinuxOptionInput {
+  return { user, role, type, level }
+}
+
+/** `helpers.go`, getSeccompProfile (1.36). A privileged container is unconfined whatever this says. */
+function toSeccompProfile(effective: SecurityContext, facts: SecurityFacts): cri.SecurityProfileInput {
+  const profile: SeccompProfile = effective.seccompProfile ?? {
+    type: facts.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
+  }
+  return profile.type === 'Localhost'
+    ? { profileType: 'Localhost', localhostRef: `${facts.seccompRoot}/${profile.localhostProfile ?? ''}` }
+    : { profileType: profile.type }
+}
+
+/** Both of CRI's fields, as the kubelet sets them: containerd before 1.7 reads only the old one. */
+function toAppArmor({
+  type,
+  localhostProfile = '',
+}: AppArmorProfile): cri.LinuxContainerSecurityContextInput {
+  switch (type) {
+    case 'RuntimeDefault': {
+      return { apparmor: { profileType: type }, apparmorProfile: 'runtime/default' }
+    }
+    case 'Unconfined': {
+      return { apparmor: { profileType: type }, apparmorProfile: 'unconfined' }
+    }
+    case 'Localhost': {
+      return {
+        apparmor: { profileType: type, localhostRef: localhostProfile },
+        apparmorProfile: `localhost/${localhostProfile}`,
+      }
+    }
+  }
+}
+
+/** Why a container that must not run as root would; undefined when it won't. */
+export function runAsRootProblem(effective: SecurityContext, image: ImageUser): string | undefined {
+  if (effective.runAsNonRoot !== true) return undefined
+  if (effective.runAsUser !== undefined) {
+    return effective.runAsUser === 0 ? "container's runAsUser breaks non-root policy" : undefined
+  }
+  if (image.uid === 0) return 'container has runAsNonRoot and image will run as root'
+  if (image.username !== undefined && image.username !== '') {
+    return `container has runAsNonRoot and image has non-numeric user (${image.username}), cannot verify user is non-root`
+  }
+  return undefined
+}

@@ -1,0 +1,104 @@
+import { isPositive } from '../../pod/spec/pod-resources.ts'
+import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { ContainerView, PodSpecView, PodView, ResourceList } from './spec-view.ts'
+
+/** What a pod's own fields can refer to besides its manifest. */
+export interface FieldFacts {
+  readonly pod: PodView
+  readonly uid: PodUid
+  readonly nodeName: string
+  /** The primary address first. */
+  readonly hostIps: readonly string[]
+  readonly podIps: readonly string[]
+}
+
+/**
+ * The value of a `fieldRef`, as `pkg/fieldpath` and `kubelet_pods.go`, podFieldSelectorRuntimeValue (1.36),
+ * give it; undefined where there is no such field. A whole map of labels or annotations, which only volumes
+ * may refer to, comes as lines of `key="value"`.
+ */
+export function fieldValue(fieldPath: string, facts: FieldFacts): string | undefined {
+  const { metadata } = facts.pod
+  const subscript = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(fieldPath)
+  if (subscript !== null) {
+    const key = subscript[2] ?? ''
+    const map = subscript[1] === 'labels' ? metadata.labels : metadata.annotations
+    return (Object.hasOwn(map, key) ? map[key] : undefined) ?? ''
+  }
+  switch (fieldPath) {
+    case 'metadata.name': {
+      return metadata.name
+    }
+    case 'metadata.namespace': {
+      return metadata.namespace
+    }
+    case 'metadata.uid': {
+      return facts.uid
+    }
+    case 'metadata.labels': {
+      return mapLines(metadata.labels)
+    }
+    case 'metadata.annotations': {
+      return mapLines(metadata.annotations)
+    }
+    case 'spec.nodeName': {
+      return facts.nodeName
+    }
+    case 'spec.serviceAccountName': {
+      return ''
+    }
+    case 'status.hostIP': {
+      return facts.hostIps[0] ?? ''
+    }
+    case 'status.hostIPs': {
+      return facts.hostIps.join(',')
+    }
+    case 'status.podIP': {
+      return facts.podIps[0] ?? ''
+    }
+    case 'status.podIPs': {
+      return facts.podIps.join(',')
+    }
+    default: {
+      return undefined
+    }
+  }
+}
+
+function mapLines(map: Readonly<Record<string, string>>): string {
+  return Object.keys(map)
+    .sort()
+    .map((key) => `${key}=${JSON.stringify(map[key])}`)
+    .join('\n')
+}
+
+/**
+ * The value of a `resourceFieldRef` in units of its divisor, rounded up; undefined where there is no such
+ * resource. A limit that isn't set, or is 0, is the pod's own of cpu and memory, and without one what the host gives
+ * pods (`pkg/api/v1/resource/helpers.go`, ExtractContainerResourceValue and MergeContainerResourceLimits, and
+ * `pkg/kubelet/kubelet_resources.go`, defaultPodLimitsForDownwardAPI, 1.36).
+ * @param reference its divisor is a quantity; `0` and none at all mean 1
+ */
+export function resourceFieldValue(
+  reference: { readonly resource: string; readonly divisor?: string },
+  container: ContainerView,
+  { pod, capacity }: { readonly pod: PodSpecView; readonly capacity: ResourceList },
+): string | undefined {
+  const [kind, name = ''] = splitOnce(reference.resource)
+  const known =
+    name === 'cpu' || name === 'memory' || name === 'ephemeral-storage' || name.startsWith('hugepages-')
+  if (!known || (kind !== 'limits' && kind !== 'requests')) return undefined
+  const { limits, requests } = container.resources
+  const ofPod = name === 'cpu' || name === 'memory' ? pod.resources?.limits[name] : undefined
+  const limit = [limits[name], ofPod].find((each) => isPositive(each)) ?? capacity[name]
+  const quantity = (kind === 'limits' ? limit : requests[name]) ?? '0'
+  const valueOf = name === 'cpu' ? quantityMilliValue : quantityValue
+  const divisor = valueOf(reference.divisor ?? '1')
+  return String(Math.ceil(valueOf(quantity) / (divisor === 0 ? valueOf('1') : divisor)))
+}
+
+function splitOnce(text: string): readonly [string, string?] {
+  const at = text.indexOf('.')
+  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)]
+}

@@ -1,0 +1,169 @@
+import { posix } from 'node:path'
+import { PoddError } from '../../base/errors.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { ContainerView, VolumeMountView } from '../spec/spec-view.ts'
+import { idMappings } from '../security/user-namespace.ts'
+import type { UserRange } from '../security/user-namespace.ts'
+
+/** A volume of a pod as it lies on the host, ready to be mounted. */
+export interface HostVolume {
+  readonly hostPath: string
+  /** podd's own directories are labelled for the container; what belongs to the host keeps its labels. */
+  readonly selinuxRelabel: boolean
+  /** The name of the image that the runtime mounts; there is no path then. */
+  readonly image?: string
+  /** Whatever the mounts say. */
+  readonly readOnly?: boolean
+  /** podd writes its files, so that no container may. */
+  readonly files?: boolean
+}
+
+/** Something that is mounted inside a directory of podd's files. */
+export interface NestedMount {
+  readonly directory: string
+  /** Inside the directory. */
+  readonly path: string
+  /** What is mounted there; undefined: an image, which is a directory. */
+  readonly source: string | undefined
+}
+
+const propagations = {
+  None: 'PROPAGATION_PRIVATE',
+  HostToContainer: 'PROPAGATION_HOST_TO_CONTAINER',
+  Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
+} as const
+
+const resolvConf = '/etc/resolv.conf'
+
+/**
+ * What is mounted into a container: its volumes, the pod's hosts file and resolv.conf unless the container
+ * mounts something of its own there, and the file for its termination message
+ * (`kubelet_pods.go`, makeMounts; `kuberuntime_container.go`, makeMounts; 1.36).
+ */
+export function containerMounts(input: {
+  readonly container: ContainerView
+  readonly volumes: ReadonlyMap<string, HostVolume>
+  /** Where the parts of volumes lie that mounts show instead of all, by the mount's index. */
+  readonly subPaths?: ReadonlyMap<number, string>
+  /** The runtime can make read-only what is mounted below, too. */
+  readonly recursiveReadOnly?: boolean
+  /** The pod's hosts file; undefined: the runtime's own. */
+  readonly etcHostsPath: string | undefined
+  /** The pod's resolv.conf; undefined: the runtime's own. */
+  readonly resolvConfPath?: string | undefined
+  /** The file that takes the termination message; undefined: none. */
+  readonly terminationLogPath: string | undefined
+  /** SELinux is on. */
+  readonly selinux: boolean
+  /** Of a pod with users of its own: what belongs to root on the host belongs to the pod's root in it. */
+  readonly userRange?: UserRange | undefined
+}): readonly cri.MountInput[] {
+  const { container, etcHostsPath, resolvConfPath, terminationLogPath, selinux } = input
+  const mounts = container.volumeMounts.map((mount, index) => volumeMount(mount, index, input))
+  const mapped = input.userRange === undefined ? undefined : idMappings(input.userRange)
+  const hasOwn = (path: string): boolean => mounts.some(({ containerPath }) => containerPath === path)
+  const all: readonly cri.MountInput[] = [
+    ...mounts,
+    ...(etcHostsPath === undefined || hasOwn('/etc/hosts')
+      ? []
+      : [{ containerPath: '/etc/hosts', hostPath: etcHostsPath, selinuxRelabel: selinux }]),
+    ...(resolvConfPath === undefined || hasOwn(resolvConf)
+      ? []
+      : [
+          {
+            containerPath: resolvConf,
+            hostPath: resolvConfPath,
+            // As the runtime's own is.
+            readonly: container.securityContext?.readOnlyRootFilesystem ?? false,
+            selinuxRelabel: selinux,
+          },
+        ]),
+    ...(terminationLogPath === undefined || container.terminationMessagePath === ''
+      ? []
+      : [
+          {
+            containerPath: absolute(container.terminationMessagePath),
+            hostPath: terminationLogPath,
+            selinuxRelabel: selinux,
+          },
+        ]),
+  ]
+  return mapped === undefined ? all : all.map((mount) => withMappings(mount, mapped))
+}
+
+/**
+ * What of a container's mounts lies inside a directory of podd's files, which the container gets read-only: the runtime
+ * could not make the place that it is mounted at.
+ */
+export function selectNestedMounts(
+  container: Pick<ContainerView, 'volumeMounts'>,
+  volumes: ReadonlyMap<string, HostVolume>,
+  mounts: readonly cri.MountInput[],
+): readonly NestedMount[] {
+  const directories = new Map(
+    container.volumeMounts.flatMap(({ name, mountPath, subPath = '', subPathExpr = '' }) => {
+      const volume = volumes.get(name)
+      return volume?.files === true && subPath === '' && subPathExpr === ''
+        ? [[normalize(absolute(mountPath)), volume.hostPath] as const]
+        : []
+    }),
+  )
+  if (directories.size === 0) return []
+  const places = mounts.map(({ containerPath = '' }) => normalize(containerPath))
+  const contains = (outer: string, inner: string): boolean => outer !== inner && inner.startsWith(`${outer}/`)
+  return mounts.flatMap(({ hostPath, image }, index) => {
+    const place = places[index] ?? ''
+    // The innermost of those around it.
+    const [around] = places.filter((outer) => contains(outer, place)).toSorted((a, b) => b.length - a.length)
+    const directory = around === undefined ? undefined : directories.get(around)
+    if (around === undefined || directory === undefined) return []
+    const source = image === undefined || image === null ? (hostPath ?? '') : undefined
+    return [{ directory, path: place.slice(around.length + 1), source }]
+  })
+}
+
+/** The runtime maps an image's files itself. */
+function withMappings(mount: cri.MountInput, mapped: readonly cri.IDMappingInput[]): cri.MountInput {
+  return mount.image === undefined ? { ...mount, uidMappings: mapped, gidMappings: mapped } : mount
+}
+
+function volumeMount(
+  mount: VolumeMountView,
+  index: number,
+  input: Pick<
+    Parameters<typeof containerMounts>[0],
+    'volumes' | 'selinux' | 'subPaths' | 'recursiveReadOnly'
+  >,
+): cri.MountInput {
+  const volume = input.volumes.get(mount.name)
+  if (volume === undefined) throw new PoddError('INTERNAL', `volume ${mount.name} was not prepared`)
+  if (volume.image !== undefined) {
+    return {
+      containerPath: absolute(mount.mountPath),
+      image: { image: volume.image, userSpecifiedImage: volume.image },
+      readonly: true,
+    }
+  }
+  return {
+    containerPath: absolute(mount.mountPath),
+    hostPath: input.subPaths?.get(index) ?? volume.hostPath,
+    // Containers can't write to files that podd keeps up to date (`kubelet_pods.go` makeMounts, volume.GetAttributes, 1.36).
+    readonly: mount.readOnly || volume.readOnly === true || volume.files === true,
+    ...(isRecursive(mount, input.recursiveReadOnly === true) && { recursiveReadOnly: true }),
+    selinuxRelabel: input.selinux && volume.selinuxRelabel,
+    propagation: propagations[mount.mountPropagation ?? 'None'],
+  }
+}
+
+/** `IfPossible` is what the runtime can; `Enabled` on one that can't never comes this far (decide/preflight-pod.ts). */
+function isRecursive({ recursiveReadOnly = 'Disabled' }: VolumeMountView, canBe: boolean): boolean {
+  return recursiveReadOnly === 'Enabled' || (recursiveReadOnly === 'IfPossible' && canBe)
+}
+
+function absolute(path: string): string {
+  return path.startsWith('/') ? path : `/${path}`
+}
+
+function normalize(path: string): string {
+  return posix.normalize(path).replace(/(?<=.)\/$/, '')
+}

@@ -1,0 +1,121 @@
+import { cleanPath } from '../../pod/values/clean-path.ts'
+import type { ObjectReader } from '../../pod/objects/local-object.ts'
+import { objectData } from '../../pod/objects/object-data.ts'
+import type { keyToPathSchema } from '../../pod/schema/container-schema.ts'
+import type { Infer } from '../../pod/schema/types.ts'
+import type { downwardAPIFileSchema, VolumeSpec } from '../../pod/schema/volume-schema.ts'
+import { fieldValue, resourceFieldValue } from '../spec/field-ref.ts'
+import type { FieldFacts } from '../spec/field-ref.ts'
+import { MissingReference, missingObject } from '../spec/missing-reference.ts'
+import { allContainers } from '../spec/spec-view.ts'
+import type { ResourceList } from '../spec/spec-view.ts'
+
+/** A file of a volume that podd fills. */
+export interface VolumeFile {
+  readonly data: Uint8Array
+  /** Permission bits. */
+  readonly mode: number
+}
+
+/** By path, relative to the volume. */
+export type VolumeFiles = ReadonlyMap<string, VolumeFile>
+
+export interface VolumeFilesInput {
+  readonly fields: FieldFacts
+  readonly capacity: ResourceList
+  readonly objects: ObjectReader
+}
+
+type Item = Infer<typeof keyToPathSchema>
+type DownwardFile = Infer<typeof downwardAPIFileSchema>
+interface FileSource {
+  readonly kind: 'ConfigMap' | 'Secret'
+  readonly name: string
+  readonly items: readonly Item[]
+  readonly optional: boolean
+}
+
+/**
+ * What a configMap, secret, downwardAPI or projected volume holds now; undefined for volumes of other
+ * kinds. Of projected sources with one path, the last one's file stands (`MakePayload` in
+ * `pkg/volume/{configmap,secret,downwardapi}`, `pkg/volume/projected/projected.go`, 1.36).
+ * @throws MissingReference for the first object or key that is missing and not optional
+ */
+export function computeVolumeFiles(volume: VolumeSpec, input: VolumeFilesInput): VolumeFiles | undefined {
+  const { configMap, secret, downwardAPI, projected } = volume
+  if (configMap !== undefined) {
+    return objectFiles({ kind: 'ConfigMap', ...configMap }, configMap.defaultMode, input)
+  }
+  if (secret !== undefined) {
+    return objectFiles({ kind: 'Secret', name: secret.secretName, ...secret }, secret.defaultMode, input)
+  }
+  if (downwardAPI !== undefined) return downwardFiles(downwardAPI.items, downwardAPI.defaultMode, input)
+  if (projected === undefined) return undefined
+  const { sources, defaultMode } = projected
+  const parts = sources.flatMap(({ configMap, secret, downwardAPI }) =>
+    [
+      configMap && objectFiles({ kind: 'ConfigMap', ...configMap }, defaultMode, input),
+      secret && objectFiles({ kind: 'Secret', ...secret }, defaultMode, input),
+      downwardAPI && downwardFiles(downwardAPI.items, defaultMode, input),
+    ].filter((files) => files !== undefined),
+  )
+  return new Map(parts.flatMap((files) => Array.from(files)))
+}
+
+function objectFiles(source: FileSource, defaultMode: number, input: VolumeFilesInput): VolumeFiles {
+  const { kind, name, items, optional } = source
+  const object = input.objects.get(kind, input.fields.pod.metadata.namespace, name)
+  if (object === undefined) {
+    if (optional) return new Map()
+    throw missingObject(input.objects, { kind, namespace: input.fields.pod.metadata.namespace, name })
+  }
+  const data = objectData(object)
+  if (items.length === 0) {
+    return new Map([...data].map(([key, bytes]) => [key, { data: bytes, mode: defaultMode }]))
+  }
+  const files = new Map<string, VolumeFile>()
+  for (const { key, path, mode } of items) {
+    const bytes = data.get(key)
+    if (bytes !== undefined) files.set(cleanPath(path), { data: bytes, mode: mode ?? defaultMode })
+    else if (!optional) {
+      throw new MissingReference(`${kind.toLowerCase()} references non-existent ${keyWord(kind)}: ${key}`)
+    }
+  }
+  return files
+}
+
+function keyWord(kind: FileSource['kind']): string {
+  return kind === 'ConfigMap' ? 'config key' : 'secret key'
+}
+
+function downwardFiles(
+  items: readonly DownwardFile[],
+  defaultMode: number,
+  input: VolumeFilesInput,
+): VolumeFiles {
+  return new Map(
+    items.map((item) => [
+      cleanPath(item.path),
+      { data: Buffer.from(downwardValue(item, input)), mode: item.mode ?? defaultMode },
+    ]),
+  )
+}
+
+function downwardValue({ fieldRef, resourceFieldRef }: DownwardFile, input: VolumeFilesInput): string {
+  const { fields, capacity } = input
+  if (fieldRef !== undefined) {
+    const value = fieldValue(fieldRef.fieldPath, fields)
+    if (value === undefined) throw new MissingReference(`unsupported fieldPath: ${fieldRef.fieldPath}`)
+    return value
+  }
+  const container = allContainers(fields.pod.spec).find(
+    ({ name }) => name === resourceFieldRef?.containerName,
+  )
+  const value =
+    resourceFieldRef &&
+    container &&
+    resourceFieldValue(resourceFieldRef, container, { pod: fields.pod.spec, capacity })
+  if (value !== undefined) return value
+  const { containerName = '', resource = '' } = resourceFieldRef ?? {}
+  throw new MissingReference(`unsupported resource: ${resource} of container ${containerName}`)
+}

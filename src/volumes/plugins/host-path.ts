@@ -1,0 +1,93 @@
+import type { Stats } from 'node:fs'
+import { stat, writeFile } from 'node:fs/promises'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import { makeDirectory } from '../../base/make-directory.ts'
+import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
+import { VolumeError } from '../files/volume-error.ts'
+import type { PrepareVolume } from './volume-plugin.ts'
+
+type HostPathType = NonNullable<VolumeSpec['hostPath']>['type']
+
+interface TypeCheck {
+  readonly accepts: (stats: Stats) => boolean
+  /** As Kubernetes words it. */
+  readonly name: string
+  /** Makes it where nothing is there. */
+  readonly create?: (path: string) => Promise<void>
+}
+
+const directory: TypeCheck = { accepts: (stats) => stats.isDirectory(), name: 'a directory' }
+const file: TypeCheck = { accepts: (stats) => stats.isFile(), name: 'a file' }
+
+const checks: Readonly<Record<Exclude<HostPathType, ''>, TypeCheck>> = {
+  Directory: directory,
+  DirectoryOrCreate: {
+    ...directory,
+    create: (path) => makeDirectory(path, 0o755),
+  },
+  File: file,
+  // Its directory has to be there: only the file itself is made.
+  FileOrCreate: { ...file, create: (path) => writeFile(path, '', { flag: 'a', mode: 0o644 }) },
+  Socket: { accepts: (stats) => stats.isSocket(), name: 'a socket file' },
+  CharDevice: { accepts: (stats) => stats.isCharacterDevice(), name: 'a character device' },
+  BlockDevice: { accepts: (stats) => stats.isBlockDevice(), name: 'a block device' },
+}
+
+/**
+ * A path of the host, checked to be what the manifest says it is; symbolic links are followed
+ * (`pkg/volume/hostpath/host_path.go`, 1.36). With no type, nothing is checked, and the runtime makes a
+ * directory where nothing is.
+ */
+export const prepareHostPath: PrepareVolume = async (volume) => {
+  if (volume.hostPath === undefined) return undefined
+  const { path, type } = volume.hostPath
+  if (type !== '') await checkType(path, checks[type])
+  return { hostPath: path, selinuxRelabel: false }
+}
+
+/** Whether it is there, or can be made, as far as that can be told without making it. Throws VolumeError. */
+export async function checkHostPath({ hostPath }: VolumeSpec): Promise<void> {
+  if (hostPath === undefined || hostPath.type === '') return
+  const check = checks[hostPath.type]
+  const found = await statOf(hostPath.path)
+  if (found !== undefined || check.create === undefined) requireType(hostPath.path, check, found)
+}
+
+async function checkType(path: string, check: TypeCheck): Promise<void> {
+  let found = await statOf(path)
+  if (found === undefined && check.create !== undefined) {
+    await create(path, check.create)
+    found = await statOf(path)
+  }
+  requireType(path, check, found)
+}
+
+function requireType(path: string, check: TypeCheck, found: Stats | undefined): void {
+  if (found !== undefined && check.accepts(found)) return
+  throw new VolumeError(
+    'VOLUME_SETUP',
+    `hostPath type check failed: ${path} is not ${check.name}`,
+    undefined,
+    found === undefined
+      ? `Nothing is at ${path} on this host: make it, or let it be made by a type …OrCreate.`
+      : undefined,
+  )
+}
+
+async function statOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new VolumeError('VOLUME_SETUP', `hostPath type check failed: ${errorMessage(error)}`, error)
+  }
+}
+
+async function create(path: string, make: (path: string) => Promise<void>): Promise<void> {
+  try {
+    await make(path)
+  } catch (error) {
+    throw new VolumeError('VOLUME_SETUP', `hostPath ${path} could not be made: ${errorMessage(error)}`, error)
+  }
+}

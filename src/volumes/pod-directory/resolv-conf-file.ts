@@ -1,0 +1,64 @@
+import { mkdir, open, rm, writeFile } from 'node:fs/promises'
+import { errorCode } from '../../base/errors.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import { readIfExists } from '../../base/atomic-file.ts'
+import { podDirectory } from './pod-directory.ts'
+
+/** The resolv.conf that the pod's containers share. */
+function resolvConfPath(rootDir: string, uid: PodUid): string {
+  return `${podDirectory(rootDir, uid)}/resolv.conf`
+}
+
+/** What podd wrote there last; gone while it writes. */
+function writtenPath(rootDir: string, uid: PodUid): string {
+  return `${podDirectory(rootDir, uid)}/resolv.conf.written`
+}
+
+/**
+ * Writes a pod's resolv.conf and gives its path. It is written in place, never swapped: containers have
+ * this very file mounted, and see the change. What a container made of it itself (a VPN's, say) stays.
+ */
+export async function writeResolvConf(rootDir: string, uid: PodUid, content: string): Promise<string> {
+  const path = resolvConfPath(rootDir, uid)
+  if (await refreshResolvConf(rootDir, uid, content)) return path
+  await mkdir(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 })
+  await writeFile(path, content, { mode: 0o644 })
+  await writeFile(writtenPath(rootDir, uid), content, { mode: 0o640 })
+  return path
+}
+
+/** Forgets the file: containers of a new sandbox get one without what those before made of it. */
+export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<void> {
+  for (const path of [writtenPath(rootDir, uid), resolvConfPath(rootDir, uid)])
+    await rm(path, { force: true })
+}
+
+/**
+ * Brings the file of a pod that has one up to date, unless it isn't as podd left it; gives whether it has one. The
+ * file is never empty in between.
+ */
+export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
+  try {
+    const file = await open(resolvConfPath(rootDir, uid), 'r+')
+    try {
+      const shown = await file.readFile('utf8')
+      const path = writtenPath(rootDir, uid)
+      const written = await readIfExists(path)
+      if (shown === content && written === content) return true
+      // What is empty is what a power cut left.
+      const isKnown = written !== undefined && written !== '' && shown !== ''
+      if (isKnown && shown !== written && shown !== content) return true
+      await rm(path, { force: true })
+      const bytes = Buffer.from(content)
+      await file.write(bytes, 0, bytes.length, 0)
+      await file.truncate(bytes.length)
+      await writeFile(path, content, { mode: 0o640 })
+      return true
+    } finally {
+      await file.close()
+    }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}

@@ -1,0 +1,51 @@
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { PoddError, errorCode } from '../../base/errors.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { UserRange } from '../../translate/security/user-namespace.ts'
+import { podDirectory } from './pod-directory.ts'
+
+/** As many users as a pod has, and what lies below the first range: the host's own (the kubelet's defaults, 1.36). */
+const length = 65_536
+/** Beyond it the kernel has no ids. */
+const lastRange = 65_534
+
+/**
+ * The pod's range of users: what stands in its directory, or else the lowest that no other pod has. It goes with the
+ * directory. Nothing waits in between, so that no two pods ask at the same time.
+ * @throws PoddError USER_RANGE
+ */
+export function claimUserRange(rootDir: string, uid: PodUid): UserRange {
+  const own = readRange(rootDir, uid)
+  if (own !== undefined) return { firstId: own * length, length }
+  const taken = new Set(podsIn(rootDir).map((other) => readRange(rootDir, other)))
+  let index = 1
+  while (taken.has(index)) index += 1
+  if (index > lastRange) throw new PoddError('USER_RANGE', 'every range of user ids is in use by a pod')
+  const directory = podDirectory(rootDir, uid)
+  mkdirSync(directory, { recursive: true, mode: 0o750 })
+  writeFileAtomicSync(`${directory}/user-range`, `${index}\n`, { mode: 0o600 })
+  return { firstId: index * length, length }
+}
+
+function podsIn(rootDir: string): readonly PodUid[] {
+  try {
+    return readdirSync(`${rootDir}/pods`)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+/** @throws PoddError USER_RANGE where the file says something else: another range would not fit what runs */
+function readRange(rootDir: string, uid: PodUid): number | undefined {
+  try {
+    const text = readFileSync(`${podDirectory(rootDir, uid)}/user-range`, 'utf8')
+    if (/^[1-9]\d{0,4}\n$/.test(text)) return Number(text)
+    throw new PoddError('USER_RANGE', `cannot read the range of user ids of pod ${uid}`)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
