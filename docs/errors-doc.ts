@@ -166,6 +166,11 @@ const sections: readonly {
       ),
       entry('IMAGE_VANISHED', 'An image was removed between the pull and the start.', 'It is pulled again.'),
       entry(
+        'IMAGE_DISK_FULL',
+        'The disk of the images has too little free space for a pull, also after unused images were removed.',
+        'Make room on that disk; `podd gc --dry-run` shows which images are unused.',
+      ),
+      entry(
         'IMAGE_IMPORT',
         'An image archive could not be imported, by `podd images import` or from the directory `images/` of the state directory.',
         'Make it with `docker save` or as an OCI layout, as a tar, which gzip or zstd may compress.',
@@ -331,6 +336,11 @@ const sections: readonly {
         'PORT_FORWARD_FAILED',
         'A connection to a port of the pod could not be made.',
         'The message has the reason; the host needs `nsenter` (util-linux).',
+      ),
+      entry(
+        'PULL_STALLED',
+        'An image pull was given up because it made no progress for as long as `imagePullProgressTimeout` says.',
+        'Check the registry and the network path to it. The pull is tried again with the back-off of pulls.',
       ),
       entry(
         'PULL_UNWANTED',

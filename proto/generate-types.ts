@@ -79,7 +79,13 @@ export function generateWire(name: WireName): string {
   return `${JSON.stringify(new protobuf.Root().loadSync(path).toJSON())}\n`
 }
 
-export const wireNames = ['cri-v1', 'containerd-events', 'containerd-tasks', 'containerd-containers'] as const
+export const wireNames = [
+  'cri-v1',
+  'containerd-events',
+  'containerd-tasks',
+  'containerd-containers',
+  'containerd-content',
+] as const
 export type WireName = (typeof wireNames)[number]
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,4 +1,4 @@
-import { flag, integer, optional } from './option-type.ts'
+import { duration, flag, integer, optional } from './option-type.ts'
 import { option } from './option.ts'
 
 /** How images are pulled; a part of the table in options.ts. */
@@ -36,6 +36,13 @@ export const pullOptions = {
     owner: 'kubelet',
     zeroIsDefault: true,
     doc: 'How many image pulls may start at once before `registryPullQPS` limits them.',
+  }),
+  imagePullProgressTimeoutMs: option({
+    field: 'imagePullProgressTimeout',
+    type: duration(0),
+    default: 600_000,
+    owner: 'podd',
+    doc: 'How long a pull by the embedded containerd may go without progress before it is given up and tried again later; 0 for no limit. containerd shows progress in steps of 1 MiB for each of the up to three layers that it downloads at a time: on a link that takes longer than this for 3 MiB, set it higher. Another runtime has a limit of its own.',
   }),
 } as const
 

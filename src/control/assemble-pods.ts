@@ -185,6 +185,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     pulse: runtime.pulse,
     onRuntimeFrozen: runtime.endFrozen,
     images: runtime.images,
+    pullContent: runtime.content,
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(config.rootDir),
     events,

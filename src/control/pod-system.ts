@@ -24,6 +24,9 @@ import { foreseeStart } from './desired/foresee-start.ts'
 import { followHost } from './node/follow-host.ts'
 import type { ImageArchives } from './images/image-archives.ts'
 import { ImagePuller } from './images/image-puller.ts'
+import { imageRoom } from './images/image-room.ts'
+import { PullWatch } from './images/pull-watch.ts'
+import type { PullContent } from './images/pull-watch.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
 import type { PodHost } from './actions/pod-host.ts'
@@ -77,6 +80,7 @@ export type PodSettings = Pick<
   | 'evictionPressureTransitionPeriodMs'
   | 'evictionMaxPodGracePeriod'
   | 'mergeDefaultEvictionSettings'
+  | 'imagePullProgressTimeoutMs'
 >
 
 export interface PodSystemOptions {
@@ -107,6 +111,8 @@ export interface PodSystemOptions {
   readonly admission?: AdmissionRules
   /** Left out, no archives of images are followed. */
   readonly archives?: ImageArchives
+  /** Left out, the runtime alone gives up pulls that hang. */
+  readonly pullContent?: PullContent | undefined
   /** Left out, images stay for ever. */
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
@@ -217,6 +223,13 @@ export class PodSystem {
       isUp: () => this.#runtimeProblem === undefined,
       onLearnt: () => this.#desired.reviewAdmission(),
     })
+    const checkRoom =
+      options.imageGarbage &&
+      imageRoom({
+        ...options.imageGarbage.host,
+        collect: async (signal) => this.imageGarbage?.collect({ kind: 'thresholds' }, signal),
+        clock,
+      })
     const images = new ImagePuller({
       images: options.images,
       events,
@@ -224,6 +237,16 @@ export class PodSystem {
       maxParallel: parallelPulls(settings),
       pullQps: settings.registryPullQps,
       pullBurst: settings.registryBurst,
+      checkRoom,
+      watch:
+        options.pullContent &&
+        new PullWatch({
+          content: options.pullContent,
+          clock,
+          stallMs: settings.imagePullProgressTimeoutMs,
+          checkRoom,
+        }),
+      onPulling: (uid) => this.#desired.workers.get(uid)?.showPull(),
     })
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,

@@ -3,6 +3,7 @@ import protobuf from 'protobufjs/light.js'
 import { PoddError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import containerdContainers from '../cri-types/containerd-containers.wire.json' with { type: 'json' }
+import containerdContent from '../cri-types/containerd-content.wire.json' with { type: 'json' }
 import containerdEvents from '../cri-types/containerd-events.wire.json' with { type: 'json' }
 import containerdTasks from '../cri-types/containerd-tasks.wire.json' with { type: 'json' }
 import criV1 from '../cri-types/cri-v1.wire.json' with { type: 'json' }
@@ -15,6 +16,7 @@ const wires = {
   'containerd-events.proto': containerdEvents,
   'containerd-tasks.proto': containerdTasks,
   'containerd-containers.proto': containerdContainers,
+  'containerd-content.proto': containerdContent,
 }
 
 type Decode = (bytes: Uint8Array) => object

@@ -86,6 +86,8 @@ function legacyCri(input: ContainerdConfigInput): TomlTable {
       discard_unpacked_layers: true,
       runtimes: { runc: runc(input) },
     },
+    // As below; a release without such a limit ignores it.
+    image_pull_progress_timeout: '0s',
     registry: { config_path: input.registryConfigDir },
   }
 }
@@ -96,6 +98,8 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
     'io.containerd.cri.v1.images': {
       snapshotter: input.snapshotter,
       discard_unpacked_layers: true,
+      // podd gives up pulls that make no progress, by its own setting, and says why.
+      image_pull_progress_timeout: '0s',
       // The transfer service can't discard layers.
       use_local_image_pull: true,
       image_pull_with_sync_fs: true,

@@ -4,14 +4,18 @@ import type * as cri from '../../cri-types/cri-v1.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { formatDuration } from '../../probes/go-words.ts'
+import type { PodRef, PodUid } from '../../pod/values/ids.ts'
+import { describePull } from './describe-pull.ts'
 import { noCredentials } from './image-credentials.ts'
 import type { ImageCredentials } from './image-credentials.ts'
 import { ImageError } from './image-error.ts'
 import { ImagePulls } from './image-pulls.ts'
 import type { PullCalls, PullLimits } from './image-pulls.ts'
+import type { CheckRoom } from './image-room.ts'
 import { specOf } from './image-request.ts'
 import type { ImageRequest, PresentImage, PullRequest } from './image-request.ts'
 import { readPullFailure } from './pull-failure.ts'
+import type { PullWatch } from './pull-watch.ts'
 
 /** What the puller needs of CRI's ImageService. */
 export interface ImageCalls extends PullCalls {
@@ -24,6 +28,10 @@ export interface ImagePullerOptions extends PullLimits {
   readonly clock: Clock
   /** What registries are shown; without it, images are pulled without credentials. */
   readonly credentials?: ImageCredentials
+  readonly watch?: PullWatch | undefined
+  readonly checkRoom?: CheckRoom | undefined
+  /** What `pulling` gives for this pod has changed. */
+  readonly onPulling?: (uid: PodUid) => void
 }
 
 const initialBackoffMs = 10_000
@@ -46,6 +54,7 @@ export class ImagePuller {
   readonly #options: ImagePullerOptions
   readonly #pulls: ImagePulls
   readonly #backoffs = new Map<string, Backoff>()
+  readonly #pulling = new Map<PodUid, ReadonlyMap<string, string>>()
 
   constructor(options: ImagePullerOptions) {
     this.#options = options
@@ -80,6 +89,22 @@ export class ImagePuller {
     this.#event(request, 'Warning', 'InspectFailed', message)
     this.#event(request, 'Warning', 'Failed', 'Error: InvalidImageName')
     return new ImageError('InvalidImageName', message, this.#options.clock.wallMs() + maxBackoffMs)
+  }
+
+  /** By container: how far the pull of its image is, where one is in flight and takes its time. */
+  pulling(uid: PodUid): ReadonlyMap<string, string> {
+    return this.#pulling.get(uid) ?? new Map()
+  }
+
+  #tellPulling({ uid }: PodRef, container: string, message: string | undefined): void {
+    const before = this.#pulling.get(uid) ?? new Map()
+    if (before.get(container) === message) return
+    const after = new Map(before)
+    if (message === undefined) after.delete(container)
+    else after.set(container, message)
+    if (after.size === 0) this.#pulling.delete(uid)
+    else this.#pulling.set(uid, after)
+    this.#options.onPulling?.(uid)
   }
 
   /** Forgets the failures of a pod's image: the manifest has changed, or the pod is gone. */
@@ -133,7 +158,12 @@ export class ImagePuller {
     }
     this.#event(request, 'Normal', 'Pulling', `Pulling image "${container.image}"`)
     try {
-      const { durationMs } = await this.#pulls.pull({ ...request, image: container.image })
+      const { durationMs } = await this.#pulls.pull({
+        ...request,
+        image: container.image,
+        onProgress: (progress) =>
+          this.#tellPulling(pod, container.name, describePull(container.image, progress)),
+      })
       const present = await this.#look(container.image)
       if (present === undefined) throw vanished()
       this.#backoffs.delete(key)
@@ -156,6 +186,8 @@ export class ImagePuller {
       )
       this.#event(request, 'Warning', 'Failed', `Error: ${reason}`)
       throw new ImageError(reason, message, clock.wallMs() + Math.min(delayMs, showFailureMs), error)
+    } finally {
+      this.#tellPulling(pod, container.name, undefined)
     }
   }
 

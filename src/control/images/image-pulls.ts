@@ -4,8 +4,10 @@ import { Semaphore } from '../../base/semaphore.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { ImageCredentials } from './image-credentials.ts'
+import type { CheckRoom } from './image-room.ts'
 import { specOf } from './image-request.ts'
-import type { PullRequest } from './image-request.ts'
+import type { PullProgress, PullRequest } from './image-request.ts'
+import type { PullWatch } from './pull-watch.ts'
 
 /** What pulls need of CRI's ImageService. */
 export interface PullCalls {
@@ -28,6 +30,10 @@ export interface ImagePullsOptions extends PullLimits {
   readonly images: PullCalls
   readonly credentials: ImageCredentials
   readonly clock: Clock
+  /** Tells how far pulls are, and gives up those that hang; without it the runtime alone gives up. */
+  readonly watch?: PullWatch | undefined
+  /** Called before each pull. */
+  readonly checkRoom?: CheckRoom | undefined
 }
 
 /** A finished pull. */
@@ -43,6 +49,8 @@ const unwantedPullMs = 10_000
 interface Pull {
   readonly work: Promise<FinishedPull>
   readonly cancel: AbortController
+  readonly listeners: Set<(progress: PullProgress) => void>
+  progress: PullProgress | undefined
   waiting: number
 }
 
@@ -70,30 +78,63 @@ export class ImagePulls {
     const candidates = await credentials.candidates(request)
     const key = JSON.stringify([request.image, candidates])
     const pull = this.#inFlight.get(key) ?? this.#begin(key, request, candidates)
+    const { onProgress } = request
     pull.waiting += 1
+    if (onProgress !== undefined) pull.listeners.add(onProgress)
+    if (pull.progress !== undefined) onProgress?.(pull.progress)
     try {
       return await untilAborted(pull.work, request.signal)
     } finally {
       pull.waiting -= 1
+      if (onProgress !== undefined) pull.listeners.delete(onProgress)
       if (pull.waiting === 0) clock.startTimer(unwantedPullMs, () => this.#endUnwanted(key, pull))
     }
   }
 
   #begin(key: string, request: PullRequest, candidates: readonly cri.AuthConfigInput[]): Pull {
     const cancel = new AbortController()
+    const listeners: Pull['listeners'] = new Set()
+    const tell = (progress: PullProgress): void => {
+      pull.progress = progress
+      for (const listener of listeners) listener(progress)
+    }
+    let isQueued = true
     const work = this.#turn.run(async () => {
-      cancel.signal.throwIfAborted()
-      const beganMs = this.#options.clock.monotonicMs()
-      await this.#tryEach(request, candidates, cancel.signal)
-      return { durationMs: this.#options.clock.monotonicMs() - beganMs }
+      isQueued = false
+      await Promise.resolve()
+      if (pull.progress !== undefined) tell({ phase: 'resolving', doneBytes: 0, totalBytes: undefined })
+      return this.#fetch(request, candidates, { cancel, tell })
     })
-    const pull = { work, cancel, waiting: 0 }
+    const progress: PullProgress = { phase: 'queued', doneBytes: 0, totalBytes: undefined }
+    const pull: Pull = { work, cancel, listeners, progress: isQueued ? progress : undefined, waiting: 0 }
     this.#inFlight.set(key, pull)
     const forget = (): void => {
       if (this.#inFlight.get(key) === pull) this.#inFlight.delete(key)
     }
     work.then(forget, forget)
     return pull
+  }
+
+  async #fetch(
+    request: PullRequest,
+    candidates: readonly cri.AuthConfigInput[],
+    { cancel, tell }: Pick<Pull, 'cancel'> & { readonly tell: (progress: PullProgress) => void },
+  ): Promise<FinishedPull> {
+    const { checkRoom, clock, watch } = this.#options
+    cancel.signal.throwIfAborted()
+    const beganMs = clock.monotonicMs()
+    await checkRoom?.(0, cancel.signal)
+    const endWatch = watch?.begin({
+      image: request.image,
+      onProgress: tell,
+      giveUp: (error) => cancel.abort(error),
+    })
+    try {
+      await this.#tryEach(request, candidates, cancel.signal)
+      return { durationMs: clock.monotonicMs() - beganMs }
+    } finally {
+      endWatch?.()
+    }
   }
 
   async #tryEach(

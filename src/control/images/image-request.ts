@@ -21,8 +21,10 @@ export interface ImageRequest {
   readonly signal: AbortSignal
 }
 
-/** How much of an image has been pulled. */
+/** How far a pull is. */
 export interface PullProgress {
+  /** `queued`: other pulls are before it. `resolving`: its manifest isn't known yet. */
+  readonly phase: 'queued' | 'resolving' | 'fetching' | 'unpacking'
   readonly doneBytes: number
   /** Of the whole image, as far as its manifest has been read: of its config and its layers, compressed. */
   readonly totalBytes: number | undefined
@@ -36,7 +38,7 @@ export interface PullRequest {
   readonly sandboxConfig?: cri.PodSandboxConfigInput | undefined
   /** Ends the waiting for it. */
   readonly signal: AbortSignal
-  /** Called while the pull is in flight, where the runtime tells how far it is. */
+  /** Called when the pull waits for its turn, and while it is in flight where the runtime tells how far it is. */
   readonly onProgress?: ((progress: PullProgress) => void) | undefined
 }
 

@@ -1,4 +1,5 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
+import { formatBytes } from '../../base/format-bytes.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
@@ -85,11 +86,4 @@ function removedEvent({ removed, freedBytes }: ImageCollection) {
   const more = removed.length > toldNames ? ` and ${removed.length - toldNames} more` : ''
   const message = `Removed unused images to free ${formatBytes(freedBytes)}: ${names.join(', ')}${more}`
   return { type: 'Normal', reason: 'ImagesRemoved', message } as const
-}
-
-/** As the kubelet writes sizes (`12.3 GiB`). */
-function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
-  const at = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)))
-  return at === 0 ? `${bytes} B` : `${(bytes / 1024 ** at).toFixed(1)} ${units[at]}`
 }

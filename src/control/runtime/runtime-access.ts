@@ -4,6 +4,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PoddConfig } from '../../config/options.ts'
+import { ContentStore } from '../../containerd/client/content-store.ts'
 import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
 import { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
 import { findContainerd, findShims } from '../../containerd/process/containerd-process.ts'
@@ -112,6 +113,14 @@ export class RuntimeAccess {
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
     this.images = writeOutPulled(this.#client.images, () => embedded?.writeOut())
+  }
+
+  /** Where the embedded containerd has what it pulls; undefined where another runtime has the images. */
+  get content(): ContentStore | undefined {
+    const { config, clock } = this.#options
+    if (this.#embedded === undefined || config.imageServiceEndpoint !== undefined) return undefined
+    const channel = this.connection
+    return new ContentStore({ channel, definitions: loadProto('containerd-content.proto'), clock })
   }
 
   /** As the runtime names itself; `containerd` until it has. */

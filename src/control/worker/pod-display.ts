@@ -5,6 +5,7 @@ import type { DerivedStatus } from '../../decide/status/derive-status.ts'
 import type { Waiting } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import type { PassDeps } from './pod-executor.ts'
 import { toPodObject } from '../status/pod-object.ts'
@@ -22,6 +23,7 @@ export interface PodDisplayDeps {
   readonly recursiveReadOnly: PassDeps['recursiveReadOnly']
   /** Undefined while the runtime can take calls; else why not. */
   readonly runtimeProblem: () => string | undefined
+  readonly images: ImagePuller
 }
 
 /** How one pod is shown, and what of that is to be recorded. */
@@ -44,7 +46,7 @@ export class PodDisplay {
   /** Undefined once the pod is shown no more. */
   derive(): PodView | undefined {
     if (this.#hidden) return undefined
-    const { clock, host, probes, recursiveReadOnly, runtimeName } = this.#deps
+    const { clock, host, images, probes, recursiveReadOnly, runtimeName } = this.#deps
     const { memory, pod, observed, waiting, resize, postStarts } = this.#state
     const { status, recordChange } = deriveStatus({
       pod,
@@ -52,6 +54,7 @@ export class PodDisplay {
       observed,
       probes: probes(),
       waiting,
+      pulling: images.pulling(this.#state.ref.uid),
       blocked: this.#whyNotStarted(),
       runtimeName: runtimeName(),
       hostIps: host.hostIps(),

@@ -208,6 +208,11 @@ export class PodWorker {
     this.#loop.interrupt()
   }
 
+  /** The pull of one of its images goes on. */
+  showPull(): void {
+    if (this.#seen && this.#state.stage !== 'gone') this.#publish()
+  }
+
   /** Why a pod is terminated that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
   #tellWhy({ cause, reason, message }: EndRequest): void {
     const { events } = this.#deps

@@ -14,6 +14,8 @@ export interface StatusFacts {
   readonly probes: ProbeVerdicts
   /** By container name: why it isn't running, where podd knows. */
   readonly waiting: ReadonlyMap<string, Waiting>
+  /** By container name: how far the pull of its image is, where one is in flight. */
+  readonly pulling?: ReadonlyMap<string, string> | undefined
   /** Why the pod as a whole isn't started: it may not run for now. */
   readonly blocked: Waiting | undefined
   /** `containerd`: the scheme of container ids. */

@@ -16,6 +16,14 @@ import { appliedResources, withResizable } from '../plan/resize.ts'
 import { isBeingReset, isReset } from '../plan/restart-all.ts'
 import { isRestartableInit } from '../plan/restart-policy.ts'
 
+/** A pull that is tried again is shown beside why the last one failed. */
+const imageReasons: ReadonlySet<string> = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'RegistryUnavailable',
+  'SignatureValidationFailed',
+])
+
 /** One container's status (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, Kubernetes 1.36). */
 export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, role: Role): ContainerStatus {
   const history = facts.record.containers[spec.name]
@@ -129,6 +137,9 @@ function deriveState(
   const waiting = facts.waiting.get(spec.name)
   // What ended waits for nothing any more where the pod ends, or has failed.
   const isLast = view.kind === 'ended' && (facts.record.ending ?? facts.record.failed) !== undefined
+  const pulling = facts.pulling?.get(spec.name)
+  if (waiting !== undefined && pulling !== undefined && imageReasons.has(waiting.reason))
+    return { waiting: { reason: waiting.reason, message: pulling } }
   if (waiting !== undefined && !isLast && !isNeverMade(facts, spec, seen))
     return { waiting: { reason: waiting.reason, message: waiting.message } }
   const startsAnew =
@@ -143,7 +154,8 @@ function deriveState(
   if (isNeverMade(facts, spec, seen)) return { terminated: neverMade }
   // The kubelet's words for a container that hasn't been made yet: any of a pod that has init containers.
   const initializes = facts.pod.spec.initContainers.length > 0
-  return { waiting: { reason: initializes ? 'PodInitializing' : 'ContainerCreating' } }
+  const reason = initializes ? 'PodInitializing' : 'ContainerCreating'
+  return { waiting: { reason, ...(pulling !== undefined && { message: pulling }) } }
 }
 
 export function terminatedState(

@@ -1,0 +1,123 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
+import type { WireMethod } from '../../base/wire-method.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** What is needed of a connection to containerd's socket. */
+export interface ContentChannel {
+  unary(method: WireMethod, request: object, signal: AbortSignal, headers?: Headers): Promise<object>
+  stream(
+    method: WireMethod,
+    request: object,
+    onMessage: (message: object) => void,
+    signal: AbortSignal,
+    headers?: Headers,
+  ): Promise<void>
+}
+
+export interface ContentStoreOptions {
+  readonly channel: ContentChannel
+  /** proto/containerd-content.proto. */
+  readonly definitions: { service(name: string): Readonly<Record<string, WireMethod>> }
+  readonly clock: Clock
+}
+
+/** containerd's namespace of CRI's images. */
+const headers: Headers = { 'containerd-namespace': 'k8s.io' }
+const callMs = 10_000
+/** What containerd labels each blob with that it pulled: the key has the registry's host, the value the repositories, with commas between. */
+const sourceLabel = 'containerd.io/distribution.source.'
+const digestPattern = /sha256:[0-9a-f]{64}$/u
+
+/** containerd's content store, while images are pulled into it. The errors are the channel's. */
+export class ContentStore {
+  readonly #channel: ContentChannel
+  readonly #clock: Clock
+  readonly #list: WireMethod
+  readonly #read: WireMethod
+  readonly #listStatuses: WireMethod
+
+  constructor({ channel, definitions, clock }: ContentStoreOptions) {
+    this.#channel = channel
+    this.#clock = clock
+    const service = definitions.service('containerd.services.content.v1.Content')
+    this.#list = methodOf(service, 'List')
+    this.#read = methodOf(service, 'Read')
+    this.#listStatuses = methodOf(service, 'ListStatuses')
+  }
+
+  /** The blobs that are being written. */
+  async listIngests(): Promise<readonly Ingest[]> {
+    const reply = await this.#bounded('ListStatuses', (signal) =>
+      this.#channel.unary(this.#listStatuses, {}, signal, headers),
+    )
+    return objectsIn(reply, 'statuses').flatMap(({ ref, offset }) => {
+      // `layer-sha256:…` (core/remotes/handlers.go, MakeRefKey)
+      const digest = typeof ref === 'string' ? digestPattern.exec(ref)?.[0] : undefined
+      return digest === undefined || typeof offset !== 'number' ? [] : [{ digest, offsetBytes: offset }]
+    })
+  }
+
+  /** The blobs that were pulled for a repository of a registry, both as an image's name has them. */
+  async listBlobs(registry: string, repository: string): Promise<readonly Blob[]> {
+    const blobs: Blob[] = []
+    const take = (message: object): void => {
+      for (const { digest, size, createdAt } of objectsIn(message, 'info')) {
+        const seconds: unknown = isJsonObject(createdAt) ? createdAt['seconds'] : undefined
+        const nanos: unknown = isJsonObject(createdAt) ? createdAt['nanos'] : undefined
+        if (typeof digest !== 'string' || typeof size !== 'number' || typeof seconds !== 'number') continue
+        const millis = typeof nanos === 'number' ? nanos / 1e6 : 0
+        blobs.push({ digest, sizeBytes: size, createdAtMs: seconds * 1000 + millis })
+      }
+    }
+    const inList = `(^|,)${repository.replaceAll('.', '[.]')}(,|$)`
+    // Without its port (core/remotes/docker/handler.go, AppendDistributionSourceLabel).
+    const host = registry.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1')
+    const filters = [`labels.${JSON.stringify(sourceLabel + host)}~=${JSON.stringify(inList)}`]
+    await this.#bounded('List', (signal) =>
+      this.#channel.stream(this.#list, { filters }, take, signal, headers),
+    )
+    return blobs
+  }
+
+  /** The bytes of a blob, which is held in memory as a whole. */
+  async readBlob(digest: string): Promise<Buffer> {
+    const chunks: Buffer[] = []
+    const take = (message: object): void => {
+      const data: unknown = isJsonObject(message) ? message['data'] : undefined
+      if (Buffer.isBuffer(data)) chunks.push(data)
+    }
+    await this.#bounded('Read', (signal) =>
+      this.#channel.stream(this.#read, { digest }, take, signal, headers),
+    )
+    return Buffer.concat(chunks)
+  }
+
+  async #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const cancel = new AbortController()
+    const timer = this.#clock.startTimer(callMs, () =>
+      cancel.abort(
+        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
+      ),
+    )
+    try {
+      return await call(cancel.signal)
+    } finally {
+      timer.cancel()
+    }
+  }
+}
+
+function objectsIn(message: object, key: string): readonly Readonly<Record<string, unknown>>[] {
+  const list: unknown = isJsonObject(message) ? message[key] : undefined
+  return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
+}
+
+function methodOf(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
+  const found = service[name]
+  if (found === undefined) throw new PoddError('INTERNAL', `containerd-content.proto does not define ${name}`)
+  return found
+}

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest'
+import { errorCode, errorMessage } from '../../../src/base/errors.ts'
+import { describePull } from '../../../src/control/images/describe-pull.ts'
+import type { PullProgress } from '../../../src/control/images/image-request.ts'
+import { PullWatch } from '../../../src/control/images/pull-watch.ts'
+import type { PullWatchOptions } from '../../../src/control/images/pull-watch.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+const image = '127.0.0.1:5000/app:1'
+const manifestText = JSON.stringify({
+  config: { digest: 'sha256:c', size: 1024 },
+  layers: [{ digest: 'sha256:l', size: 10 * 1024 * 1024 }],
+})
+
+/** A pull whose layer has as many bytes as `offsetBytes` says; below 0, its manifest isn't known. */
+function watchOf(options: Partial<PullWatchOptions> = {}) {
+  const clock = new ManualClock()
+  const told: PullProgress[] = []
+  const givenUp: unknown[] = []
+  const now = { offsetBytes: -1, isStored: false, isBroken: false, looks: 0, answer: Promise.resolve() }
+  const watch = new PullWatch({
+    content: {
+      listIngests: async () => {
+        now.looks += 1
+        await now.answer
+        if (now.isBroken) throw new Error('no answer')
+        const isOpen = now.offsetBytes >= 0 && !now.isStored
+        return isOpen ? [{ digest: 'sha256:l', offsetBytes: now.offsetBytes }] : []
+      },
+      listBlobs: async () => {
+        const createdAtMs = clock.wallMs()
+        const manifest = { digest: 'sha256:m', sizeBytes: manifestText.length, createdAtMs }
+        const layer = { digest: 'sha256:l', sizeBytes: 10 * 1024 * 1024, createdAtMs }
+        return [...(now.offsetBytes < 0 ? [] : [manifest]), ...(now.isStored ? [layer] : [])]
+      },
+      readBlob: async (digest) => Buffer.from(digest === 'sha256:m' ? manifestText : 'binary'),
+    },
+    clock,
+    stallMs: 60_000,
+    ...options,
+  })
+  const begin = () =>
+    watch.begin({
+      image,
+      onProgress: (progress) => told.push(progress),
+      giveUp: (error) => givenUp.push(error),
+    })
+  /** Steps as short as the clock of a process that isn't stopped has them. */
+  const pass = async (ms: number) => {
+    for (let passed = 0; passed < ms; passed += 2000) await clock.advance(2000)
+  }
+  const last = () => describePull(image, told.at(-1)!)
+  return { clock, now, begin, pass, last, givenUp }
+}
+
+describe('a pull that is watched', () => {
+  it('tells how far it is', async () => {
+    const { now, begin, pass, last } = watchOf()
+    begin()
+    await pass(2000)
+    expect(last()).toBe(`pulling image "${image}": looking for its manifest`)
+    now.offsetBytes = 3 * 1024 * 1024
+    await pass(2000)
+    expect(last()).toBe(`pulling image "${image}": 3.0 MiB of 10.0 MiB`)
+    now.isStored = true
+    await pass(2000)
+    expect(last()).toBe(`pulling image "${image}": unpacking 10.0 MiB`)
+  })
+
+  it('is given up when it makes no progress for as long as it may', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    now.offsetBytes = 1024
+    await pass(60_000)
+    expect(givenUp).toEqual([])
+    await pass(4000)
+    expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+    expect(errorMessage(givenUp[0])).toBe(
+      `the pull made no progress for 1m0s: pulling image "${image}": 1.0 KiB of 10.0 MiB`,
+    )
+    await pass(120_000)
+    expect(givenUp).toHaveLength(1)
+  })
+
+  it('is given up when its registry does not answer', async () => {
+    const { begin, pass, givenUp } = watchOf()
+    begin()
+    await pass(64_000)
+    expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is never given up while a byte comes now and then', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    for (now.offsetBytes = 1; now.offsetBytes < 60; now.offsetBytes += 1) await pass(58_000)
+    expect(givenUp).toEqual([])
+  })
+
+  it('is never given up while it unpacks', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    now.offsetBytes = 1
+    now.isStored = true
+    await pass(3_600_000)
+    expect(givenUp).toEqual([])
+  })
+
+  it('is never given up where there is no limit', async () => {
+    const { begin, pass, givenUp } = watchOf({ stallMs: 0 })
+    begin()
+    await pass(600_000)
+    expect(givenUp).toEqual([])
+  })
+
+  it('is not judged while containerd gives no answer, nor for the time in which podd was stopped', async () => {
+    const { clock, now, begin, pass, givenUp } = watchOf()
+    begin()
+    now.isBroken = true
+    await pass(120_000)
+    now.isBroken = false
+    await pass(50_000)
+    expect(givenUp).toEqual([])
+    let answer = (): void => {}
+    now.answer = new Promise((resolve) => (answer = resolve))
+    await pass(2000)
+    await clock.advance(3_600_000)
+    answer()
+    await pass(50_000)
+    expect(givenUp).toEqual([])
+  })
+
+  it('is given up where what is missing has no room', async () => {
+    const asked: number[] = []
+    const { now, begin, pass, givenUp } = watchOf({
+      checkRoom: async (neededBytes) => {
+        asked.push(neededBytes)
+        if (neededBytes > 5 * 1024 * 1024) throw new Error('no room')
+      },
+    })
+    begin()
+    now.offsetBytes = 8 * 1024 * 1024
+    await pass(4000)
+    expect(givenUp).toEqual([])
+    now.offsetBytes = 1024 * 1024
+    await pass(2000)
+    expect(givenUp.map((error) => errorMessage(error))).toEqual(['no room'])
+    expect(asked).toEqual([2 * 1024 * 1024, 2 * 1024 * 1024, 9 * 1024 * 1024])
+  })
+
+  it('is looked at while it is in flight, and at no other time', async () => {
+    const { now, begin, pass } = watchOf()
+    await pass(20_000)
+    expect(now.looks).toBe(0)
+    const end = begin()
+    await pass(6000)
+    expect(now.looks).toBe(3)
+    end()
+    await pass(20_000)
+    expect(now.looks).toBe(3)
+  })
+})
