@@ -1,0 +1,78 @@
+import type { AppliedReply } from '../../api/applied.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { explainChange } from '../../decide/sources/explain-change.ts'
+import type { PodChange } from '../../decide/sources/explain-change.ts'
+import { podFromManifest } from '../../pod/decode/pod-from-manifest.ts'
+import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import type { SourceDocument } from '../../pod/objects/document.ts'
+import { digestText } from '../../pod/values/hash.ts'
+
+/** What manifests mean for one object. */
+export interface ObjectChange extends PodChange {
+  /** `pod default/web`, `ConfigMap default/conf` */
+  readonly object: string
+}
+
+export interface ManifestPlan {
+  readonly documents: readonly SourceDocument[]
+  readonly applied: AppliedReply
+  /** Whether what stands in a file now, and in none of the documents, goes. */
+  readonly replacesFile: (path: string) => boolean
+}
+
+/** The changes in the order of the documents, then what ends. */
+export function planManifests({ documents, applied, replacesFile }: ManifestPlan): readonly ObjectChange[] {
+  const pods = new Map(applied.pods.map((pod) => [pod.key, pod]))
+  const objects = new Map(applied.objects.map((object) => [object.key, object]))
+  const wanted = new Set(documents.map((document) => appliedKey(document, applied)))
+  const changes = documents.map<ObjectChange>((document) => {
+    const key = appliedKey(document, applied)
+    if (!isPodDocument(document)) {
+      const before = objects.get(key)
+      const isSame = before?.hash === digestText(canonicalJson(document.manifest))
+      const verdict = before === undefined ? 'create' : isSame ? 'unchanged' : 'update'
+      return { object: key, verdict, details: [] }
+    }
+    const before = pods.get(key)
+    const pod = renamed(document.pod, applied.podNameSuffix)
+    const known = before && { pod: podFromManifest(before.manifest), isPastChange: before.isPastChange }
+    return { object: `pod ${key}`, ...explainChange(known, pod) }
+  })
+  const ends = [
+    ...applied.pods.map(({ key, path }) => ({ key, path, object: `pod ${key}` })),
+    ...applied.objects.map(({ key, path }) => ({ key, path, object: key })),
+  ].filter(({ key, path }) => !wanted.has(key) && replacesFile(path))
+  return [...changes, ...ends.map(({ object }) => ({ object, verdict: 'end' as const, details: [] }))]
+}
+
+/** The key that a document's object has where it is applied. */
+export function appliedKey(document: SourceDocument, { podNameSuffix }: AppliedReply): string {
+  const key = documentKey(document)
+  return isPodDocument(document) ? `${key}${podNameSuffix}` : key
+}
+
+function renamed<T extends { readonly metadata: { readonly name: string } }>(pod: T, suffix: string): T {
+  return suffix === ''
+    ? pod
+    : { ...pod, metadata: { ...pod.metadata, name: `${pod.metadata.name}${suffix}` } }
+}
+
+/** One line for each change that is one. */
+export function formatChanges(changes: readonly ObjectChange[]): string {
+  return changes
+    .filter(({ verdict }) => verdict !== 'unchanged')
+    .map(({ object, verdict, details }) => {
+      const why = details.length === 0 ? '' : `: ${details.join('; ')}`
+      return `${verdict.padEnd('replace'.length)}  ${object}${why}\n`
+    })
+    .join('')
+}
+
+/** `2 to create, 1 to replace, 5 unchanged` */
+export function summarizeChanges(changes: readonly ObjectChange[]): string {
+  const counts = (['create', 'update', 'replace', 'end', 'unchanged'] as const).flatMap((verdict) => {
+    const count = changes.filter((change) => change.verdict === verdict).length
+    return count === 0 ? [] : [`${count} ${verdict === 'unchanged' ? verdict : `to ${verdict}`}`]
+  })
+  return counts.length === 0 ? 'nothing to apply' : counts.join(', ')
+}

@@ -1,0 +1,124 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import { readBounded, readStream } from '../../base/read-bounded.ts'
+import { word } from '../../config/option-type.ts'
+import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
+import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import { formatProblem } from '../../pod/objects/format-problem.ts'
+import { isManifestName } from '../../sources/manifest-name.ts'
+import { lookAtFile } from '../../sources/read-manifest-file.ts'
+import type { FlagSpec } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { VerbContext } from '../arguments/verb.ts'
+
+const fieldValidation = word('Strict', 'Warn')
+
+export const fieldValidationFlag: FlagSpec = {
+  name: 'field-validation',
+  label: fieldValidation.label,
+  doc: 'Whether unknown fields are errors (Strict, the default) or warnings.',
+}
+
+/** One manifest file and what stands in it. */
+export interface ReadManifest {
+  /** As it was named; `-` for standard input. */
+  readonly path: string
+  readonly text: Uint8Array | string
+  readonly documents: readonly SourceDocument[]
+}
+
+export interface ReadManifests {
+  readonly files: readonly ReadManifest[]
+  readonly documents: readonly SourceDocument[]
+  /** Of all files; the same object twice is one, too. */
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * Reads manifests as the daemon does: files, `-` for standard input, and of directories the files that the directory
+ * source reads. Throws PoddError UNREADABLE where one that was named can't be read, and UsageError.
+ */
+export async function readManifests(context: VerbContext, paths: readonly string[]): Promise<ReadManifests> {
+  const named = (await Promise.all(paths.map((path) => expand(path)))).flat()
+  const files: ReadManifest[] = []
+  const problems: Problem[] = []
+  for (const file of named) {
+    const read = await readFile(context, file)
+    files.push(read.file)
+    problems.push(...read.problems)
+  }
+  const documents = files.flatMap((file) => file.documents)
+  return { files, documents, problems: [...problems, ...findConflicts(documents)] }
+}
+
+/** A problem as one line, a warning with that word. */
+export function formatProblemLine(problem: Problem): string {
+  if (problem.severity === 'error') return formatProblem(problem)
+  const { field, message, ...rest } = problem
+  return formatProblem({ ...rest, message: `warning: ${field === undefined ? '' : `${field}: `}${message}` })
+}
+
+interface NamedFile {
+  readonly path: string
+  /** It was found in a directory, and not named by the caller, who may well give a pipe. */
+  readonly isListed: boolean
+}
+
+async function expand(path: string): Promise<readonly NamedFile[]> {
+  const named = [{ path, isListed: false }]
+  if (path === '-') return named
+  try {
+    if (!(await stat(path)).isDirectory()) return named
+    const names = (await readdir(path)).filter((name) => isManifestName(name))
+    return names.sort().map((name) => ({ path: join(path, name), isListed: true }))
+  } catch (error) {
+    throw cannotRead(path, error)
+  }
+}
+
+async function readFile(
+  { args, clock, stdio }: VerbContext,
+  { path, isListed }: NamedFile,
+): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
+  const wanted = fieldValidation.fromText(args.value('field-validation') ?? 'Strict')
+  if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
+  const look = isListed ? await lookAtFile(path) : undefined
+  if (look?.kind === 'unreadable') {
+    const { documents, problems } = unreadable({ path }, look.reason)
+    return { file: { path, text: '', documents }, problems }
+  }
+  const text =
+    path === '-'
+      ? await readStream(stdio.stdin, maxSourceBytes)
+      : await readBounded(path, { maxBytes: maxSourceBytes, clock }).catch((error: unknown) => {
+          throw cannotRead(path, error)
+        })
+  const decoded = await decodeDocuments(text, {
+    path: path === '-' ? '<stdin>' : path,
+    fieldValidation: wanted.value,
+  })
+  return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
+}
+
+function cannotRead(path: string, cause: unknown): PoddError {
+  return new PoddError('UNREADABLE', `cannot read ${path}: ${errorMessage(cause)}`, { cause })
+}
+
+/** The same object twice: the daemon would run the first one only. */
+function findConflicts(documents: readonly SourceDocument[]): readonly Problem[] {
+  const seen = new Map<string, SourceDocument>()
+  return documents.flatMap((document) => {
+    const object = documentKey(document)
+    const first = seen.get(object)
+    if (first === undefined) {
+      seen.set(object, document)
+      return []
+    }
+    const { path, line, column } = first.place
+    const what = isPodDocument(document) ? `pod ${object}` : object
+    const message = `${what} stands in ${[path, line, column].filter((part) => part !== undefined).join(':')} already`
+    return [{ severity: 'error', place: document.place, field: 'metadata.name', message, object }]
+  })
+}

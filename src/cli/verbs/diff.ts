@@ -1,0 +1,72 @@
+import { resolve } from 'node:path'
+import type { AppliedReply } from '../../api/applied.ts'
+import { PoddError, errorCode } from '../../base/errors.ts'
+import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
+import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import { formatError } from '../output/format-error.ts'
+import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+
+export const filenameFlag: FlagSpec = {
+  name: 'filename',
+  short: 'f',
+  label: 'FILE|DIRECTORY',
+  doc: 'The manifests; - for standard input. May be given more than once.',
+}
+
+/** Throws UsageError where none is named. */
+export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {
+  const names = args.flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
+  if (names.length === 0 || args.positionals.length > 0)
+    throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY`)
+  return names
+}
+
+export const diffVerb: Verb = {
+  usage: 'diff -f FILE|DIRECTORY [-o json|yaml]',
+  help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
+restart), are replaced (and for which fields) or end. A pod ends if it stands in one of these files, or this directory,
+now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
+  flags: [filenameFlag, fieldValidationFlag, reportFlag('a line for each change')],
+  examples: [
+    ['diff -f web.yaml', 'one file'],
+    ['diff -f /etc/pods', 'the manifest directory: what is not applied yet'],
+    ['diff -f - <web.yaml', 'standard input'],
+  ],
+  async run(context) {
+    try {
+      return await diff(context)
+    } catch (error) {
+      // 1 means that there are differences.
+      if (!(error instanceof PoddError) || error instanceof UsageError || errorCode(error) === 'INTERRUPTED')
+        throw error
+      return { kind: 'text', text: '', notes: [formatError(error)], exitCode: 2 }
+    }
+  },
+}
+
+async function diff(context: VerbContext): Promise<VerbResult> {
+  const { args, client, signal } = context
+  const names = readFilenames(args, 'diff')
+  const format = readReportFormat(args)
+  const { documents, problems } = await readManifests(context, names)
+  const notes = problems.map((problem) => formatProblemLine(problem))
+  if (problems.some(({ severity }) => severity === 'error'))
+    return { kind: 'text', text: '', notes, exitCode: 2 }
+  const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+  const places = names.map((name) => resolve(name))
+  const replacesFile = (path: string): boolean =>
+    places.some((place) => path === place || path.startsWith(`${place}/`))
+  const changes = planManifests({ documents, applied, replacesFile })
+  const exitCode = changes.every(({ verdict }) => verdict === 'unchanged') ? 0 : 1
+  const text =
+    format === undefined ? formatChanges(changes) : await formatReport(format, 'ManifestDiff', { changes })
+  return {
+    kind: 'text',
+    text,
+    notes: format === undefined ? [...notes, summarizeChanges(changes)] : notes,
+    exitCode,
+  }
+}

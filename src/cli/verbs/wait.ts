@@ -1,0 +1,162 @@
+import type { PodObject } from '../../api/objects.ts'
+import type { WatchEvent } from '../../api/resource.ts'
+import { PoddError } from '../../base/errors.ts'
+import { parseDuration } from '../../config/duration.ts'
+import { namespaceFlag, listPath, readNamespace } from '../arguments/namespace.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
+import { UsageError } from '../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+import { readJsonPath, selectJsonPath } from '../output/json-path.ts'
+
+export const timeoutFlag = {
+  name: 'timeout',
+  label: 'DURATION',
+  doc: 'How long to wait; by default 30s. 0 checks once, and a negative duration waits for a week.',
+} as const
+
+export const waitVerb: Verb = {
+  usage: 'wait POD... | --all --for=CONDITION [--timeout DURATION] [-n NAMESPACE]',
+  help: `Waits until pods meet a condition, as \`kubectl wait\` does: condition=TYPE[=STATUS] (STATUS is true where nothing is
+said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time is over before.`,
+  flags: [
+    {
+      name: 'for',
+      label: 'CONDITION',
+      doc: 'What to wait for: condition=Ready, jsonpath={.status.phase}=Running, create, delete.',
+    },
+    timeoutFlag,
+    { name: 'all', doc: 'All pods of the namespace.' },
+    namespaceFlag,
+  ],
+  examples: [
+    ['wait web --for=condition=Ready --timeout=60s', 'until the pod is ready'],
+    ['wait pod/job --for=jsonpath={.status.phase}=Succeeded', 'until it has succeeded'],
+    ['wait web --for=delete', 'until it is gone'],
+  ],
+  async run(context) {
+    const { args, client, signal } = context
+    const condition = readCondition(args)
+    const namespace = readNamespace(args)
+    const named = args.positionals.filter((word, at) => at > 0 || !/^(?:pods?|po)$/u.test(word))
+    const names = named.map((word) => word.replace(/^(?:pods?|po)\//u, ''))
+    if (names.length === 0 && !args.has('all'))
+      throw new UsageError('wait for which pod?', 'podd wait POD --for=…')
+    if (names.length > 0 && args.has('all')) throw new UsageError('--all and names exclude each other')
+    const pods = (
+      await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', namespace), signal)
+    ).items
+    const wanted = args.has('all') ? [...new Set(pods.map(({ metadata }) => metadata.name))] : names
+    if (args.has('all') && wanted.length === 0 && condition.kind !== 'delete')
+      throw new PoddError('WAIT_FAILED', `no pods in namespace ${namespace}`)
+    const missing = wanted.find((name) => !pods.some(({ metadata }) => metadata.name === name))
+    if (missing !== undefined && condition.kind === 'test')
+      throw new PoddError('WAIT_FAILED', `pods "${missing}" not found`, {
+        hint: 'To wait for it as well: --for=create',
+      })
+    await waitForPods(context, { namespace, names: wanted, condition, timeoutMs: readTimeout(args) })
+    return { kind: 'text', text: wanted.map((name) => `pod/${name} condition met\n`).join('') }
+  },
+}
+
+/** What is waited for. */
+export type WaitCondition =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'delete' }
+  | { readonly kind: 'test'; readonly holds: (pod: PodObject) => boolean }
+
+function readCondition(args: ParsedArguments): WaitCondition {
+  const text = args.value('for') ?? ''
+  if (text === 'create' || text === 'delete') return { kind: text }
+  const [, type, , status = 'true'] = /^condition=([^=]+)(=(.*))?$/su.exec(text) ?? []
+  if (type !== undefined) return { kind: 'test', holds: (pod) => hasCondition(pod, type, status) }
+  const [, path, , value] = /^jsonpath=(\{.*?\}|[^={}]+)(=(.*))?$/su.exec(text) ?? []
+  if (path === undefined) {
+    throw new UsageError(
+      text === '' ? 'wait for what?' : `cannot wait for ${JSON.stringify(text)}`,
+      '--for=condition=Ready, --for=jsonpath={.status.phase}=Running, --for=create or --for=delete',
+    )
+  }
+  const steps = readJsonPath(path)
+  return {
+    kind: 'test',
+    holds: (pod) => {
+      const found = selectJsonPath(pod, steps)
+      return value === undefined ? found.length > 0 : found.some((each) => String(each) === value)
+    },
+  }
+}
+
+export function hasCondition({ status }: PodObject, type: string, wanted: string): boolean {
+  const found = status.conditions.find((condition) => condition.type.toLowerCase() === type.toLowerCase())
+  return found?.status.toLowerCase() === wanted.toLowerCase()
+}
+
+const weekMs = 604_800_000
+
+/** Milliseconds. Throws UsageError. */
+export function readTimeout(args: ParsedArguments): number {
+  const text = args.value('timeout')
+  if (text === undefined) return 30_000
+  try {
+    const timeoutMs = parseDuration(text)
+    return timeoutMs < 0 ? weekMs : timeoutMs
+  } catch {
+    throw new UsageError(`--timeout must be a duration such as 30s or 5m, not ${JSON.stringify(text)}`)
+  }
+}
+
+export interface PodWait {
+  readonly namespace: string
+  readonly names: readonly string[]
+  readonly condition: WaitCondition
+  readonly timeoutMs: number
+  /** Called with each change, for who watches. */
+  readonly onChange?: (pod: PodObject) => void
+}
+
+/** Resolves when all pods meet the condition. Throws PoddError WAIT_TIMEOUT, and what the client throws. */
+export async function waitForPods(
+  { client, clock, signal }: VerbContext,
+  { namespace, names, condition, timeoutMs, onChange }: PodWait,
+): Promise<void> {
+  const open = new Set(names)
+  const there = new Map<string, Set<string | undefined>>()
+  const note = (name: string, uid: string | undefined, pod: PodObject | undefined): void => {
+    const uids = there.get(name) ?? new Set()
+    if (pod === undefined) uids.delete(uid)
+    else uids.add(uid)
+    there.set(name, uids)
+    const isMet =
+      condition.kind === 'delete'
+        ? uids.size === 0
+        : pod !== undefined && (condition.kind === 'create' || condition.holds(pod))
+    if (isMet) open.delete(name)
+  }
+  const late = new AbortController()
+  const timer = clock.startTimer(timeoutMs, () => late.abort())
+  try {
+    const path = listPath('pods', namespace)
+    const items = (await client.get<{ readonly items: readonly PodObject[] }>(path, signal)).items
+    for (const name of names) {
+      const found = items.filter(({ metadata }) => metadata.name === name)
+      if (found.length === 0) note(name, undefined, undefined)
+      for (const pod of found) note(name, pod.metadata.uid, pod)
+    }
+    if (open.size === 0) return
+    const until = AbortSignal.any([signal, late.signal])
+    for await (const { type, object } of client.watch<WatchEvent<PodObject>>(`${path}?watch=true`, until)) {
+      const { name, uid } = object.metadata
+      if (!open.has(name)) continue
+      onChange?.(object)
+      note(name, uid, type === 'DELETED' ? undefined : object)
+      if (open.size === 0) return
+    }
+    signal.throwIfAborted()
+    const [first = ''] = open
+    throw new PoddError('WAIT_TIMEOUT', `timed out waiting for the condition on pods/${first}`, {
+      hint: `\`podd describe pod ${first} -n ${namespace}\` shows its state.`,
+    })
+  } finally {
+    timer.cancel()
+  }
+}
