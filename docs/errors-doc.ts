@@ -60,7 +60,27 @@ const sections: readonly {
         'The output could not be written completely.',
         'Free space on the disk that it is written to.',
       ),
-      entry('UNREADABLE', '`podd validate` cannot read a file.', 'Check the path.'),
+      entry(
+        'UNREADABLE',
+        '`podd validate`, `diff`, `apply` or `delete` cannot read a file.',
+        'Check the path.',
+      ),
+      entry(
+        'NO_MANIFEST_DIRECTORY',
+        '`podd apply` or `podd delete` has no directory of manifests to change.',
+        'Set `staticPodPath` to a directory that exists.',
+      ),
+      entry(
+        'MANIFEST_ELSEWHERE',
+        'An object stands in another file or comes from a URL, or the file has other objects too.',
+        'Change it where it stands; `--overwrite` replaces a file with all its objects.',
+      ),
+      entry(
+        'WAIT_FAILED',
+        'What is waited for cannot come: a manifest has an error, or the pod is missing or has failed.',
+        'The message says why.',
+      ),
+      entry('WAIT_TIMEOUT', 'What is waited for did not come in time.', 'Wait longer: `--timeout`.'),
       entry(
         'NOTHING_TO_READ',
         'The file is a pipe, and no data arrived from it.',

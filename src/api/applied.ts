@@ -19,6 +19,8 @@ export interface AppliedPodEntry {
   readonly manifest: JsonObject
   /** It was rejected, has finished or is terminating: any change of its spec makes a new pod. */
   readonly isPastChange: boolean
+  /** All its containers have the image that the manifest says. */
+  readonly isUpToDate: boolean
 }
 
 export interface AppliedObjectEntry {

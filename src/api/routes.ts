@@ -14,6 +14,7 @@
  * GET  /api/v1/persistentvolumeclaims                     list of ClaimObject; all three under /api/v1/namespaces/{ns}/ too
  * GET  /healthz                                           `ok`
  * GET  /podd/v1/status                                    DaemonStatus
+ * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
  * GET  /podd/v1/images                                    ImageEntry[]
  * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false

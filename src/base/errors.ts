@@ -51,9 +51,11 @@ export const errorCodes = [
   'LOCK_FAILED',
   'LOG_SPACE',
   'LOG_WATCH',
+  'MANIFEST_ELSEWHERE',
   'MANIFEST_UNREADABLE',
   'NODE_JOB_DEADLINE',
   'NOTHING_TO_READ',
+  'NO_MANIFEST_DIRECTORY',
   'PIN_UNSUPPORTED',
   'PLACES_DIFFER',
   'PLACES_UNKNOWN',
@@ -92,6 +94,8 @@ export const errorCodes = [
   'USER_RANGE',
   'VOLUME_SETUP',
   'VOLUME_TEARDOWN',
+  'WAIT_FAILED',
+  'WAIT_TIMEOUT',
   'WRITE_FAILED',
 ] as const
 

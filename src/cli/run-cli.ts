@@ -125,11 +125,11 @@ function takesNextWord(word: string | undefined): boolean {
   )
 }
 
-const byManifest = 'Pods come from manifests: put one into the manifest directory, or change it there.'
+const byManifest =
+  'Pods come from manifests: `podd apply` puts one into the manifest directory; to change it, edit it there.'
 
 /** What does here what kubectl's other verbs do. */
 const otherVerbs = new Map([
-  ['apply', byManifest],
   ['create', byManifest],
   ['edit', byManifest],
   ['patch', byManifest],

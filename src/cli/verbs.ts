@@ -53,8 +53,23 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/top.ts')).topVerb,
   },
   {
+    name: 'diff',
+    summary: 'Show what manifests would change',
+    load: async () => (await import('./verbs/diff.ts')).diffVerb,
+  },
+  {
+    name: 'apply',
+    summary: 'Write manifests into the manifest directory',
+    load: async () => (await import('./verbs/apply.ts')).applyVerb,
+  },
+  {
+    name: 'wait',
+    summary: 'Wait until pods meet a condition',
+    load: async () => (await import('./verbs/wait.ts')).waitVerb,
+  },
+  {
     name: 'delete',
-    summary: "Delete a claim's data",
+    summary: "Remove pods from the manifest directory, or a claim's data",
     load: async () => (await import('./verbs/delete.ts')).deleteVerb,
   },
   {

@@ -1,3 +1,4 @@
+import type { AppliedReply } from '../api/applied.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
@@ -46,6 +47,7 @@ import { findMissingReference } from './actions/resolve-pod.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
+import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
 import { sweepPodDirectories } from './node/sweep-pod-directories.ts'
 import { SyncLoop } from './sync-loop.ts'
 import { NodeJobs } from './node/node-jobs.ts'
@@ -406,6 +408,14 @@ export class PodSystem {
   /** What came of a pod's probes. */
   probes(uid: PodUid): readonly ProbeReport[] {
     return this.#prober.reports(uid)
+  }
+
+  /** What pods run by, and the objects that they refer to. */
+  applied(): Pick<AppliedReply, 'pods' | 'objects'> {
+    return {
+      pods: listAppliedPods(this.#desired.workers.all()),
+      objects: listAppliedObjects(this.objects),
+    }
   }
 
   /** The pods that are not removed yet, with their manifests. */

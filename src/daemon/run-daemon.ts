@@ -204,7 +204,7 @@ function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): 
 
 function createReaders(
   config: PoddConfig,
-  { runtime, pods, shown, archives }: PodAssembly,
+  { hostName, runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
     readonly sources: readonly NamedSource[]
@@ -224,6 +224,11 @@ function createReaders(
     },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {
+      applied: () => ({
+        ...pods.applied(),
+        ...(config.staticPodPath === undefined ? {} : { manifestDirectory: config.staticPodPath }),
+        podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
+      }),
       daemonStatus() {
         const problem = pods.runtimeProblem
         const snapshots = pods.snapshots()

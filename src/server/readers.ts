@@ -1,3 +1,4 @@
+import type { AppliedReply } from '../api/applied.ts'
 import type { GarbageReport } from '../api/garbage.ts'
 import type { ArchiveReport } from '../api/image-archives.ts'
 import type { ClaimObject, ConfigObject } from '../api/local-objects.ts'
@@ -35,6 +36,8 @@ export interface ProbeReader {
 
 export interface StatusReader {
   daemonStatus(): DaemonStatus
+  /** What runs, and where manifests go. */
+  applied(): AppliedReply
 }
 
 /** The runtime's images. All methods reject with a PoddError that says what to do. */

@@ -68,6 +68,11 @@ const routes: readonly Route[] = [
     isUrgent: true,
     handle: ({ readers, response }) => respondJson(response, readers.status.daemonStatus()),
   },
+  {
+    method: 'GET',
+    pattern: '/podd/v1/applied',
+    handle: ({ readers, response }) => respondJson(response, readers.status.applied()),
+  },
   ...imageRoutes,
   { method: 'POST', pattern: '/podd/v1/gc', handle: collectGarbage },
   {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { AppliedReply } from '../../src/api/applied.ts'
 import type { EventObject, PodObject } from '../../src/api/objects.ts'
 import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
@@ -107,6 +108,7 @@ export class ApiRig {
     crashes: [],
     jobs: [],
   }
+  applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
   readonly directory: string
   readonly socketPath: string
   readonly podLogsDir: string
@@ -137,7 +139,7 @@ export class ApiRig {
         listEvents: () => this.events.list(),
         watchEvents: (listener) => this.events.watch(listener),
       },
-      status: { daemonStatus: () => this.status },
+      status: { daemonStatus: () => this.status, applied: () => this.applied },
       probes: { listProbes: () => this.probes },
       objects: { listConfigs: () => [], listClaims: async () => [], purgeClaim: async () => {} },
       images: {

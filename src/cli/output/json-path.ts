@@ -18,9 +18,9 @@ export function readJsonPath(text: string): readonly JsonPathStep[] {
   const inner = text.replace(/^\{(.*)\}$/su, '$1').replace(/^\$/u, '')
   const path = /^[.[]/u.test(inner) ? inner : `.${inner}`
   const steps: JsonPathStep[] = []
-  token.lastIndex = 0
-  while (token.lastIndex < path.length) {
-    const { groups } = token.exec(path) ?? {}
+  const scan = new RegExp(token)
+  while (scan.lastIndex < path.length) {
+    const { groups } = scan.exec(path) ?? {}
     if (groups === undefined) throw new UsageError(`${JSON.stringify(text)} is no JSONPath that podd knows`)
     const { left, right, quoted, index, key } = groups
     if (left !== undefined) steps.push({ kind: 'equals', path: readJsonPath(left), value: right ?? '' })

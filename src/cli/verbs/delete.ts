@@ -1,35 +1,145 @@
+import { unlink } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { AppliedReply } from '../../api/applied.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
 import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { findManifestDirectory, objectsIn, targetOf } from '../local/manifest-target.ts'
+import { readManifests } from '../local/read-manifests.ts'
+import { filenameFlag } from './diff.ts'
+import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 
 const claimNames = ['pvc', 'persistentvolumeclaim', 'persistentvolumeclaims']
+const podNames = ['po', 'pod', 'pods']
 
 export const deleteVerb: Verb = {
-  usage: 'delete pvc NAME --purge [-n NAMESPACE]',
-  help: `Deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods that use it, the
-claim's document, and podd itself. Every other object is deleted by removing its manifest from its source.`,
-  flags: [{ name: 'purge', doc: 'Yes, delete the data.' }, namespaceFlag],
-  examples: [['delete pvc data --purge', 'delete the contents of the claim named data']],
-  async run({ args, client, signal }) {
+  usage: 'delete pod NAME... | -f FILE|DIRECTORY | pvc NAME --purge [-n NAMESPACE]',
+  help: `Removes what \`podd apply\` has written, or any other file of the manifest directory: the file of a pod, if that file
+has nothing else in it, or with -f the files with these names. Waits until the pods are gone. What comes from a URL is
+removed there.
+
+\`delete pvc NAME --purge\` deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods
+that use it, the claim's document, and podd itself.`,
+  flags: [
+    filenameFlag,
+    { name: 'wait', doc: 'Whether to wait until the pods are gone; by default yes (--wait=false).' },
+    { ...timeoutFlag, doc: 'How long to wait; by default 5m.' },
+    { name: 'purge', doc: 'Of a claim: yes, delete the data.' },
+    namespaceFlag,
+  ],
+  examples: [
+    ['delete pod web', 'remove the manifest of the pod web, and wait until it is gone'],
+    ['delete -f web.yaml', 'remove web.yaml from the manifest directory'],
+    ['delete pvc data --purge', 'delete the contents of the claim named data'],
+  ],
+  async run(context) {
+    const { args } = context
+    if (args.value('filename') !== undefined) return deleteFiles(context)
     const [resource = '', ...rest] = args.positionals
     const slash = resource.indexOf('/')
-    const kind = slash < 0 ? resource : resource.slice(0, slash)
+    const kind = (slash < 0 ? resource : resource.slice(0, slash)).toLowerCase()
     const names = slash < 0 ? rest : [resource.slice(slash + 1), ...rest]
-    const [name, extra] = names
-    if (!claimNames.includes(kind.toLowerCase())) {
-      throw new UsageError(
-        'podd deletes only the data of claims',
-        'To delete a pod, remove its manifest from its source.',
-      )
-    }
-    if (name === undefined || extra !== undefined)
-      throw new UsageError('delete which claim?', 'podd delete pvc NAME --purge')
-    if (!args.has('purge')) {
-      throw new UsageError(`this deletes the data of claim ${name} permanently`, 'Confirm with --purge.')
-    }
-    const namespace = readNamespace(args)
-    const path = `/podd/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/purge`
-    await client.post(path, signal)
-    return { kind: 'text', text: `persistentvolumeclaim "${name}" purged\n` }
+    if (podNames.includes(kind)) return deletePods(context, names)
+    if (claimNames.includes(kind)) return purgeClaim(context, names)
+    throw new UsageError(
+      resource === '' ? 'delete what?' : `podd deletes pods, and the data of claims, not ${kind}`,
+      'Remove other objects from their manifest.',
+    )
   },
+}
+
+async function deletePods(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
+  const { args, client, signal } = context
+  if (names.length === 0) throw new UsageError('delete which pod?', 'podd delete pod NAME')
+  const namespace = readNamespace(args)
+  const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+  const keys = names.map((name) => `${namespace}/${name.replace(/^pods?\//u, '')}`)
+  const paths = new Set<string>()
+  for (const key of keys) {
+    const pod = applied.pods.find((each) => each.key === key)
+    if (pod === undefined)
+      throw new PoddError('API_NotFound', `Error from server (NotFound): pods "${key}" not found`)
+    paths.add(pod.path)
+  }
+  const directory = await findManifestDirectory(applied)
+  for (const path of paths) checkIsOwn(path, directory)
+  for (const path of paths) {
+    const others = objectsIn(path, applied).filter((key) => !keys.includes(key))
+    if (others.length > 0) {
+      throw new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${others.join(', ')}`, {
+        hint: `Edit the file, or remove all of it: podd delete -f ${path}`,
+      })
+    }
+  }
+  return remove(context, [...paths], applied)
+}
+
+async function deleteFiles(context: VerbContext): Promise<VerbResult> {
+  const { args, client, signal } = context
+  if (args.positionals.length > 0) throw new UsageError('-f and names exclude each other')
+  const named = args.flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
+  const { files } = await readManifests(context, named)
+  const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+  const directory = await findManifestDirectory(applied)
+  return remove(
+    context,
+    files.map((file) => targetOf(file, directory).path),
+    applied,
+  )
+}
+
+function checkIsOwn(path: string, directory: string): void {
+  if (resolve(path).startsWith(`${resolve(directory)}/`)) return
+  throw new PoddError('MANIFEST_ELSEWHERE', `the manifest is not in ${directory}: it comes from ${path}`, {
+    hint: 'Remove it there.',
+  })
+}
+
+async function remove(
+  context: VerbContext,
+  paths: readonly string[],
+  applied: AppliedReply,
+): Promise<VerbResult> {
+  const { args, notify } = context
+  const pods = applied.pods.filter(({ path }) => paths.includes(path)).map(({ key }) => key)
+  for (const path of paths) {
+    try {
+      await unlink(path)
+    } catch (error) {
+      throw new PoddError('WRITE_FAILED', `cannot remove ${path}: ${errorMessage(error)}`, { cause: error })
+    }
+    notify(`removed ${path}`)
+  }
+  if (args.value('wait') !== 'false') {
+    const timeoutMs = args.value('timeout') === undefined ? 300_000 : readTimeout(args)
+    for (const namespace of new Set(pods.map((key) => splitKey(key)[0])))
+      await waitForPods(context, {
+        namespace,
+        names: pods.map((key) => splitKey(key)).flatMap(([own, name]) => (own === namespace ? [name] : [])),
+        condition: { kind: 'delete' },
+        timeoutMs,
+      })
+  }
+  return { kind: 'text', text: pods.map((key) => `pod "${splitKey(key)[1]}" deleted\n`).join('') }
+}
+
+function splitKey(key: string): readonly [namespace: string, name: string] {
+  const at = key.indexOf('/')
+  return [key.slice(0, at), key.slice(at + 1)]
+}
+
+async function purgeClaim(
+  { args, client, signal }: VerbContext,
+  names: readonly string[],
+): Promise<VerbResult> {
+  const [name, extra] = names
+  if (name === undefined || extra !== undefined)
+    throw new UsageError('delete which claim?', 'podd delete pvc NAME --purge')
+  if (!args.has('purge'))
+    throw new UsageError(`this deletes the data of claim ${name} permanently`, 'Confirm with --purge.')
+  const namespace = readNamespace(args)
+  const path = `/podd/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(name)}/purge`
+  await client.post(path, signal)
+  return { kind: 'text', text: `persistentvolumeclaim "${name}" purged\n` }
 }

@@ -36,6 +36,7 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
   async run(context) {
     const { args, client, signal } = context
     const condition = readCondition(args)
+    const timeoutMs = readTimeout(args)
     const namespace = readNamespace(args)
     const named = args.positionals.filter((word, at) => at > 0 || !/^(?:pods?|po)$/u.test(word))
     const names = named.map((word) => word.replace(/^(?:pods?|po)\//u, ''))
@@ -53,7 +54,7 @@ said), jsonpath={PATH}=VALUE, create, or delete. The exit code is 1 if the time 
       throw new PoddError('WAIT_FAILED', `pods "${missing}" not found`, {
         hint: 'To wait for it as well: --for=create',
       })
-    await waitForPods(context, { namespace, names: wanted, condition, timeoutMs: readTimeout(args) })
+    await waitForPods(context, { namespace, names: wanted, condition, timeoutMs })
     return { kind: 'text', text: wanted.map((name) => `pod/${name} condition met\n`).join('') }
   },
 }
@@ -152,11 +153,19 @@ export async function waitForPods(
       if (open.size === 0) return
     }
     signal.throwIfAborted()
-    const [first = ''] = open
-    throw new PoddError('WAIT_TIMEOUT', `timed out waiting for the condition on pods/${first}`, {
-      hint: `\`podd describe pod ${first} -n ${namespace}\` shows its state.`,
-    })
+    throw tooLate(namespace, open)
+  } catch (error) {
+    // However far it had come: the time is over.
+    if (late.signal.aborted && !signal.aborted) throw tooLate(namespace, open)
+    throw error
   } finally {
     timer.cancel()
   }
+}
+
+function tooLate(namespace: string, open: ReadonlySet<string>): PoddError {
+  const [first = ''] = open
+  return new PoddError('WAIT_TIMEOUT', `timed out waiting for the condition on pods/${first}`, {
+    hint: `\`podd describe pod ${first} -n ${namespace}\` shows its state.`,
+  })
 }

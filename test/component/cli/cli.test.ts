@@ -364,7 +364,7 @@ describe('wrong usage', () => {
     ['get secrets tls -w', 'podd: secrets cannot be watched'],
     ['-n', 'podd: -n needs a value'],
     ['-n shop images', 'podd: unknown flag -n'],
-    ['apply -f web.yaml', 'podd: podd has no verb "apply"\nPods come from manifests'],
+    ['create -f web.yaml', 'podd: podd has no verb "create"\nPods come from manifests'],
     ['version 2', 'podd: version takes no argument "2"'],
     ['', 'podd runs Kubernetes Pods'],
   ])('exits 2 for `podd %s`', async (line, message) => {

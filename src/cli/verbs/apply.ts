@@ -1,0 +1,167 @@
+import { stat } from 'node:fs/promises'
+import type { AppliedReply } from '../../api/applied.ts'
+import type { PodObject } from '../../api/objects.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import { writeFileAtomic } from '../../base/atomic-file.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import { sameData } from '../../base/json.ts'
+import { isPodDocument } from '../../pod/objects/document.ts'
+import { formatProblem } from '../../pod/objects/format-problem.ts'
+import { listPath } from '../arguments/namespace.ts'
+import type { Verb, VerbContext } from '../arguments/verb.ts'
+import { findManifestDirectory, hasText, targetOf, targetProblem } from '../local/manifest-target.ts'
+import type { ManifestTarget } from '../local/manifest-target.ts'
+import { appliedKey, formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
+import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import { filenameFlag, readFilenames } from './diff.ts'
+import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
+
+export const applyVerb: Verb = {
+  usage: 'apply -f FILE|DIRECTORY [--wait] [--dry-run]',
+  help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
+manifest directory, whole or not at all. With --wait it returns when the pods run as the manifests say: ready, or
+succeeded. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
+already needs no apply.`,
+  flags: [
+    filenameFlag,
+    fieldValidationFlag,
+    { name: 'dry-run', doc: 'Shows the changes and writes nothing.' },
+    { name: 'overwrite', doc: 'Replaces a file that has other objects too, which then end.' },
+    { name: 'wait', doc: 'Waits until the pods are ready or have succeeded.' },
+    { ...timeoutFlag, doc: 'With --wait: how long; by default 5m.' },
+  ],
+  examples: [
+    ['apply -f web.yaml', 'one file'],
+    ['apply -f web.yaml --wait', 'until it is ready'],
+    ['apply -f manifests/ --dry-run', 'what a directory would change'],
+  ],
+  async run(context) {
+    const { args, client, signal, notify } = context
+    const names = readFilenames(args, 'apply')
+    const timeoutMs = args.value('timeout') === undefined ? 300_000 : readTimeout(args)
+    const { files, documents, problems } = await readManifests(context, names)
+    for (const problem of problems) notify(formatProblemLine(problem))
+    if (problems.some(({ severity }) => severity === 'error')) {
+      notify('nothing was written')
+      return { kind: 'done', exitCode: 1 }
+    }
+    const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+    const directory = await findManifestDirectory(applied)
+    const targets = files.map((file) => targetOf(file, directory))
+    checkTargets(targets, applied, args.has('overwrite'))
+    const paths = targets.map(({ path }) => path)
+    const changes = planManifests({ documents, applied, replacesFile: (path) => paths.includes(path) })
+    if (args.has('dry-run')) {
+      return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
+    }
+    for (const target of targets) await write(target)
+    const wanted = new Map(
+      documents.flatMap((document) =>
+        isPodDocument(document) ? [[appliedKey(document, applied), document.manifest] as const] : [],
+      ),
+    )
+    if (args.has('wait')) await waitUntilRunning(context, { wanted, paths, applied, timeoutMs })
+    return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
+  },
+}
+
+function checkTargets(targets: readonly ManifestTarget[], applied: AppliedReply, overwrite: boolean): void {
+  const seen = new Map<string, string>()
+  for (const target of targets) {
+    const { path, manifest } = target
+    const other = seen.get(path)
+    if (other !== undefined)
+      throw new PoddError(
+        'MANIFEST_ELSEWHERE',
+        `${other} and ${manifest.path} would both be written to ${path}`,
+      )
+    seen.set(path, manifest.path)
+    const problem = targetProblem(target, applied, { overwrite })
+    if (problem !== undefined) throw problem
+  }
+}
+
+/** Root's alone where it is new: manifests hold Secrets. */
+async function write({ path, manifest }: ManifestTarget): Promise<void> {
+  try {
+    if (await hasText(path, manifest.text)) return
+    const mode = await stat(path).then(
+      (found) => found.mode & 0o777,
+      () => 0o600,
+    )
+    await writeFileAtomic(path, manifest.text, { mode })
+  } catch (error) {
+    throw new PoddError('WRITE_FAILED', `cannot write ${path}: ${errorMessage(error)}`, { cause: error })
+  }
+}
+
+interface RunningWait {
+  /** The applied manifest by the pod's key. */
+  readonly wanted: ReadonlyMap<string, object>
+  readonly paths: readonly string[]
+  readonly applied: AppliedReply
+  readonly timeoutMs: number
+}
+
+/** How often it is looked whether the daemon has taken the manifests. */
+const lookMs = 200
+
+async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promise<void> {
+  const { client, clock, signal, notify, stdio } = context
+  const untilMs = clock.monotonicMs() + wait.timeoutMs
+  const isTerminal = 'isTTY' in stdio.stderr && stdio.stderr.isTTY === true
+  let shown = ''
+  for (;;) {
+    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const problem = status.problems.find(
+      ({ severity, place }) => severity === 'error' && wait.paths.includes(place.path),
+    )
+    if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
+    const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
+    const pods = (
+      await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', undefined), signal)
+    ).items
+    const open = [...wait.wanted].flatMap(([key, manifest]) => {
+      const entry = applied.pods.find((each) => each.key === key)
+      // A pod that is replaced and its successor are both listed.
+      const pod = pods.findLast(({ metadata }) => `${metadata.namespace}/${metadata.name}` === key)
+      if (entry === undefined || pod === undefined || !isSame(entry.manifest, manifest))
+        return [`${key}: not applied yet`]
+      if (pod.metadata.deletionTimestamp !== undefined) return [`${key}: being replaced`]
+      if (!entry.isUpToDate) return [`${key}: being updated`]
+      const { phase, reason, message } = pod.status
+      if (phase === 'Failed') {
+        throw new PoddError(
+          'WAIT_FAILED',
+          `pod ${key} has failed${reason === undefined ? '' : `: ${reason}: ${message ?? ''}`}`,
+        )
+      }
+      return phase === 'Succeeded' || hasCondition(pod, 'Ready', 'True') ? [] : [`${key}: ${stateOf(pod)}`]
+    })
+    if (open.length === 0) return
+    const news = open.join('; ')
+    if (isTerminal && news !== shown) notify(news)
+    shown = news
+    if (clock.monotonicMs() >= untilMs) {
+      throw new PoddError('WAIT_TIMEOUT', `timed out: ${news}`, {
+        hint: 'The manifests are written; podd goes on.',
+      })
+    }
+    await clock.sleep(lookMs, signal)
+  }
+}
+
+/** But for the name, which may have got a suffix. */
+function isSame(before: object, after: object): boolean {
+  return sameData({ ...before, metadata: undefined }, { ...after, metadata: undefined })
+}
+
+/** What keeps a pod from being ready, in a few words. */
+function stateOf({ status }: PodObject): string {
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
+  const waiting = statuses.find(({ state }) => state.waiting !== undefined)?.state.waiting
+  if (waiting === undefined) return status.reason ?? (status.phase === 'Running' ? 'not ready' : status.phase)
+  return waiting.message === undefined
+    ? (waiting.reason ?? 'waiting')
+    : `${waiting.reason}: ${waiting.message}`
+}

@@ -1,0 +1,362 @@
+import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ApiRig } from '../../support/api-rig.ts'
+import { callCli, startCli } from '../../support/cli-rig.ts'
+import type { CliOutcome } from '../../support/cli-rig.ts'
+import { podObject } from '../../support/pod-objects.ts'
+
+let rig: ApiRig
+/** The daemon's directory of manifests, and one of the user's. */
+let manifests: string
+let own: string
+beforeEach(async () => {
+  rig = await ApiRig.start()
+  manifests = join(rig.directory, 'pods')
+  own = join(rig.directory, 'own')
+  await mkdir(manifests)
+  await mkdir(own)
+  rig.applied = { ...rig.applied, manifestDirectory: manifests }
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+const manifest = (name: string, image = 'web:1', spec: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { containers: [{ name: 'main', image }], ...spec },
+})
+
+const podd = (...argv: readonly string[]): Promise<CliOutcome> =>
+  callCli(argv, { env: { PODD_SOCKET: rig.socketPath } })
+
+/** Has the daemon run a pod from a file of its directory. */
+function run(name: string, file: string, isPastChange = false, image = 'web:1'): void {
+  const pod = {
+    key: `default/${name}`,
+    path: join(manifests, file),
+    manifest: manifest(name, image),
+    isPastChange,
+    isUpToDate: true,
+  }
+  rig.applied = { ...rig.applied, pods: [...rig.applied.pods, pod] }
+}
+
+async function put(file: string, ...documents: readonly object[]): Promise<string> {
+  const path = join(own, file)
+  await writeFile(path, documents.map((document) => JSON.stringify(document)).join('\n---\n'))
+  return path
+}
+
+describe('podd diff', () => {
+  it('says what starts, changes, is replaced and stays, and exits with 1', async () => {
+    for (const name of ['same', 'image', 'net']) run(name, `${name}.yaml`)
+    const path = await put(
+      'all.yaml',
+      manifest('new'),
+      manifest('same'),
+      manifest('image', 'web:2'),
+      manifest('net', 'web:1', { hostNetwork: true }),
+    )
+    const { exitCode, stdout, stderr } = await podd('diff', '-f', path)
+    expect(stdout).toBe(
+      [
+        'create   pod default/new',
+        'update   pod default/image: container main restarts: image web:1 -> web:2',
+        'replace  pod default/net: spec.hostNetwork',
+        '',
+      ].join('\n'),
+    )
+    expect(stderr).toBe('1 to create, 1 to update, 1 to replace, 1 unchanged\n')
+    expect(exitCode).toBe(1)
+  })
+
+  it('exits with 0 where nothing would change', async () => {
+    run('same', 'same.yaml')
+    const { exitCode, stdout } = await podd('diff', '-f', await put('same.yaml', manifest('same')))
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
+  })
+
+  it('says what ends: what stands in the directory now, and no longer would', async () => {
+    run('old', 'old.yaml')
+    await writeFile(join(manifests, 'new.yaml'), JSON.stringify(manifest('new')))
+    expect((await podd('diff', '-f', manifests)).stdout).toBe(
+      'create   pod default/new\nend      pod default/old\n',
+    )
+  })
+
+  it('compares objects without showing what they hold', async () => {
+    const path = await put('secret.yaml', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'key' },
+      stringData: { password: 'hidden' },
+    })
+    rig.applied = { ...rig.applied, objects: [{ key: 'Secret/default/key', path, hash: 'another' }] }
+    const { stdout } = await podd('diff', '-f', path)
+    expect(stdout).toBe('update   Secret/default/key\n')
+  })
+
+  it('gives programs a report', async () => {
+    const { stdout } = await podd('diff', '-o', 'json', '-f', await put('new.yaml', manifest('new')))
+    expect(JSON.parse(stdout)).toEqual({
+      apiVersion: 'podd.dev/v1',
+      kind: 'ManifestDiff',
+      changes: [{ object: 'pod default/new', verdict: 'create', details: [] }],
+    })
+  })
+
+  it('exits with 2 after an error, for 1 means differences', async () => {
+    const bad = await put('bad.yaml', { ...manifest('bad'), spec: {} })
+    expect(await podd('diff', '-f', bad)).toMatchObject({ exitCode: 2, stdout: '' })
+    expect(await podd('diff', '-f', join(own, 'none.yaml'))).toMatchObject({ exitCode: 2 })
+    expect(await podd('diff', 'web.yaml')).toMatchObject({ exitCode: 2 })
+  })
+
+  it('adds the suffix of the daemon’s pod names', async () => {
+    run('web-box', 'web.yaml')
+    rig.applied = { ...rig.applied, podNameSuffix: '-box' }
+    expect((await podd('diff', '-f', await put('web.yaml', manifest('web')))).exitCode).toBe(0)
+  })
+})
+
+describe('podd apply', () => {
+  it('writes a file under its own name, for root alone, and shows the change', async () => {
+    const path = await put('web.yaml', manifest('web'))
+    const { exitCode, stdout, stderr } = await podd('apply', '-f', path)
+    expect({ exitCode, stdout, stderr }).toEqual({
+      exitCode: 0,
+      stdout: 'create   pod default/web\n',
+      stderr: '1 to create\n',
+    })
+    expect(await readFile(join(manifests, 'web.yaml'), 'utf8')).toBe(await readFile(path, 'utf8'))
+    expect((await stat(join(manifests, 'web.yaml'))).mode & 0o777).toBe(0o600)
+  })
+
+  it('names standard input after its first object', async () => {
+    await callCli(['apply', '-f', '-'], {
+      env: { PODD_SOCKET: rig.socketPath },
+      stdin: JSON.stringify(manifest('web')),
+    })
+    expect(await readdir(manifests)).toEqual(['web.yaml'])
+  })
+
+  it('keeps the mode of a file that is there, and leaves one alone that has the same text', async () => {
+    const target = join(manifests, 'web.yaml')
+    await writeFile(target, JSON.stringify(manifest('web')), { mode: 0o640 })
+    run('web', 'web.yaml')
+    const before = await stat(target)
+    await podd('apply', '-f', await put('web.yaml', manifest('web')))
+    expect((await stat(target)).ino).toBe(before.ino)
+    await podd('apply', '-f', await put('web.yaml', manifest('web', 'web:2')))
+    expect((await stat(target)).mode & 0o777).toBe(0o640)
+    expect(await readFile(target, 'utf8')).toContain('web:2')
+  })
+
+  it('writes nothing where one of the manifests has an error, or with --dry-run', async () => {
+    await put('a.yaml', manifest('a'))
+    await put('b.yaml', { ...manifest('b'), spec: {} })
+    const { exitCode, stderr } = await podd('apply', '-f', own)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('b.yaml')
+    expect(stderr).toContain('nothing was written')
+    expect(await podd('apply', '--dry-run', '-f', join(own, 'a.yaml'))).toMatchObject({
+      exitCode: 0,
+      stdout: 'create   pod default/a\n',
+    })
+    expect(await readdir(manifests)).toEqual([])
+  })
+
+  it('names the file that has the pod already', async () => {
+    run('web', 'all.yaml')
+    const { exitCode, stderr } = await podd('apply', '-f', await put('web.yaml', manifest('web')))
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`default/web stands in ${join(manifests, 'all.yaml')}`)
+    expect(await readdir(manifests)).toEqual([])
+  })
+
+  it('asks before it ends what else is in the file', async () => {
+    run('db', 'web.yaml')
+    const path = await put('web.yaml', manifest('web'))
+    const { exitCode, stderr } = await podd('apply', '-f', path)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('also has default/db, which would end')
+    expect(await podd('apply', '--overwrite', '-f', path)).toMatchObject({
+      exitCode: 0,
+      stdout: 'create   pod default/web\nend      pod default/db\n',
+    })
+  })
+
+  it('says that there is no directory to write to', async () => {
+    rig.applied = { pods: [], objects: [], podNameSuffix: '' }
+    const { exitCode, stderr } = await podd('apply', '-f', await put('web.yaml', manifest('web')))
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('podd reads no directory of manifests')
+  })
+
+  it('waits until the pod is ready, and not for the version before', async () => {
+    const path = await put('web.yaml', manifest('web', 'web:2'))
+    run('web', 'web.yaml')
+    const ready = podObject({
+      name: 'web',
+      status: { phase: 'Running', conditions: [readyCondition('True')] },
+    })
+    rig.pods.put(ready)
+    using call = startCli(['apply', '--wait', '-f', path], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => readdir(manifests)).toEqual(['web.yaml'])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(call.stdout()).toBe('')
+    rig.applied = { ...rig.applied, pods: [] }
+    run('web', 'web.yaml', false, 'web:2')
+    expect(await call.outcome).toMatchObject({ exitCode: 0 })
+  })
+
+  it('gives up when the time is over, or when the daemon refuses the manifest', async () => {
+    const path = await put('web.yaml', manifest('web'))
+    const late = await podd('apply', '--wait', '--timeout=0', '-f', path)
+    expect(late).toMatchObject({ exitCode: 1 })
+    expect(late.stderr).toContain('timed out: default/web: not applied yet')
+    rig.status = {
+      ...rig.status,
+      problems: [{ severity: 'error', place: { path: join(manifests, 'web.yaml') }, message: 'is refused' }],
+    }
+    const refused = await podd('apply', '--wait', '-f', path)
+    expect(refused).toMatchObject({ exitCode: 1 })
+    expect(refused.stderr).toContain('is refused')
+  })
+})
+
+const readyCondition = (status: 'True' | 'False') => ({
+  type: 'Ready' as const,
+  status,
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+})
+
+describe('podd delete pod', () => {
+  it('removes the file of the pod, and says that it is gone', async () => {
+    await writeFile(join(manifests, 'web.yaml'), '')
+    run('web', 'web.yaml')
+    expect(await podd('delete', 'pod', 'web')).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })
+    expect(await readdir(manifests)).toEqual([])
+  })
+
+  it('waits until the pod is gone', async () => {
+    await writeFile(join(manifests, 'web.yaml'), '')
+    run('web', 'web.yaml')
+    rig.pods.put(podObject({ name: 'web' }))
+    using call = startCli(['delete', 'pod/web'], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => readdir(manifests)).toEqual([])
+    expect(call.stdout()).toBe('')
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    rig.pods.remove('web')
+    expect(await call.outcome).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })
+  })
+
+  it('names a file that has other objects too, and leaves it', async () => {
+    await writeFile(join(manifests, 'all.yaml'), '')
+    run('web', 'all.yaml')
+    run('db', 'all.yaml')
+    const { exitCode, stderr } = await podd('delete', 'pod', 'web')
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('also has default/db')
+    expect(await podd('delete', 'pod', 'web', 'db')).toMatchObject({
+      exitCode: 0,
+      stdout: 'pod "web" deleted\npod "db" deleted\n',
+    })
+  })
+
+  it('says where a pod comes from that no file of the directory has', async () => {
+    const pod = {
+      key: 'default/web',
+      path: 'http://host/pods',
+      manifest: manifest('web'),
+      isPastChange: false,
+      isUpToDate: true,
+    }
+    rig.applied = { ...rig.applied, pods: [pod] }
+    const { exitCode, stderr } = await podd('delete', 'pod', 'web')
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('it comes from http://host/pods')
+    expect(await podd('delete', 'pod', 'none')).toMatchObject({ exitCode: 1 })
+  })
+
+  it('removes by file name with -f', async () => {
+    await writeFile(join(manifests, 'web.yaml'), '')
+    run('web', 'web.yaml')
+    const path = await put('web.yaml', manifest('web'))
+    expect(await podd('delete', '-f', path)).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })
+    expect(await readdir(manifests)).toEqual([])
+    expect(await readdir(own)).toEqual(['web.yaml'])
+  })
+})
+
+describe('podd wait', () => {
+  const pod = (status: 'True' | 'False', phase: 'Running' | 'Pending' = 'Running') =>
+    podObject({ name: 'web', status: { phase, conditions: [readyCondition(status)] } })
+
+  it.each([
+    'condition=Ready',
+    'condition=ready=TRUE',
+    'jsonpath={.status.phase}=Running',
+    'create',
+    'jsonpath={.status.phase}',
+  ])('is done at once where %s holds', async (condition) => {
+    rig.pods.put(pod('True'))
+    expect(await podd('wait', 'pod/web', `--for=${condition}`)).toEqual({
+      exitCode: 0,
+      stdout: 'pod/web condition met\n',
+      stderr: '',
+    })
+  })
+
+  it('waits for a change', async () => {
+    rig.pods.put(pod('False'))
+    using call = startCli(['wait', 'web', '--for=condition=Ready'], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    expect(call.stdout()).toBe('')
+    rig.pods.put(pod('True'))
+    expect(await call.outcome).toMatchObject({ exitCode: 0, stdout: 'pod/web condition met\n' })
+  })
+
+  it('waits for the end, and for a pod that comes', async () => {
+    rig.pods.put(pod('True'))
+    using ending = startCli(['wait', 'web', '--for=delete'], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    rig.pods.remove('web')
+    expect(await ending.outcome).toMatchObject({ exitCode: 0 })
+    using coming = startCli(['wait', 'web', '--for=create'], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => rig.pods.watchers).toBe(1)
+    rig.pods.put(pod('False', 'Pending'))
+    expect(await coming.outcome).toMatchObject({ exitCode: 0 })
+  })
+
+  it('fails when the time is over, and for a pod that is missing', async () => {
+    rig.pods.put(pod('False'))
+    const late = await podd('wait', 'web', '--for=condition=Ready', '--timeout=10ms')
+    expect(late).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(late.stderr).toContain('timed out waiting for the condition on pods/web')
+    const missing = await podd('wait', 'none', '--for=condition=Ready')
+    expect(missing).toMatchObject({ exitCode: 1 })
+    expect(missing.stderr).toContain('pods "none" not found')
+  })
+
+  it('takes all pods of a namespace', async () => {
+    rig.pods.put(pod('True'))
+    rig.pods.put(
+      podObject({ name: 'db', status: { phase: 'Running', conditions: [readyCondition('True')] } }),
+    )
+    const { stdout } = await podd('wait', 'pods', '--all', '--for=condition=Ready')
+    expect(stdout).toBe('pod/web condition met\npod/db condition met\n')
+  })
+
+  it.each([
+    ['wait', 'web'],
+    ['wait', 'web', '--for=ready'],
+    ['wait', '--for=delete'],
+    ['wait', 'web', '--for=condition=Ready', '--timeout=soon'],
+  ])('%s %s %s: wrong usage', async (...argv) => {
+    expect(await podd(...argv)).toMatchObject({ exitCode: 2 })
+  })
+})

@@ -1,0 +1,66 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+function save(podd: PoddRig, name: string, pod: object): string {
+  const path = join(podd.directory, `${name}.yaml`)
+  writeFileSync(path, JSON.stringify(pod))
+  return path
+}
+
+describePodd('apply, diff, wait and delete', {}, (rig) => {
+  it('take a manifest from its first application to its end', async () => {
+    const podd = rig()
+    const first = save(podd, 'web', shellPod('web', podd.shared, 'say start; stay'))
+    expect(await podd.cli('diff', '-f', first)).toMatchObject({
+      code: 1,
+      stdout: 'create   pod default/web\n',
+    })
+    expect(await podd.cliOk('apply', '-f', first, '--wait')).toBe('create   pod default/web\n')
+    expect(podd.lines('web')).toHaveLength(1)
+    expect(await podd.cli('diff', '-f', first)).toMatchObject({ code: 0, stdout: '' })
+    expect(await podd.cliOk('wait', 'pod/web', '--for=condition=Ready')).toBe('pod/web condition met\n')
+    const uid = (await podd.findPod('web'))?.metadata.uid
+
+    save(
+      podd,
+      'web',
+      shellPod('web', podd.shared, 'say again; stay', { metadata: { labels: { tier: 'front' } } }),
+    )
+    const changed = await podd.cli('diff', '-f', first)
+    expect(changed).toMatchObject({
+      code: 1,
+      stdout: 'replace  pod default/web: spec.containers[0].command[2]\n',
+    })
+    await podd.cliOk('apply', '-f', first, '--wait')
+    expect(podd.lines('web').map((line) => line.split(' ')[1])).toEqual(['start', 'end', 'again'])
+    expect((await podd.findPod('web'))?.metadata.uid).not.toBe(uid)
+
+    expect(await podd.cliOk('delete', 'pod', 'web')).toBe('pod "web" deleted\n')
+    expect(await podd.findPod('web')).toBeUndefined()
+    expect(existsSync(join(podd.manifests, 'web.yaml'))).toBe(false)
+    expect(existsSync(first)).toBe(true)
+  })
+
+  it('leave what runs alone where the manifest is refused', async () => {
+    const podd = rig()
+    const path = save(podd, 'job', shellPod('job', podd.shared, 'say start; stay'))
+    await podd.cliOk('apply', '-f', path, '--wait')
+    save(podd, 'job', { ...shellPod('job', podd.shared, 'say never'), spec: { containers: [] } })
+    expect(await podd.cli('apply', '-f', path)).toMatchObject({ code: 1 })
+    expect(await podd.cli('diff', '-f', podd.manifests)).toMatchObject({ code: 0 })
+    const gone = save(podd, 'gone', {
+      ...shellPod('gone', podd.shared, 'stay', {
+        container: { image: 'localhost/none:1', imagePullPolicy: 'Never' },
+      }),
+    })
+    const late = await podd.cli('apply', '-f', gone, '--wait', '--timeout=2s')
+    expect(late).toMatchObject({ code: 1 })
+    expect(late.stderr).toContain('ErrImageNeverPull')
+    await podd.cliOk('delete', 'pod', 'job', 'gone')
+    expect(podd.lines('job').map((line) => line.split(' ')[1])).toEqual(['start', 'end'])
+  })
+})
