@@ -40,7 +40,7 @@ function inPlaceChanges(before: Pod, after: Pod): readonly string[] {
     if (old === undefined) return []
     const { name, image } = container
     const restart = old.image === image ? [] : [`container ${name} restarts: image ${old.image} -> ${image}`]
-    return [...restart, ...resizes(`container ${name}`, old, container)]
+    return restart.concat(resizes(`container ${name}`, old, container))
   })
   const added = after.spec.ephemeralContainers
     .filter(({ name }) => !before.spec.ephemeralContainers.some((each) => each.name === name))
