@@ -1,0 +1,72 @@
+import type { SecretCoordinates } from './keyring.ts'
+
+/** A Secret whose credentials a registry has accepted for an image. */
+export interface RecordedSecret extends SecretCoordinates {
+  readonly hash: string
+}
+
+/** Who may use an image of one name. */
+export interface PullAccess {
+  /** It was pulled without credentials, or with credentials of the node. */
+  readonly allPods: boolean
+  /** Sorted by namespace, name and source; empty where all pods may, and where it is unknown who may. */
+  readonly secrets: readonly RecordedSecret[]
+}
+
+/** An image that podd has pulled, and with what. */
+export interface PulledRecord {
+  /** The image's id. */
+  readonly imageRef: string
+  readonly updatedAtMs: number
+  /** By registry and repository; under a name that is not here, podd has not pulled it. */
+  readonly access: Readonly<Record<string, PullAccess>>
+}
+
+/** What a pull succeeded with; undefined where that is not known any more. */
+export type UsedCredential = 'none' | RecordedSecret | undefined
+
+/** So many Secrets are added to a record where it is only read (`image_pull_manager.go`, writeRecordWhileMatchingLimit, 1.36). */
+export const addWhileReadingLimit = 100
+
+/**
+ * The record after a pull, or after a Secret was found to fit; the same record where it says so already
+ * (`pkg/kubelet/images/pullmanager/image_pull_manager.go`, pulledRecordMergeNewCreds, 1.36).
+ */
+export function mergePulledRecord(
+  before: PulledRecord | undefined,
+  pull: { readonly imageRef: string; readonly name: string; readonly used: UsedCredential },
+  nowMs: number,
+): PulledRecord {
+  const record = before ?? { imageRef: pull.imageRef, updatedAtMs: nowMs, access: {} }
+  const { name, used } = pull
+  const known = Object.hasOwn(record.access, name) ? record.access[name] : undefined
+  const access = mergeAccess(known, used)
+  if (access === known) return record
+  return { ...record, updatedAtMs: nowMs, access: { ...record.access, [name]: access } }
+}
+
+function mergeAccess(known: PullAccess | undefined, used: UsedCredential): PullAccess {
+  if (used === undefined) return known ?? { allPods: false, secrets: [] }
+  if (known?.allPods === true) return known
+  if (used === 'none') return { allPods: true, secrets: [] }
+  const secrets = known?.secrets ?? []
+  if (
+    secrets.some((secret) => isSameSecret(secret, used) && secret.hash === used.hash) &&
+    known !== undefined
+  )
+    return known
+  const { source, namespace, name, hash } = used
+  const merged = [
+    ...secrets.filter((secret) => !isSameSecret(secret, used)),
+    { source, namespace, name, hash },
+  ]
+  return { allPods: false, secrets: merged.sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1)) }
+}
+
+export function isSameSecret(a: SecretCoordinates, b: SecretCoordinates): boolean {
+  return a.source === b.source && a.namespace === b.namespace && a.name === b.name
+}
+
+function orderOf({ namespace, name, source }: SecretCoordinates): string {
+  return `${namespace}\0${name}\0${source}`
+}
