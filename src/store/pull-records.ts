@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  isAtomicFileTemp,
+  putAside,
+  readIfExists,
+  removeFileDurably,
+  writeFileAtomic,
+} from '../base/atomic-file.ts'
+import { errorCode, errorMessage } from '../base/errors.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { Json } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
+import type { PullAccess, PulledRecord } from '../decide/images/pulled-record.ts'
+
+/** Of both kinds of file. */
+export const pullRecordVersion = 1
+
+/** One step for each version before the current one, oldest first. */
+export const pullRecordMigrations: readonly Migration[] = []
+
+/** What was on disk. */
+export interface LoadedPulls {
+  readonly records: readonly PulledRecord[]
+  /** Images whose pull was begun, and not known to have ended. */
+  readonly intents: readonly string[]
+  /** Files that this podd can't read: what they are about is known by their name alone. */
+  readonly unreadable: readonly { readonly path: string; readonly message: string }[]
+}
+
+/**
+ * Which images were pulled, and with what: a file for each under `<root-dir>/image-pulls/pulled`, and one for each pull in
+ * flight under `pulling`, named after the image. They hold hashes of credentials and never a credential. A file is
+ * there after a power cut once the promise of its writing resolves.
+ */
+export class PullRecordStore {
+  readonly #pulled: string
+  readonly #pulling: string
+
+  constructor(rootDir: string) {
+    this.#pulled = join(rootDir, 'image-pulls/pulled')
+    this.#pulling = join(rootDir, 'image-pulls/pulling')
+  }
+
+  /** Throws the system's error. */
+  async load(): Promise<LoadedPulls> {
+    const unreadable: { path: string; message: string }[] = []
+    const records = await readAll(this.#pulled, readRecord, unreadable)
+    const intents = await readAll(this.#pulling, ({ image }) => image, unreadable)
+    return {
+      records,
+      intents: intents.filter((image) => typeof image === 'string'),
+      unreadable,
+    }
+  }
+
+  /** Whether there is a file about this image that can't be read. */
+  isUnreadable(imageRef: string, { unreadable }: Pick<LoadedPulls, 'unreadable'>): boolean {
+    return unreadable.some(({ path }) => path === this.#recordPath(imageRef))
+  }
+
+  /** Throws the system's error (ENOSPC, EROFS, …). */
+  async saveRecord(record: PulledRecord): Promise<void> {
+    await write(this.#pulled, this.#recordPath(record.imageRef), { version: pullRecordVersion, ...record })
+  }
+
+  /** Throws the system's error. */
+  async removeRecord(imageRef: string): Promise<void> {
+    await removeFileDurably(this.#recordPath(imageRef))
+  }
+
+  /** Throws the system's error (ENOSPC, EROFS, …). */
+  async saveIntent(image: string): Promise<void> {
+    await write(this.#pulling, this.#intentPath(image), { version: pullRecordVersion, image })
+  }
+
+  /** Throws the system's error. */
+  async removeIntent(image: string): Promise<void> {
+    await removeFileDurably(this.#intentPath(image))
+  }
+
+  /** Puts a file aside that can't be read, before another one takes its place. */
+  async putAside(imageRef: string): Promise<void> {
+    await putAside(this.#recordPath(imageRef))
+  }
+
+  #recordPath(imageRef: string): string {
+    return join(this.#pulled, fileName(imageRef))
+  }
+
+  #intentPath(image: string): string {
+    return join(this.#pulling, fileName(image))
+  }
+}
+
+function fileName(image: string): string {
+  return `sha256-${createHash('sha256').update(image).digest('hex')}.json`
+}
+
+async function write(directory: string, path: string, content: object): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await writeFileAtomic(path, JSON.stringify(content))
+}
+
+async function readAll<T>(
+  directory: string,
+  read: (content: { readonly [key: string]: Json }) => T | undefined,
+  unreadable: { path: string; message: string }[],
+): Promise<T[]> {
+  const found: T[] = []
+  for (const name of await listNames(directory)) {
+    const path = join(directory, name)
+    if (isAtomicFileTemp(name)) {
+      await rm(path, { force: true }).catch(() => undefined)
+      continue
+    }
+    if (!/^sha256-[0-9a-f]{64}\.json$/u.test(name)) continue
+    try {
+      const reading = readState((await readIfExists(path)) ?? '', pullRecordMigrations)
+      const value = reading.kind === 'current' ? read(reading.content) : undefined
+      if (value !== undefined) found.push(value)
+      else
+        unreadable.push({
+          path,
+          message: reading.kind === 'current' ? 'it lacks what it must have' : reading.message,
+        })
+    } catch (error) {
+      unreadable.push({ path, message: errorMessage(error) })
+    }
+  }
+  return found
+}
+
+/** None where nothing was ever pulled; a disk that cannot be written is no matter. */
+async function listNames(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory)
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+function readRecord(content: { readonly [key: string]: Json }): PulledRecord | undefined {
+  const { imageRef, updatedAtMs, access } = content
+  if (typeof imageRef !== 'string' || typeof updatedAtMs !== 'number' || !isJsonObject(access))
+    return undefined
+  const entries = Object.entries(access).map(([name, value]) => [name, readAccess(value)] as const)
+  const known = entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  return known.length === entries.length
+    ? { imageRef, updatedAtMs, access: Object.fromEntries(known) }
+    : undefined
+}
+
+function readAccess(value: Json): PullAccess | undefined {
+  if (!isJsonObject(value)) return undefined
+  const { allPods, secrets } = value
+  if (typeof allPods !== 'boolean' || !Array.isArray(secrets)) return undefined
+  const read = secrets.flatMap((secret: Json) => {
+    if (!isJsonObject(secret)) return []
+    const { source, namespace, name, hash } = secret
+    return typeof source === 'string' &&
+      typeof namespace === 'string' &&
+      typeof name === 'string' &&
+      typeof hash === 'string'
+      ? [{ source, namespace, name, hash }]
+      : []
+  })
+  return read.length === secrets.length ? { allPods, secrets: read } : undefined
+}
