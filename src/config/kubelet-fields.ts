@@ -80,8 +80,6 @@ export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
     volumePluginDir: 'podd has no volume plugins',
     runtimeRequestTimeout: "each call to the runtime has the kubelet's default deadline",
     kernelMemcgNotification: notYet,
-    imagePullCredentialsVerificationPolicy: notYet,
-    preloadedImagesVerificationAllowlist: notYet,
     cgroupsPerQOS: notYet,
     qosReserved: notYet,
     podsPerCore: notYet,

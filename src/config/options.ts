@@ -8,6 +8,7 @@ import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
 import { pullOptions } from './pull-options.ts'
+import { registryOptions } from './registry-options.ts'
 import {
   addresses,
   duration,
@@ -200,6 +201,7 @@ export const options = {
     doc: 'How many pods may run at once; more are rejected with `OutOfpods`.',
   }),
   ...pullOptions,
+  ...registryOptions,
   fieldValidation: option({
     field: 'fieldValidation',
     flag: 'field-validation',

@@ -33,6 +33,7 @@ import { RingEventRecorder } from './status/event-recorder.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { logLimitBytes } from './node/limit-logs.ts'
 import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
+import { createImageAccess } from './images/create-image-access.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
@@ -119,6 +120,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const client = runtime.runtime
   const admission = admissionRules(config, hostInfo)
   const objects = new ObjectStore(objectRules(config))
+  const { access, pulled } = createImageAccess(config, {
+    objects,
+    calls: runtime.images,
+    events,
+    clock,
+    logger,
+  })
   const diskSize = diskBytes(config.rootDir)
   const capacity = {
     ...admission.limits.allocatable,
@@ -134,7 +142,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     events,
     clock,
     logger,
-    onImages: (names) => pods.reviewImages(names),
+    onImages: (names) => void pulled.noteImported(names).then(() => pods.reviewImages(names)),
   })
   const pods = new PodSystem({
     host: {
@@ -186,6 +194,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     onRuntimeFrozen: runtime.endFrozen,
     images: runtime.images,
     pullContent: runtime.content,
+    credentials: access,
     runtimeEvents: runtime.events(),
     records: new PodRecordStore(config.rootDir),
     events,
@@ -220,7 +229,12 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     admission,
     imageGarbage: {
       host: {
-        listImages: (signal) => runtime.listImages(signal),
+        listImages: async (signal) => {
+          const { mark } = pulled
+          const images = await runtime.listImages(signal)
+          await pulled.prune(new Set(images.map(({ id }) => id)), mark)
+          return images
+        },
         listContainers: async (signal) => (await client.listContainers({}, { signal })).containers,
         removeImage: async (id) => void (await runtime.images.removeImage({ image: { image: id } })),
         imagesPath: (signal) => runtime.imagesPath(signal),

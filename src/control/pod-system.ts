@@ -24,6 +24,7 @@ import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
 import { followHost } from './node/follow-host.ts'
 import type { ImageArchives } from './images/image-archives.ts'
+import type { ImageCredentials } from './images/image-credentials.ts'
 import { ImagePuller } from './images/image-puller.ts'
 import { imageRoom } from './images/image-room.ts'
 import { PullWatch } from './images/pull-watch.ts'
@@ -31,7 +32,7 @@ import type { PullContent } from './images/pull-watch.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
 import type { PodHost } from './actions/pod-host.ts'
-import { refersTo } from './objects/object-store.ts'
+import { pullsWith, refersTo } from './objects/object-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
 import type { AdmissionRules } from './desired/pod-admission.ts'
@@ -94,6 +95,8 @@ export interface PodSystemOptions {
   /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
   readonly onRuntimeFrozen: (() => void) | undefined
   readonly images: ImageService
+  /** Left out, images are pulled without credentials, and every pod may use every image. */
+  readonly credentials?: ImageCredentials
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
   readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
@@ -249,6 +252,7 @@ export class PodSystem {
           checkRoom,
         }),
       onPulling: (uid) => this.#desired.workers.get(uid)?.showPull(),
+      ...(options.credentials !== undefined && { credentials: options.credentials }),
     })
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,
@@ -564,7 +568,9 @@ export class PodSystem {
     if (snapshots.areReady) this.#claimOwners = new Map()
     const changed = this.objects.replace(merged.objects)
     for (const worker of this.#desired.workers.all())
-      if (refersTo(worker.sourcedPod, changed)) worker.reviewReferences()
+      if (refersTo(worker.sourcedPod, changed))
+        worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
+    this.#desired.reviewPullSecrets(changed)
     if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
     this.#desired.confirmAdopted((source) => snapshots.isSilent(source))

@@ -256,6 +256,7 @@ class TestInstance {
       rootDir: join(dir, 'root'),
       runDir: join(dir, 'run'),
       cgroupDriver: 'cgroupfs',
+      registryConfigDir: '/nowhere',
       sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
       containerdPath: join(install.binDir, 'containerd'),
       ctrPath: join(install.binDir, 'ctr'),

@@ -4,6 +4,7 @@ import { readBounded } from '../../base/read-bounded.ts'
 import { mergeConfig, readConfigFlags } from '../../config/config-flags.ts'
 import { evictionOptionProblems } from '../../config/eviction-options.ts'
 import { imageOptionProblems } from '../../config/image-options.ts'
+import { registryOptionProblems } from '../../config/registry-options.ts'
 import { pullOptionProblems } from '../../config/pull-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
@@ -72,6 +73,7 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
     ...evictionOptionProblems(config),
     ...imageOptionProblems(config),
     ...pullOptionProblems(config),
+    ...registryOptionProblems(config),
   ]
   if (problem !== undefined) {
     throw new PoddError('BAD_CONFIG', `${problem.field} ${problem.message}`, {

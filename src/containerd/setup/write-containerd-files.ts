@@ -22,8 +22,8 @@ export interface ContainerdFileOptions {
   readonly sandboxImage: SandboxImageSource
   /** Instead of a free subnet: an IPv4 subnet, an IPv6 one, or one of each. */
   readonly podCidrs?: readonly string[] | undefined
-  /** Where hosts.toml files for registries are; `/etc/podd/certs.d` where nothing is said. */
-  readonly registryConfigDir?: string | undefined
+  /** Where hosts.toml files for registries are; it need not be there. */
+  readonly registryConfigDir: string
   /** Instead of the one that fits the disk. */
   readonly snapshotter?: string | undefined
 }
@@ -83,7 +83,7 @@ async function writeConfig(
     cgroupDriver: options.cgroupDriver,
     canLowerOomScore: hasCapability('CAP_SYS_RESOURCE'),
     snapshotter: options.snapshotter,
-    registryConfigDir: options.registryConfigDir ?? '/etc/podd/certs.d',
+    registryConfigDir: options.registryConfigDir,
   })
   if ((await readIfExists(places.configPath)) === config) return false
   await writeFileAtomic(places.configPath, config, { mode: 0o644 })

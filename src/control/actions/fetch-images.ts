@@ -7,6 +7,7 @@ import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { checkAwaitedArchive } from './await-archive.ts'
 import { ImageError } from '../images/image-error.ts'
+import { pullSecretsOf } from '../images/image-request.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { recordEvent } from './pod-context.ts'
@@ -128,6 +129,7 @@ async function ensureImage(
       container: wanted,
       found,
       fresh,
+      secrets: pullSecretsOf(ctx.pod, ctx.record.source),
       sandboxConfig: sandbox?.config,
       signal,
     })

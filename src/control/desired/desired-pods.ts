@@ -14,6 +14,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { readManifestHash } from '../../translate/identity/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
+import type { ChangedObjects } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
 import { PodWorkers } from './pod-workers.ts'
@@ -74,6 +75,11 @@ export class DesiredPods {
       promises: () => this.#promises(),
       nextOf: (key) => this.#replacements.waitingFor(key),
     })
+  }
+
+  /** These objects came, changed or went: new versions whose pulls use them are tried again at once. */
+  reviewPullSecrets(changed: ChangedObjects): void {
+    this.#replacements.reviewPullSecrets(changed)
   }
 
   /** New versions that cannot replace their pod now, and why. */

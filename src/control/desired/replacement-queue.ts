@@ -6,13 +6,16 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import { withClasses } from '../../pod/spec/pod-classes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { SourcedPod } from '../objects/object-store.ts'
+import { pullsWith } from '../objects/object-store.ts'
+import type { ChangedObjects, SourcedPod } from '../objects/object-store.ts'
+import type { ImagePuller } from '../images/image-puller.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import { Replacement } from './replacement.ts'
 import type { ReplacementDeps } from './replacement.ts'
 
-export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'images' | 'foreseeStart' | 'clock'> {
+export interface ReplacementQueueDeps extends Pick<ReplacementDeps, 'foreseeStart' | 'clock'> {
+  readonly images: Pick<ImagePuller, 'ensure' | 'clearBackoff'>
   readonly admission: Pick<PodAdmission, 'examine' | 'limits'>
   /** What a pod refers to and isn't there; undefined: all is. */
   readonly missingReference: (sourced: SourcedPod) => string | undefined
@@ -52,11 +55,28 @@ export class ReplacementQueue {
   /** Begins with the next `review`. */
   add(worker: PodWorker, pod: Pod, source: SourceName): Replacement {
     const { images, foreseeStart, clock, onChange } = this.#deps
-    const replacement = new Replacement({ pod, ref: worker.ref, images, foreseeStart, clock, onChange })
+    const replacement = new Replacement({
+      pod,
+      source,
+      ref: worker.ref,
+      images,
+      foreseeStart,
+      clock,
+      onChange,
+    })
     const key = podKey(worker.ref)
     this.#promised.delete(key)
     this.#waiting.set(key, { worker, source, replacement })
     return replacement
+  }
+
+  /** These objects came, changed or went: pulls that use them are tried again at once. */
+  reviewPullSecrets(changed: ChangedObjects): void {
+    for (const { worker, source, replacement } of this.#waiting.values()) {
+      if (!pullsWith({ pod: replacement.pod, source }, changed)) continue
+      this.#deps.images.clearBackoff(worker.ref.uid)
+      replacement.retry()
+    }
   }
 
   /** The new version is not wanted any more. */

@@ -4,6 +4,7 @@ import type { Readiness } from '../../decide/admission/plan-replacements.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { SourceName } from '../../pod/values/source-name.ts'
 import {
   effectiveSecurityContext,
   imageUserOf,
@@ -11,12 +12,15 @@ import {
 } from '../../translate/security/security-context.ts'
 import type { ImageUser } from '../../translate/security/security-context.ts'
 import { ImageError } from '../images/image-error.ts'
+import { pullSecretsOf } from '../images/image-request.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 
 export interface ReplacementDeps {
   readonly pod: Pod
   /** The pod that is to be replaced; events are its. */
   readonly ref: PodRef
+  /** Where its manifest comes from. */
+  readonly source: SourceName
   readonly images: Pick<ImagePuller, 'ensure'>
   /** Throws where the host would keep it from starting. */
   readonly foreseeStart: (pod: Pod) => Promise<void>
@@ -85,13 +89,15 @@ export class Replacement {
   }
 
   async #prepare(): Promise<void> {
-    const { pod, ref, images, clock, onChange } = this.#deps
+    const { pod, ref, source, images, clock, onChange } = this.#deps
     try {
       const { initContainers, containers, volumes } = pod.spec
       for (const container of [...initContainers, ...containers, ...selectVolumeImages(volumes)]) {
         if (this.#pulled.has(container.image)) continue
         const { signal } = this.#abort
-        const { image } = await images.ensure({ pod: ref, container, sandboxConfig: undefined, signal })
+        const secrets = pullSecretsOf(pod, source)
+        const request = { pod: ref, container, secrets, sandboxConfig: undefined, signal }
+        const { image } = await images.ensure(request)
         this.#users.set(container.image, imageUserOf(image))
         this.#pulled.add(container.image)
       }
@@ -108,6 +114,13 @@ export class Replacement {
       this.#timer = clock.startTimer(retryAtMs - clock.wallMs(), () => this.#retry())
     }
     if (!this.#abort.signal.aborted) onChange()
+  }
+
+  /** What it failed for may be mended: it is not waited for. */
+  retry(): void {
+    if (this.#state !== 'failed' || this.#abort.signal.aborted) return
+    this.#timer?.cancel()
+    this.#retry()
   }
 
   #retry(): void {

@@ -53,12 +53,14 @@ interface Backoff {
 export class ImagePuller {
   readonly #options: ImagePullerOptions
   readonly #pulls: ImagePulls
+  readonly #credentials: ImageCredentials
   readonly #backoffs = new Map<string, Backoff>()
   readonly #pulling = new Map<PodUid, ReadonlyMap<string, string>>()
 
   constructor(options: ImagePullerOptions) {
     this.#options = options
-    this.#pulls = new ImagePulls({ ...options, credentials: options.credentials ?? noCredentials })
+    this.#credentials = options.credentials ?? noCredentials
+    this.#pulls = new ImagePulls({ ...options, credentials: this.#credentials })
   }
 
   /** Resolves when the image is at hand; throws ImageError, or the signal's reason. */
@@ -66,21 +68,25 @@ export class ImagePuller {
     const { container } = request
     if (parseImageName(container.image) === undefined) throw this.#refuseName(request)
     const present = (await request.found) ?? (await this.find(request))
-    if (present !== undefined && (container.imagePullPolicy !== 'Always' || request.fresh === true)) {
-      this.#event(
-        request,
-        'Normal',
-        'Pulled',
-        `Container image "${container.image}" already present on machine`,
-      )
+    if (present !== undefined && (await this.#isUsable(request, present))) {
+      const message = `Container image "${container.image}" already present on machine and can be accessed by the pod`
+      this.#event(request, 'Normal', 'Pulled', message)
       return present
     }
+    // One that the pod has no right to is as good as absent: it does not learn that the image is there.
     if (container.imagePullPolicy === 'Never') {
       const message = `Container image "${container.image}" is not present with pull policy of Never`
       this.#event(request, 'Warning', 'ErrImageNeverPull', message)
       throw new ImageError('ErrImageNeverPull', message, this.#options.clock.wallMs() + initialBackoffMs)
     }
     return this.#pullFor(request)
+  }
+
+  /** Whether an image that is there need not be pulled. */
+  async #isUsable(request: ImageRequest, present: PresentImage): Promise<boolean> {
+    if (request.fresh === true) return true
+    if (request.container.imagePullPolicy === 'Always') return false
+    return this.#credentials.mayUse(request, present)
   }
 
   #refuseName(request: ImageRequest): ImageError {

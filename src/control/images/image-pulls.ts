@@ -3,6 +3,10 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { untilAborted } from '../../base/until-aborted.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
+import { isCriError } from '../../cri/cri-error.ts'
+import type { PullCredential } from '../../decide/images/keyring.ts'
+import type { UsedCredential } from '../../decide/images/pulled-record.ts'
+import { toAuthConfig } from '../../decide/images/registry-credential.ts'
 import type { ImageCredentials } from './image-credentials.ts'
 import type { CheckRoom } from './image-room.ts'
 import { specOf } from './image-request.ts'
@@ -45,6 +49,9 @@ export interface FinishedPull {
 /** A pull without a waiting pod is cancelled after this: an interrupted worker may request it again at once. */
 const unwantedPullMs = 10_000
 
+/** After these the runtime may have the image after all. */
+const noAnswer = ['RUNTIME_UNAVAILABLE', 'RUNTIME_TIMEOUT'] as const
+
 /** A pull in flight, and how many wait for it. */
 interface Pull {
   readonly work: Promise<FinishedPull>
@@ -76,7 +83,7 @@ export class ImagePulls {
   async pull(request: PullRequest): Promise<FinishedPull> {
     const { clock, credentials } = this.#options
     const candidates = await credentials.candidates(request)
-    const key = JSON.stringify([request.image, candidates])
+    const key = JSON.stringify([request.image, ...candidates.map(({ hash }) => hash)])
     const pull = this.#inFlight.get(key) ?? this.#begin(key, request, candidates)
     const { onProgress } = request
     pull.waiting += 1
@@ -91,7 +98,7 @@ export class ImagePulls {
     }
   }
 
-  #begin(key: string, request: PullRequest, candidates: readonly cri.AuthConfigInput[]): Pull {
+  #begin(key: string, request: PullRequest, candidates: readonly PullCredential[]): Pull {
     const cancel = new AbortController()
     const listeners: Pull['listeners'] = new Set()
     const tell = (progress: PullProgress): void => {
@@ -117,7 +124,7 @@ export class ImagePulls {
 
   async #fetch(
     request: PullRequest,
-    candidates: readonly cri.AuthConfigInput[],
+    candidates: readonly PullCredential[],
     { cancel, tell }: Pick<Pull, 'cancel'> & { readonly tell: (progress: PullProgress) => void },
   ): Promise<FinishedPull> {
     const { checkRoom, clock, watch } = this.#options
@@ -130,31 +137,47 @@ export class ImagePulls {
       giveUp: (error) => cancel.abort(error),
     })
     try {
-      await this.#tryEach(request, candidates, cancel.signal)
+      await this.#recorded(request.image, cancel.signal, () =>
+        this.#tryEach(request, candidates, cancel.signal),
+      )
       return { durationMs: clock.monotonicMs() - beganMs }
     } finally {
       endWatch?.()
     }
   }
 
+  /** Has a pull on record before it begins and when it has ended, whoever still waits for it. */
+  async #recorded(image: string, signal: AbortSignal, work: () => Promise<UsedCredential>): Promise<void> {
+    const { credentials } = this.#options
+    await credentials.begin(image)
+    try {
+      await credentials.end(image, { kind: 'pulled', used: await work() })
+    } catch (error) {
+      const isUnknown = signal.aborted || noAnswer.some((code) => isCriError(error, code))
+      await credentials.end(image, { kind: isUnknown ? 'unknown' : 'failed' })
+      throw error
+    }
+  }
+
+  /** Gives what it succeeded with. */
   async #tryEach(
     request: PullRequest,
-    candidates: readonly cri.AuthConfigInput[],
+    candidates: readonly PullCredential[],
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<UsedCredential> {
     const errors: unknown[] = []
-    for (const auth of candidates.length === 0 ? [undefined] : candidates) {
+    for (const candidate of candidates.length === 0 ? [undefined] : candidates) {
       await this.#takeToken(signal)
       try {
         await this.#options.images.pullImage(
           {
             image: specOf(request.image),
-            ...(auth !== undefined && { auth }),
+            ...(candidate !== undefined && { auth: toAuthConfig(candidate.credential) }),
             ...(request.sandboxConfig !== undefined && { sandboxConfig: request.sandboxConfig }),
           },
           { signal },
         )
-        return
+        return candidate?.secret === undefined ? 'none' : { ...candidate.secret, hash: candidate.hash }
       } catch (error) {
         signal.throwIfAborted()
         errors.push(error)

@@ -1,6 +1,9 @@
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { SourceName } from '../../pod/values/source-name.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
+import type { PullSecrets } from './pod-credentials.ts'
 
 /** An image at hand. */
 export interface PresentImage {
@@ -17,6 +20,8 @@ export interface ImageRequest {
   readonly found?: Promise<PresentImage | undefined> | undefined
   /** It was pulled a moment ago: `Always` need not ask the registry again. */
   readonly fresh?: boolean
+  /** Whose credentials a pull may use beside the node's; undefined where the pod has none. */
+  readonly secrets?: PullSecrets | undefined
   readonly sandboxConfig: cri.PodSandboxConfigInput | undefined
   readonly signal: AbortSignal
 }
@@ -35,11 +40,19 @@ export interface PullRequest {
   readonly image: string
   /** The pod that needs it; undefined where a user asks for it. */
   readonly pod?: PodRef | undefined
+  /** Whose credentials it may use beside the node's. */
+  readonly secrets?: PullSecrets | undefined
   readonly sandboxConfig?: cri.PodSandboxConfigInput | undefined
   /** Ends the waiting for it. */
   readonly signal: AbortSignal
   /** Called when the pull waits for its turn, and while it is in flight where the runtime tells how far it is. */
   readonly onProgress?: ((progress: PullProgress) => void) | undefined
+}
+
+/** The Secrets that a pod names for its pulls; undefined where it names none. */
+export function pullSecretsOf(pod: Pod, source: SourceName): PullSecrets | undefined {
+  const names = pod.spec.imagePullSecrets.map(({ name }) => name)
+  return names.length === 0 ? undefined : { source, namespace: pod.metadata.namespace, names }
 }
 
 /** CRI's name for an image. */

@@ -11,7 +11,7 @@ import type {
 } from '../../pod/objects/local-object.ts'
 import { keyOfObject, objectKey } from '../../pod/objects/local-object.ts'
 import { sourceNames } from '../../pod/values/source-name.ts'
-import { podReferences } from '../../pod/objects/pod-references.ts'
+import { podReferences, pullSecretReferences } from '../../pod/objects/pod-references.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 
 /** A pod, and the source whose objects it reads. */
@@ -115,6 +115,12 @@ export function refersTo({ pod, source }: SourcedPod, changed: ChangedObjects): 
   const keys = changed.get(source)
   if (keys === undefined || keys.size === 0) return false
   return [...podReferences(pod)].some((key) => keys.has(key))
+}
+
+/** Whether any of these is a Secret that a pod names for its image pulls. */
+export function pullsWith({ pod, source }: SourcedPod, changed: ChangedObjects): boolean {
+  const keys = changed.get(source)
+  return keys !== undefined && pullSecretReferences(pod).some((key) => keys.has(key))
 }
 
 function heldKey(key: ObjectKey, source: SourceName): string {

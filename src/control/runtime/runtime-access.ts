@@ -87,6 +87,7 @@ export class RuntimeAccess {
           cgroupDriver: this.cgroupDriver(),
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
+          registryConfigDir: config.registryConfigDir,
           known: {
             list: () => this.#listAll(),
             isAnyInTheMaking: (sinceMs) => this.#making.isAnyInFlight(sinceMs),

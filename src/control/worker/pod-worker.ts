@@ -177,10 +177,14 @@ export class PodWorker {
     this.#loop.wake()
   }
 
-  /** Something that the pod refers to came, changed or went: what waits for it is tried again. */
-  reviewReferences(): void {
+  /**
+   * Something that the pod refers to came, changed or went: what waits for it is tried again.
+   * @param pullSecrets one of them is for image pulls: their backoff is over
+   */
+  reviewReferences({ pullSecrets }: { readonly pullSecrets: boolean }): void {
     this.#volumeRefresh.mark()
     this.#state.holds = withoutReferenceHolds(this.#state.holds)
+    if (pullSecrets) this.#endImageBackoff()
     this.#loop.wake()
   }
 
@@ -188,9 +192,13 @@ export class PodWorker {
   reviewImages(names: ReadonlySet<string>): void {
     const isNamed = listPodImages(this.#state.pod).some((image) => names.has(normalizeImageName(image)))
     if (!isNamed) return
+    this.#endImageBackoff()
+    this.#loop.wake()
+  }
+
+  #endImageBackoff(): void {
     this.#state.holds = withoutReasons(this.#state.holds, isImageReason)
     this.#deps.images.clearBackoff(this.ref.uid)
-    this.#loop.wake()
   }
 
   /** Ends the pod. Told again, the grace can only shrink, and what goes away stays on its way. */

@@ -95,6 +95,7 @@ function reducePod({ apiVersion, kind, metadata, spec }: Pod): Pod {
       shareProcessNamespace: spec.shareProcessNamespace,
       setHostnameAsFQDN: spec.setHostnameAsFQDN,
       volumes: [],
+      imagePullSecrets: [],
       hostAliases: [],
       ...(spec.resources === undefined ? {} : { resources: spec.resources }),
     },

@@ -11,6 +11,12 @@ export interface ConfigReference {
   readonly optional: boolean
 }
 
+/** The Secrets that a pod names for its image pulls; a pull does without those that are missing. */
+export function pullSecretReferences({ spec, metadata }: Pod): readonly ObjectKey[] {
+  const names = spec.imagePullSecrets.map(({ name }) => name).filter((name) => name !== '')
+  return names.map((name) => objectKey('Secret', metadata.namespace, name))
+}
+
 /** All objects that a pod refers to, those included that it can do without. */
 export function podReferences(pod: Pod): ReadonlySet<ObjectKey> {
   const { spec, metadata } = pod
@@ -21,6 +27,7 @@ export function podReferences(pod: Pod): ReadonlySet<ObjectKey> {
     ...spec.volumes.flatMap((volume) => volumeReferences(volume)),
   ]
   return new Set([
+    ...pullSecretReferences(pod),
     ...configs.map(({ kind, name }) => objectKey(kind, metadata.namespace, name)),
     ...spec.volumes.flatMap(({ persistentVolumeClaim: claim }) =>
       claim === undefined ? [] : objectKey('PersistentVolumeClaim', metadata.namespace, claim.claimName),

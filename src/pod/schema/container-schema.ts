@@ -19,7 +19,6 @@ import {
 import type { Infer } from './types.ts'
 
 /** Refusals of what later versions of podd will take. */
-export const notYet = 'not supported by this version of podd'
 
 export const resourceListSchema = map(quantity)
 

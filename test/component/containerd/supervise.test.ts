@@ -103,6 +103,7 @@ function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedConta
     rootDir: join(directory, 'root'),
     runDir: join(directory, 'run'),
     cgroupDriver: 'cgroupfs',
+    registryConfigDir: '/nowhere',
     sandboxImage: { name: 'localhost/none:1', build: () => Promise.reject(new Error('not asked for')) },
     containerdPath,
     ctrPath: '/bin/false',

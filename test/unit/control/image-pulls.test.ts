@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import type { AuthConfigInput } from '../../../src/cri-types/cri-v1.ts'
+import { noCredentials } from '../../../src/control/images/image-credentials.ts'
 import { ImagePulls } from '../../../src/control/images/image-pulls.ts'
 import type { PullRequest } from '../../../src/control/images/image-request.ts'
+import type { PullCredential } from '../../../src/decide/images/keyring.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 interface Settings {
   readonly maxParallel?: number
-  readonly candidates?: (request: PullRequest) => readonly AuthConfigInput[]
+  readonly candidates?: (request: PullRequest) => readonly string[]
 }
 
 interface SentPull {
@@ -15,6 +16,11 @@ interface SentPull {
   readonly signal: AbortSignal | undefined
   readonly succeed: () => void
   readonly fail: (message: string) => void
+}
+
+function credentialOf(username: string): PullCredential {
+  const credential = { username, password: '', email: '', identityToken: '', registryToken: '' }
+  return { credential, hash: `hash of ${username}`, secret: undefined }
 }
 
 /** Pulls from a registry that answers when it is told to. */
@@ -35,7 +41,10 @@ function pullsOf({ maxParallel, candidates = () => [] }: Settings) {
           })
         }),
     },
-    credentials: { candidates: async (request) => candidates(request) },
+    credentials: {
+      ...noCredentials,
+      candidates: async (request) => candidates(request).map((user) => credentialOf(user)),
+    },
     clock,
     maxParallel,
     pullQps: 0,
@@ -93,7 +102,7 @@ describe('pulls of images', () => {
   })
 
   it('are shared by pods with the same credentials alone', async () => {
-    const { sent, pull, settle } = pullsOf({ candidates: ({ pod }) => [{ username: pod?.name.slice(0, 1) }] })
+    const { sent, pull, settle } = pullsOf({ candidates: ({ pod }) => [pod?.name.slice(0, 1) ?? ''] })
     const all = [pull('a1', 'one'), pull('a2', 'one'), pull('b1', 'one')]
     await settle()
     expect(sent.map(({ user }) => user)).toEqual(['a', 'b'])
@@ -103,7 +112,7 @@ describe('pulls of images', () => {
   })
 
   it('try each of the credentials until one fits', async () => {
-    const { sent, pull, settle } = pullsOf({ candidates: () => [{ username: 'a' }, { username: 'b' }] })
+    const { sent, pull, settle } = pullsOf({ candidates: () => ['a', 'b'] })
     const outcome = pull('web', 'one')
     await settle()
     sent[0]?.fail('denied')
@@ -114,8 +123,7 @@ describe('pulls of images', () => {
   })
 
   it('give the errors of all credentials, each message once', async () => {
-    const users = ['a', 'b', 'c'].map((username) => ({ username }))
-    const { sent, pull, settle } = pullsOf({ candidates: () => users })
+    const { sent, pull, settle } = pullsOf({ candidates: () => ['a', 'b', 'c'] })
     const outcome = pull('web', 'one')
     for (const [index, message] of ['denied', 'not found', 'denied'].entries()) {
       await settle()

@@ -1,0 +1,244 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { PullCredential } from '../../decide/images/keyring.ts'
+import { addWhileReadingLimit, mergePulledRecord } from '../../decide/images/pulled-record.ts'
+import type { PulledRecord, UsedCredential } from '../../decide/images/pulled-record.ts'
+import { accessName, verifyImageAccess } from '../../decide/images/verify-access.ts'
+import type { VerificationRules } from '../../decide/images/verify-access.ts'
+import { normalizeImageName } from '../../pod/values/image-name.ts'
+import type { LoadedPulls, PullRecordStore } from '../../store/pull-records.ts'
+
+/** What came of a pull. */
+export type PullOutcome =
+  | { readonly kind: 'pulled'; readonly used: UsedCredential }
+  | { readonly kind: 'failed' }
+  /** The runtime has not answered: it may have the image. */
+  | { readonly kind: 'unknown' }
+
+/** What the records need of the runtime. */
+export interface PulledImageCalls {
+  imageStatus(request: cri.ImageStatusRequestInput): Promise<cri.ImageStatusResponse>
+  listImages(request: cri.ListImagesRequestInput): Promise<cri.ListImagesResponse>
+}
+
+export interface PulledImagesOptions {
+  readonly store: Pick<
+    PullRecordStore,
+    'load' | 'isUnreadable' | 'saveRecord' | 'removeRecord' | 'saveIntent' | 'removeIntent' | 'putAside'
+  >
+  readonly calls: PulledImageCalls
+  readonly rules: VerificationRules
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+interface Records {
+  readonly byRef: Map<string, PulledRecord>
+  /** Images as pods name them. */
+  readonly intents: Set<string>
+  readonly loaded: LoadedPulls
+}
+
+/**
+ * Which images podd has pulled, and with which credentials: a pod may use one that is on the machine only where its own
+ * credentials fit (`pkg/kubelet/images/pullmanager/image_pull_manager.go`, 1.36). The one writer of these records. Where
+ * they cannot be read, credentials are verified.
+ */
+export class PulledImages {
+  readonly #options: PulledImagesOptions
+  readonly #turn = new Semaphore(1)
+  /** Pulls in flight, by image. */
+  readonly #begun = new Map<string, number>()
+  /** By image, when its record was saved, counted in saves. */
+  readonly #savedAt = new Map<string, number>()
+  #saves = 0
+  #records: Records | undefined
+
+  constructor(options: PulledImagesOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Whether a pod may use an image that is on the machine without a pull.
+   * @param credentials those of the pod's own Secrets that fit the image
+   */
+  async mayUse(image: string, imageRef: string, credentials: readonly PullCredential[]): Promise<boolean> {
+    const { rules, store } = this.#options
+    if (rules.policy === 'NeverVerify') return true
+    return this.#turn.run(async () => {
+      const records = await this.#load()
+      const record = records?.byRef.get(imageRef)
+      const maybePulled =
+        records === undefined ||
+        this.#begun.has(image) ||
+        records.intents.has(image) ||
+        store.isUnreadable(imageRef, records.loaded)
+      const verdict = verifyImageAccess(rules, image, { maybePulled, record }, credentials)
+      if (verdict.kind === 'must-pull') return false
+      if (verdict.remember !== undefined) await this.#note(image, imageRef, verdict.remember)
+      return true
+    })
+  }
+
+  /** Has on disk that a pull is about to begin. Throws PoddError where it cannot be: then it must not. */
+  async begin(image: string): Promise<void> {
+    await this.#turn.run(async () => {
+      // Before the intent is among what an earlier podd left.
+      const records = await this.#load()
+      try {
+        await this.#options.store.saveIntent(image)
+      } catch (error) {
+        throw new PoddError('RECORD_WRITE', `failed to record image pull intent: ${errorMessage(error)}`, {
+          cause: error,
+        })
+      }
+      records?.intents.add(image)
+      this.#begun.set(image, (this.#begun.get(image) ?? 0) + 1)
+    })
+  }
+
+  /** Has on disk what came of a pull that was begun. What cannot be written is logged, and credentials are verified then. */
+  async end(image: string, outcome: PullOutcome): Promise<void> {
+    await this.#turn.run(async () => {
+      try {
+        if (outcome.kind === 'pulled') await this.#noteStatus(image, outcome.used)
+        await this.#endIntent(image, outcome.kind !== 'unknown')
+      } catch (error) {
+        this.#options.logger.error({ image, err: error }, 'cannot record how an image was pulled')
+        await this.#endIntent(image, false)
+      }
+    })
+  }
+
+  /** These images were imported: all pods may use them, however they were pulled before. Never rejects. */
+  async noteImported(images: readonly string[]): Promise<void> {
+    await this.#turn.run(async () => {
+      const records = await this.#load()
+      for (const image of images) {
+        try {
+          const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+          const record = found === null ? undefined : records?.byRef.get(found.id)
+          const name = accessName(image) ?? image
+          if (record === undefined || !Object.hasOwn(record.access, name)) continue
+          const { [name]: _, ...access } = record.access
+          await this.#write({ ...record, access })
+        } catch (error) {
+          this.#options.logger.warn({ image, err: error }, 'cannot record that an image was imported')
+        }
+      }
+    })
+  }
+
+  /** To be taken before the images are listed that `prune` gets. */
+  get mark(): number {
+    return this.#saves
+  }
+
+  /** Forgets images that the runtime no longer has; not those that were pulled since the mark. Never rejects. */
+  async prune(imageRefs: ReadonlySet<string>, mark: number): Promise<void> {
+    await this.#turn.run(async () => {
+      const records = await this.#load()
+      for (const imageRef of records?.byRef.keys() ?? []) {
+        if (imageRefs.has(imageRef) || (this.#savedAt.get(imageRef) ?? 0) > mark) continue
+        try {
+          await this.#options.store.removeRecord(imageRef)
+          records?.byRef.delete(imageRef)
+          this.#savedAt.delete(imageRef)
+        } catch (error) {
+          this.#options.logger.warn({ id: imageRef, err: error }, 'cannot remove the record of an image')
+        }
+      }
+    })
+  }
+
+  async #endIntent(image: string, isOver: boolean): Promise<void> {
+    const left = (this.#begun.get(image) ?? 1) - 1
+    if (left > 0) this.#begun.set(image, left)
+    else this.#begun.delete(image)
+    if (left > 0 || !isOver) return
+    await this.#options.store.removeIntent(image)
+    this.#records?.intents.delete(image)
+  }
+
+  async #noteStatus(image: string, used: UsedCredential): Promise<void> {
+    const { image: found } = await this.#options.calls.imageStatus({
+      image: { image, userSpecifiedImage: image },
+    })
+    if (found !== null) await this.#save(image, found.id, used)
+  }
+
+  /** As `#save`; a failure is logged. */
+  async #note(image: string, imageRef: string, used: UsedCredential): Promise<void> {
+    const secrets = this.#records?.byRef.get(imageRef)?.access[accessName(image) ?? '']?.secrets ?? []
+    if (secrets.length >= addWhileReadingLimit) return
+    try {
+      await this.#save(image, imageRef, used)
+    } catch (error) {
+      this.#options.logger.warn({ image, err: error }, 'cannot record which Secret fits an image')
+    }
+  }
+
+  async #save(image: string, imageRef: string, used: UsedCredential): Promise<void> {
+    const { clock, store } = this.#options
+    const records = await this.#load()
+    const before = records?.byRef.get(imageRef)
+    const pull = { imageRef, name: accessName(image) ?? image, used }
+    const record = mergePulledRecord(before, pull, clock.wallMs())
+    if (record === before) return
+    if (records !== undefined && before === undefined && store.isUnreadable(imageRef, records.loaded))
+      await store.putAside(imageRef)
+    await this.#write(record)
+  }
+
+  async #write(record: PulledRecord): Promise<void> {
+    // It counts from now on, whether it can be written or not.
+    this.#records?.byRef.set(record.imageRef, record)
+    this.#saves += 1
+    this.#savedAt.set(record.imageRef, this.#saves)
+    await this.#options.store.saveRecord(record)
+  }
+
+  /** Undefined where the records cannot be read for now. */
+  async #load(): Promise<Records | undefined> {
+    if (this.#records !== undefined) return this.#records
+    const { store, logger } = this.#options
+    try {
+      const loaded = await store.load()
+      for (const { path, message } of loaded.unreadable)
+        logger.error({ path, reason: message }, 'cannot read a record of a pulled image')
+      this.#records = {
+        byRef: new Map(loaded.records.map((record) => [record.imageRef, record])),
+        intents: new Set(loaded.intents),
+        loaded,
+      }
+    } catch (error) {
+      logger.error({ err: error }, 'cannot read the records of pulled images')
+      return undefined
+    }
+    try {
+      await this.#settleIntents([...this.#records.intents])
+    } catch (error) {
+      logger.warn({ err: error }, 'cannot settle the image pulls of an earlier podd')
+    }
+    return this.#records
+  }
+
+  /** Pulls that an earlier podd began: where the image is there, it was pulled, and nobody knows with what. */
+  async #settleIntents(intents: readonly string[]): Promise<void> {
+    if (intents.length === 0) return
+    const { images } = await this.#options.calls.listImages({})
+    const wanted = new Map(intents.map((image) => [normalizeImageName(image), image]))
+    for (const { id, repoTags, repoDigests } of images) {
+      for (const name of [...repoTags, ...repoDigests]) {
+        const image = wanted.get(normalizeImageName(name))
+        if (image === undefined || this.#begun.has(image)) continue
+        await this.#save(image, id, undefined)
+        await this.#options.store.removeIntent(image)
+        this.#records?.intents.delete(image)
+      }
+    }
+  }
+}
