@@ -2,50 +2,22 @@ import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { Semaphore } from '../base/semaphore.ts'
 import type { FieldValidation } from '../pod/schema/check-value.ts'
-import type { DecodeResult } from '../pod/decode/decode-documents.ts'
 import { unreadable } from '../pod/decode/decode-documents.ts'
 import type { Problem, SourceDocument } from '../pod/objects/document.ts'
-import { documentKey, isPodDocument } from '../pod/objects/document.ts'
+import { isPodDocument } from '../pod/objects/document.ts'
 import type { DecodeSource } from './decode-source.ts'
-import { mergeLastGood } from './merge-last-good.ts'
 import { longestRemovalMs, MissingFiles } from './missing-files.ts'
 import type { OtherFiles } from './missing-files.ts'
-import type { ReadFailure } from './read-failure.ts'
 import { failureProblem, holdsRemovals, readFailure } from './read-failure.ts'
-import type { FileLook } from './read-manifest-file.ts'
+import type { PendingFile, ReadContent } from './pending-file.ts'
+import { sizeOf } from './pending-file.ts'
 import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
 import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
+import { hasErrors, TakenFiles } from './taken-files.ts'
 
 const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
 const singleFile = ''
-
-/** A file as it was last taken. */
-interface TakenFile {
-  readonly fingerprint: string
-  readonly sizeBytes: number
-  readonly hash: string
-  readonly documents: readonly SourceDocument[]
-  readonly problems: readonly Problem[]
-}
-
-interface ReadContent {
-  readonly hash: string
-  readonly result: DecodeResult
-  readonly endsCleanly: boolean
-}
-
-/** A file that changed and isn't taken yet. */
-interface PendingFile {
-  readonly look: Exclude<FileLook, { readonly kind: 'missing' }>
-  readonly isWrittenInPlace: boolean
-  /** Monotonic time of its last change. */
-  readonly changedAtMs: number
-  /** The system kept it from being read or decoded, which says nothing about what it holds. */
-  readonly failure?: ReadFailure
-  /** What it holds, once it was read. */
-  readonly read?: ReadContent & { readonly dropsObjects: boolean }
-}
 
 export interface DirectoryFilesOptions {
   readonly directory: string
@@ -59,12 +31,12 @@ export interface DirectoryFilesOptions {
 }
 
 /**
- * The files of the manifest directory: what was taken of each, what is still settling, what went
- * missing. They go by their names; where the path is a single file, that one's is empty.
+ * The files of the manifest directory on their way: which changed, settle, are read, or went missing, and when each is
+ * taken. They go by their names; where the path is a single file, that one's is empty.
  */
 export class DirectoryFiles {
   readonly #options: DirectoryFilesOptions
-  readonly #taken = new Map<string, TakenFile>()
+  readonly #taken: TakenFiles
   readonly #pending = new Map<string, PendingFile>()
   readonly #reading = new Set<string>()
   readonly #missing: MissingFiles
@@ -79,17 +51,7 @@ export class DirectoryFiles {
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
-    for (const document of options.lastGood) {
-      const name = document.place.path.slice(options.directory.length + 1)
-      const before = this.#taken.get(name)?.documents ?? []
-      this.#taken.set(name, {
-        fingerprint: '',
-        sizeBytes: 0,
-        hash: '',
-        documents: [...before, document],
-        problems: [],
-      })
-    }
+    this.#taken = new TakenFiles(options.directory, options.lastGood)
   }
 
   isSettling(): boolean {
@@ -110,7 +72,7 @@ export class DirectoryFiles {
 
   /** In the order of the names. */
   documents(): readonly SourceDocument[] {
-    return this.#sorted().flatMap((file) => file.documents)
+    return this.#taken.documents()
   }
 
   countPods(): number {
@@ -122,7 +84,7 @@ export class DirectoryFiles {
     const failures = [...this.#pending].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(directory, name), failure),
     )
-    return [...this.#sorted().flatMap((file) => file.problems), ...failures]
+    return [...this.#taken.problems(), ...failures]
   }
 
   /** Whether anything changed since this was last asked. */
@@ -156,7 +118,7 @@ export class DirectoryFiles {
 
   /** Looks at all that the directory lists, and at all that it listed before. */
   async lookAtAll(listed: readonly string[]): Promise<void> {
-    const known = [...this.#taken.keys(), ...this.#pending.keys()]
+    const known = [...this.#taken.names(), ...this.#pending.keys()]
     this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
     await Promise.all([...new Set([...listed, ...known])].map((name) => this.#look(name, undefined)))
@@ -174,7 +136,7 @@ export class DirectoryFiles {
     }
     this.#missing.forget(name)
     const pending = this.#pending.get(name)
-    const known = pending?.look.fingerprint ?? this.#taken.get(name)?.fingerprint
+    const known = pending?.look.fingerprint ?? this.#taken.fingerprint(name)
     if (known === look.fingerprint && hint === undefined) return
     this.noteMove()
     const isEmpty = look.kind === 'file' && look.sizeBytes === 0
@@ -217,16 +179,15 @@ export class DirectoryFiles {
     const isAtOnce = options.removeAtOnce && others === 'settled'
     for (const name of isAtOnce ? this.#missing.names() : this.#missing.due(others)) {
       this.#missing.forget(name)
-      this.#isChanged = this.#taken.delete(name) || this.#isChanged
+      this.#isChanged = this.#taken.drop(name) || this.#isChanged
     }
   }
 
   /** A file in the place of the directory stands for all that was there, but only once it is whole and good. */
   #noteReplaced(): void {
     if (!this.#isSingleFile) return
-    const file = this.#pending.has(singleFile) ? undefined : this.#taken.get(singleFile)
-    const isGood = file !== undefined && !hasErrors(file.problems)
-    for (const name of this.#taken.keys()) {
+    const isGood = !this.#pending.has(singleFile) && this.#taken.isGood(singleFile)
+    for (const name of this.#taken.names()) {
       if (name === singleFile) continue
       if (isGood) this.#missing.note(name)
       else this.#missing.forget(name)
@@ -266,8 +227,7 @@ export class DirectoryFiles {
   #ownWaitMs(name: string, pending: PendingFile, nowMs: number): number {
     const { look, read, failure, isWrittenInPlace, changedAtMs } = pending
     if (failure !== undefined) return Math.max(0, failure.retryAtMs - nowMs)
-    const before = this.#taken.get(name)
-    const sizeBytes = look.kind === 'file' ? look.sizeBytes : 0
+    const sizeBytes = sizeOf(look)
     return computeSettleWait({
       sizeBytes,
       isWrittenInPlace,
@@ -278,9 +238,7 @@ export class DirectoryFiles {
           hasErrors: hasErrors(read.result.problems),
           endsCleanly: read.endsCleanly,
           dropsObjects: read.dropsObjects,
-          givesLess:
-            before !== undefined &&
-            (sizeBytes < before.sizeBytes || read.result.documents.length < before.documents.length),
+          givesLess: this.#taken.givesLess(name, sizeBytes, read.result),
         },
       }),
     })
@@ -293,7 +251,9 @@ export class DirectoryFiles {
       // Whatever was said of the file meanwhile made another pending entry of it.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending
-      const complete = { ...rest, read: { ...read, dropsObjects: this.#dropsObjects(name, read.result) } }
+      const isKnown = (other: string): boolean => !this.#pending.has(other)
+      const dropsObjects = this.#taken.dropsObjects(name, read.result, isKnown)
+      const complete = { ...rest, read: { ...read, dropsObjects } }
       if (this.#waitMs(name, complete, this.#options.clock.monotonicMs()) > 0) {
         this.#pending.set(name, complete)
       } else this.#take(name, complete, complete.read)
@@ -320,45 +280,13 @@ export class DirectoryFiles {
       return undefined
     }
     const { bytes, hash } = content
-    const before = this.#taken.get(name)
-    const result = before?.hash === hash ? asBefore(before) : await decode(bytes, { path, fieldValidation })
+    const result = this.#taken.decoded(name, hash) ?? (await decode(bytes, { path, fieldValidation }))
     return { hash, result, endsCleanly: endsCleanly(bytes) }
   }
 
-  #take(name: string, { look }: PendingFile, { hash, result }: ReadContent): void {
+  #take(name: string, { look }: PendingFile, content: ReadContent): void {
     this.#pending.delete(name)
-    const before = this.#taken.get(name)
-    const { fingerprint } = look
-    const sizeBytes = look.kind === 'file' ? look.sizeBytes : 0
-    if (before?.hash === hash) {
-      this.#taken.set(name, { ...before, fingerprint, sizeBytes })
-      return
-    }
-    const documents = mergeLastGood(before?.documents ?? [], result)
-    this.#taken.set(name, { fingerprint, sizeBytes, hash, documents, problems: result.problems })
-    this.#isChanged = true
+    const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
+    this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
   }
-
-  /** Whether an object that this file gave would be in no file any more. */
-  #dropsObjects(name: string, result: DecodeResult): boolean {
-    const before = this.#taken.get(name)?.documents ?? []
-    const kept = new Set(mergeLastGood(before, result).map((document) => documentKey(document)))
-    const dropped = before.map((document) => documentKey(document)).filter((key) => !kept.has(key))
-    if (dropped.length === 0) return false
-    const others = [...this.#taken].filter(([other]) => other !== name && !this.#pending.has(other))
-    const given = new Set(others.flatMap(([, { documents }]) => documents.map((each) => documentKey(each))))
-    return dropped.some((key) => !given.has(key))
-  }
-
-  #sorted(): readonly TakenFile[] {
-    return [...this.#taken].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file)
-  }
-}
-
-function asBefore({ documents, problems }: TakenFile): DecodeResult {
-  return { documents, problems, heldObjects: [], holdsAll: false }
-}
-
-function hasErrors(problems: readonly Problem[]): boolean {
-  return problems.some((problem) => problem.severity === 'error')
 }

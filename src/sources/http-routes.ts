@@ -1,7 +1,7 @@
+import type { SecureContext } from 'node:tls'
 import type { Dispatcher } from 'undici'
 import type { Environment } from './choose-proxy.ts'
 import { chooseProxy } from './choose-proxy.ts'
-import { loadTrustedAuthorities } from './trusted-authorities.ts'
 
 /** The way to a server. */
 export interface HttpRoute {
@@ -44,4 +44,16 @@ async function openDispatcher(proxy: URL | undefined, isSecure: boolean): Promis
     factory: (origin, options) => new Pool(origin, Object.assign({}, options, { pipelining: 0 })),
     ...(tls && { requestTls: tls, proxyTls: tls }),
   })
+}
+
+/**
+ * What the certificate of an https server is held against: the authorities that this host trusts, as
+ * update-ca-certificates keeps them or `SSL_CERT_FILE` names them, with those of `NODE_EXTRA_CA_CERTS`.
+ * Where the host has none at all, those that come with Node.
+ */
+async function loadTrustedAuthorities(): Promise<SecureContext> {
+  const { createSecureContext, getCACertificates } = await import('node:tls')
+  const system = getCACertificates('system')
+  const ca = system.length === 0 ? getCACertificates('default') : [...system, ...getCACertificates('extra')]
+  return createSecureContext({ ca })
 }
