@@ -33,6 +33,8 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['admission', 'doctor', 'images', 'node', 'plan'],
   ],
   images: [['.'], ['credentials']],
+  api: [['kinds'], ['.']],
+  server: [['.'], ['listeners', 'resources', 'streams'], ['pods'], ['requests']],
   host: [['facts'], ['cgroups', 'netns', 'network'], ['.']],
   translate: [['.'], ['volumes'], ['environment', 'identity', 'network', 'resources', 'security'], ['spec']],
   volumes: [['.'], ['plugins'], ['pod-directory'], ['files']],

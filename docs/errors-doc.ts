@@ -311,8 +311,18 @@ const sections: readonly {
       entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
       entry('CLAIM_NOT_FOUND', 'The claim does not exist or has no data.', ''),
       entry('API_Conflict', 'The state of the object does not allow the call.', 'See the message.'),
+      entry('API_Forbidden', 'Who asks may not do this.', 'Ask as root, over the unix socket.'),
+      entry(
+        'API_Expired',
+        'A list or watch was to go on from a revision whose changes are no longer remembered.',
+        'List again, and watch from there.',
+      ),
       entry('API_MethodNotAllowed', 'The path does not accept this method.', ''),
-      entry('API_Timeout', 'The request was not received completely in time.', 'Try again.'),
+      entry(
+        'API_Timeout',
+        'The request was not received completely in time, or asks for a revision that is yet to come.',
+        'Try again.',
+      ),
       entry(
         'API_RequestEntityTooLarge',
         'The body of the request exceeds the limit, or the path accepts no body.',

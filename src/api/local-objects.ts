@@ -11,8 +11,7 @@ export interface LocalObjectMeta {
 }
 
 /**
- * A ConfigMap or Secret. Its values are what they are where they were asked for (`?values=true`), else only
- * how long they are (`<7 bytes>`).
+ * A ConfigMap or Secret. In podd's own form of a Secret (below /podd/v1) each value is only how long it is (`<7 bytes>`).
  */
 export interface ConfigObject {
   readonly apiVersion: 'v1'
@@ -44,12 +43,7 @@ export interface ClaimObject {
     readonly capacity?: { readonly storage: string }
     /** podd's own: the directory, and what is in it. */
     readonly path: string
-    readonly usedBytes: number
+    /** As it was when somebody last asked for a claim. */
+    readonly usedBytes?: number
   }
-}
-
-export interface LocalObjectList<Item> {
-  readonly apiVersion: 'v1'
-  readonly kind: string
-  readonly items: readonly Item[]
 }

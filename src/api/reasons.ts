@@ -1,15 +1,18 @@
 /** Kubernetes' reasons of the API's errors, by HTTP status code. */
 export const apiReasons = {
   400: 'BadRequest',
+  403: 'Forbidden',
   404: 'NotFound',
   405: 'MethodNotAllowed',
   408: 'Timeout',
   409: 'Conflict',
+  410: 'Expired',
   413: 'RequestEntityTooLarge',
   422: 'Invalid',
   431: 'RequestHeaderFieldsTooLarge',
   500: 'InternalError',
   503: 'ServiceUnavailable',
+  504: 'Timeout',
 } as const
 
 export type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]

@@ -26,3 +26,16 @@ export interface ResourceChange<T> extends WatchEvent<T> {
   /** What the object was before; undefined of one that was added. */
   readonly previous: T | undefined
 }
+
+export interface ResourceList<T extends ResourceObject = ResourceObject> {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly metadata: {
+    /** What a watch goes on from. */
+    readonly resourceVersion: string
+    /** Asks for the rest of a list that was limited. */
+    readonly continue?: string
+    readonly remainingItemCount?: number
+  }
+  readonly items: readonly T[]
+}

@@ -2,16 +2,16 @@
  * What client and server say to each other on the unix socket: HTTP/1.1, JSON.
  * Paths that Kubernetes has bear its names and give its objects; podd's own stand under /podd/v1.
  *
- * GET  /api/v1/pods                                       PodList; ?watch=true: one WatchEvent a line
- * GET  /api/v1/namespaces/{ns}/pods                       the same, of one namespace
- * GET  /api/v1/namespaces/{ns}/pods/{name}                Pod
+ * Of each kind in kinds/served-kinds.ts (pods, events, configmaps, secrets, persistentvolumeclaims):
+ * GET  /api/v1/{resource}                                 ResourceList (resource.ts); ?labelSelector ?fieldSelector ?limit ?continue ?resourceVersion ?resourceVersionMatch
+ *                                                         ?watch=true: one WatchEvent a line; ?allowWatchBookmarks ?sendInitialEvents ?timeoutSeconds
+ * GET  /api/v1/namespaces/{ns}/{resource}                 the same, of one namespace
+ * GET  /api/v1/namespaces/{ns}/{resource}/{name}          one object
+ *
  * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes ?stream (Stdout, Stderr, All)
- * POST /api/v1/namespaces/{ns}/pods/{name}/exec           upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
- * POST /api/v1/namespaces/{ns}/pods/{name}/portforward    upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
- * GET  /api/v1/events                                     EventList; ?watch=true as above
- * GET  /api/v1/namespaces/{ns}/events                     the same, of one namespace
- * GET  /api/v1/configmaps, …/secrets                     lists of ConfigObject (local-objects.ts); ?values=true: with what they hold
- * GET  /api/v1/persistentvolumeclaims                     list of ClaimObject; all three under /api/v1/namespaces/{ns}/ too
+ * POST /podd/v1/namespaces/{ns}/pods/{name}/exec          upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
+ * POST /podd/v1/namespaces/{ns}/pods/{name}/portforward   upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
+ * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
  * GET  /healthz                                           `ok`
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
@@ -37,13 +37,20 @@ export const forwardProtocol = 'podd-port-forward/1'
 export interface StatusObject {
   readonly apiVersion: 'v1'
   readonly kind: 'Status'
+  readonly metadata: Readonly<Record<string, never>>
   readonly status: 'Failure'
   readonly message: string
   readonly reason: string
   /** The HTTP status code. */
   readonly code: number
   /** The PoddError behind it: its code as `reason`, its hint as `message`. */
-  readonly details?: { readonly causes: readonly { readonly reason: string; readonly message: string }[] }
+  readonly details?: {
+    readonly name?: string
+    /** The resource's name: `pods`. */
+    readonly kind?: string
+    readonly causes?: readonly { readonly reason: string; readonly message: string }[]
+    readonly retryAfterSeconds?: number
+  }
 }
 
 export interface SourceStatus {

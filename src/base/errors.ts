@@ -3,6 +3,8 @@ export const errorCodes = [
   'ALREADY_RUNNING',
   'API_BadRequest',
   'API_Conflict',
+  'API_Expired',
+  'API_Forbidden',
   'API_InternalError',
   'API_Invalid',
   'API_MethodNotAllowed',

@@ -20,8 +20,8 @@ import { toProbeReports } from '../control/serving/probe-reports.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem, SourceName } from '../pod/objects/document.ts'
 import { startApiServer } from '../server/api-server.ts'
-import type { ApiReaders } from '../server/readers.ts'
-import { holdInstanceLock } from '../server/instance-lock.ts'
+import type { ApiReaders } from '../server/requests/readers.ts'
+import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { createDecodeSource } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory.ts'
 import { createHttpSource, showUrl } from '../sources/http.ts'
@@ -64,8 +64,17 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     runDir: config.runDir,
     clock,
   })
+  const localObjects = new LocalObjects({
+    objects: pods.objects,
+    shown: assembly.shown,
+    rootDir: config.rootDir,
+    pods: () => pods.allPods(),
+    logger,
+  })
+  localObjects.begin()
   const readers = createReaders(config, assembly, {
     reach,
+    localObjects,
     sources,
     startedAtMs: clock.wallMs(),
     crashes: () => guard.reports(),
@@ -207,20 +216,23 @@ function createReaders(
   { hostName, runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
+    readonly localObjects: LocalObjects
     readonly sources: readonly NamedSource[]
     readonly startedAtMs: number
     readonly crashes: () => readonly CrashReport[]
   },
 ): ApiReaders {
+  const whenShown = (): Promise<void> => pods.whenShown
   return {
-    pods: {
-      whenShown: () => pods.whenShown,
-      listPods: () => shown.pods.list(),
-      watchPods: (listener) => shown.pods.subscribe(listener),
-    },
-    events: {
-      listEvents: () => shown.events.list(),
-      watchEvents: (listener) => shown.events.subscribe(listener),
+    resources: {
+      pods: { reader: shown.pods, whenListed: whenShown },
+      events: { reader: shown.events, whenListed: async () => {} },
+      configmaps: { reader: shown.configmaps, whenListed: whenShown },
+      secrets: { reader: shown.secrets, whenListed: whenShown },
+      persistentvolumeclaims: {
+        reader: shown.persistentvolumeclaims,
+        whenListed: () => whenShown().then(() => facts.localObjects.measureClaims()),
+      },
     },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {
@@ -261,11 +273,7 @@ function createReaders(
         }
       },
     },
-    objects: new LocalObjects({
-      objects: pods.objects,
-      rootDir: config.rootDir,
-      pods: () => pods.allPods(),
-    }),
+    claims: facts.localObjects,
     images: new NodeImages({ runtime, archives, garbage: () => pods.imageGarbage }),
     reach: facts.reach,
   }

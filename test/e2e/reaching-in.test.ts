@@ -47,7 +47,7 @@ const exec = (podd: PoddRig, script: string, input?: string, pod = 'shell') =>
 /** What the API answers that refuses to run a command. */
 async function askForExec(podd: PoddRig, pod: string, container: string): Promise<string> {
   const socket = createConnection(podd.socketPath)
-  const path = `/api/v1/namespaces/default/pods/${pod}/exec?container=${container}&command=true`
+  const path = `/podd/v1/namespaces/default/pods/${pod}/exec?container=${container}&command=true`
   socket.write(`POST ${path} HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: podd-exec/1\r\n\r\n`)
   return text(socket)
 }

@@ -4,11 +4,10 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AppliedReply } from '../../src/api/applied.ts'
-import type { EventObject, PodObject } from '../../src/api/objects.ts'
 import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
-import type { WatchEvent } from '../../src/api/resource.ts'
+import type { ResourceObject } from '../../src/api/resource.ts'
 import type { DaemonStatus, ImageEntry } from '../../src/api/routes.ts'
 import { PoddError } from '../../src/base/errors.ts'
 import { systemClock } from '../../src/base/clock.ts'
@@ -16,45 +15,55 @@ import type { Clock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
-import type { PodReach } from '../../src/server/pod-reach.ts'
-import type { ApiReaders } from '../../src/server/readers.ts'
+import type { PodReach } from '../../src/server/requests/pod-reach.ts'
+import type { ApiReaders, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
+import type { ResourceStore } from '../../src/control/status/resource-store.ts'
+import { ShownResources } from '../../src/control/status/shown-resources.ts'
 
-/** Holds objects of one kind and tells watchers of changes, as the daemon's stores do. */
-class FakeStore<T extends { readonly metadata: { readonly name: string; readonly uid?: string } }> {
-  readonly #objects = new Map<string, T>()
-  readonly #listeners = new Set<(change: WatchEvent<T>) => void>()
+/** The objects of one kind, in a store like the daemon's, and how many watch them. */
+class KindRig<T extends ResourceObject> implements ShownKind<T> {
+  readonly reader: ResourceReader<T>
+  readonly #store: ResourceStore<T>
+  readonly whenListed: () => Promise<void>
+  #watchers = 0
+
+  constructor(store: ResourceStore<T>, whenListed: () => Promise<void>) {
+    this.#store = store
+    this.whenListed = whenListed
+    this.reader = {
+      get revision() {
+        return store.revision
+      },
+      list: () => store.list(),
+      listAt: (revision) => store.listAt(revision),
+      changesAfter: (revision) => store.changesAfter(revision),
+      subscribe: (listener) => {
+        this.#watchers += 1
+        const stop = store.subscribe(listener)
+        return () => {
+          this.#watchers -= 1
+          stop()
+        }
+      },
+    }
+  }
 
   get watchers(): number {
-    return this.#listeners.size
+    return this.#watchers
   }
 
   list(): readonly T[] {
-    return [...this.#objects.values()]
+    return this.#store.list()
   }
 
   put(object: T): void {
     const { name, uid } = object.metadata
-    const key = `${name} ${uid}`
-    const type = this.#objects.has(key) ? 'MODIFIED' : 'ADDED'
-    this.#objects.set(key, object)
-    this.#tell({ type, object })
+    this.#store.put(`${name} ${uid}`, object)
   }
 
   remove(name: string): void {
-    for (const [key, object] of this.#objects) {
-      if (object.metadata.name !== name) continue
-      this.#objects.delete(key)
-      this.#tell({ type: 'DELETED', object })
-    }
-  }
-
-  #tell(change: WatchEvent<T>): void {
-    for (const listener of this.#listeners) listener(change)
-  }
-
-  watch(listener: (change: WatchEvent<T>) => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
+    for (const { metadata } of this.#store.list())
+      if (metadata.name === name) this.#store.remove(`${name} ${metadata.uid}`)
   }
 }
 
@@ -66,8 +75,12 @@ export interface Answer {
 
 /** A real API server on a socket in a directory of its own, over stores that the test fills. */
 export class ApiRig {
-  readonly pods = new FakeStore<PodObject>()
-  readonly events = new FakeStore<EventObject>()
+  readonly shown = new ShownResources(Date.now())
+  readonly pods = new KindRig(this.shown.pods, () => this.shownAt)
+  readonly events = new KindRig(this.shown.events, async () => {})
+  readonly configmaps = new KindRig(this.shown.configmaps, async () => {})
+  readonly secrets = new KindRig(this.shown.secrets, async () => {})
+  readonly claims = new KindRig(this.shown.persistentvolumeclaims, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
@@ -84,8 +97,8 @@ export class ApiRig {
   /** What was pinned and unpinned. */
   readonly pins: string[] = []
   readonly imported: string[] = []
-  /** When pods can be told of. */
-  shown: Promise<void> = Promise.resolve()
+  /** When pods can be listed. */
+  shownAt: Promise<void> = Promise.resolve()
   /** Of every pod. */
   probes: readonly ProbeReportObject[] = []
   importImages: (path: string) => Promise<readonly string[]> = async (path) => {
@@ -130,18 +143,16 @@ export class ApiRig {
 
   readers(): ApiReaders {
     return {
-      pods: {
-        whenShown: () => this.shown,
-        listPods: () => this.pods.list(),
-        watchPods: (listener) => this.pods.watch(listener),
-      },
-      events: {
-        listEvents: () => this.events.list(),
-        watchEvents: (listener) => this.events.watch(listener),
+      resources: {
+        pods: this.pods,
+        events: this.events,
+        configmaps: this.configmaps,
+        secrets: this.secrets,
+        persistentvolumeclaims: this.claims,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       probes: { listProbes: () => this.probes },
-      objects: { listConfigs: () => [], listClaims: async () => [], purgeClaim: async () => {} },
+      claims: { purgeClaim: async () => {} },
       images: {
         listImages: async () => this.images,
         listArchives: () => this.archives,

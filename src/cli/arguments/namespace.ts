@@ -24,27 +24,29 @@ export function readNamespace(args: ParsedArguments): string {
 }
 
 /** One name may stand in several namespaces. */
-export function namedInAll(): UsageError {
+export function namedInAll(singular = 'pod'): UsageError {
   return new UsageError(
-    'a pod cannot be asked for by its name in all namespaces',
+    `a ${singular} cannot be asked for by its name in all namespaces`,
     'Name its namespace: -n NAMESPACE',
   )
 }
 
-/** `/api/v1/namespaces/NS/RESOURCE`, or the path over all namespaces. */
+/** `<root>/namespaces/NS/RESOURCE`, or the path over all namespaces. */
 export function listPath(
-  resource: 'pods' | 'events' | 'configmaps' | 'secrets' | 'persistentvolumeclaims',
+  resource: string,
   namespace: string | undefined,
+  root: '/api/v1' | '/podd/v1' = '/api/v1',
 ): string {
   return namespace === undefined
-    ? `/api/v1/${resource}`
-    : `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}`
+    ? `${root}/${resource}`
+    : `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}`
 }
 
 export function podPath(namespace: string, name: string): string {
   return `${listPath('pods', namespace)}/${encodeURIComponent(name)}`
 }
 
-export function probesPath(namespace: string, name: string): string {
-  return `/podd/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/probes`
+/** Below this stands what podd serves of a pod beside Kubernetes' API. */
+export function poddPodPath(namespace: string, name: string): string {
+  return `${listPath('pods', namespace, '/podd/v1')}/${encodeURIComponent(name)}`
 }

@@ -63,7 +63,7 @@ export class ApiClient {
 
   /**
    * The objects of a watch, one for each line; ends quietly when the signal is aborted. Throws PoddError DAEMON_GONE
-   * where the daemon ends it, which has no end of its own.
+   * where the daemon ends it, which has no end of its own, and ServerError where the daemon says why.
    */
   async *watch<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
     const decoder = new TextDecoder()
@@ -78,6 +78,8 @@ export class ApiClient {
       rest = [next]
       for (const line of complete) {
         const parsed: T = JSON.parse(line)
+        const error = errorOfLine(parsed)
+        if (error !== undefined) throw error
         yield parsed
       }
     }
@@ -186,6 +188,12 @@ async function readText(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of response) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8')
+}
+
+/** A watch that can't go on ends with a line of its own, which says why. */
+function errorOfLine(line: unknown): ServerError | undefined {
+  if (!isJsonObject(line) || line['type'] !== 'ERROR') return undefined
+  return toServerError(0, JSON.stringify(line['object']))
 }
 
 function toServerError(statusCode: number, text: string): ServerError {

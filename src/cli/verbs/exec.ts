@@ -11,7 +11,7 @@ import {
   firstContainer,
   namesOfAll,
 } from '../arguments/default-container.ts'
-import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../arguments/namespace.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
@@ -42,8 +42,8 @@ ends the command too.`,
     const { args, client, signal } = context
     const { name, command } = readCommand(args)
     const notify = args.has('quiet') ? (): void => {} : context.notify
-    const path = podPath(readNamespace(args), name)
-    const pod = await client.get<PodObject>(path, signal)
+    const namespace = readNamespace(args)
+    const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const container = args.value('container') ?? chooseContainer(pod, notify)
     const streams = chooseStreams(context, notify)
     const query = new URLSearchParams({ container })
@@ -55,7 +55,7 @@ ends the command too.`,
       query.set('rows', String(rows))
     }
     const socket = await client.upgrade(
-      `${path}/exec?${query.toString()}`,
+      `${poddPodPath(namespace, name)}/exec?${query.toString()}`,
       { protocol: execProtocol, command },
       signal,
     )

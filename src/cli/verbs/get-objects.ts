@@ -1,130 +1,115 @@
-import type { ClaimObject, ConfigObject, LocalObjectList } from '../../api/local-objects.ts'
-import { nearestName } from '../../pod/values/nearest-name.ts'
-import { ServerError } from '../client/client.ts'
-import { listPath, readNamespace } from '../arguments/namespace.ts'
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
 import { readOutputFormat } from '../arguments/output-format.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Column, Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
+import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
+import { daemonNotes } from '../output/daemon-notes.ts'
+import { listObjects } from '../output/object-listing.ts'
 
-/** What `--show-values` is for; without it, only keys and lengths leave the daemon. */
-export const showValuesFlag = {
-  name: 'show-values',
-  doc: 'With -o yaml or json: show the values of ConfigMaps and Secrets instead of their lengths.',
-} as const
-
-interface Item {
-  readonly kind: string
-  readonly metadata: { readonly name: string; readonly namespace: string }
+/** Some objects of a kind. */
+export interface Asked {
+  readonly kind: ServedKind
+  /** None for all. */
+  readonly names: readonly string[]
+  /** Terms of a field selector. */
+  readonly fields?: readonly string[]
 }
 
-export function getConfigMaps(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
-  const columns = [{ title: 'NAME' }, { title: 'DATA' }, { title: 'KEYS' }]
-  return getObjects<ConfigObject>(context, names, {
-    resource: 'configmaps',
-    columns,
-    cells: (object) => [object.metadata.name, String(keysOf(object).length), keysOf(object).join(',')],
-  })
+/** Where the objects are, and how they look. */
+interface Asking extends Asked {
+  readonly namespace: string | undefined
+  /** The path of the collection, without its query. */
+  readonly path: string
+  readonly listing: (objects: readonly ResourceObject[]) => Listing
 }
 
-export function getSecrets(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
-  const columns = [{ title: 'NAME' }, { title: 'TYPE' }, { title: 'DATA' }, { title: 'KEYS' }]
-  return getObjects<ConfigObject>(context, names, {
-    resource: 'secrets',
-    columns,
-    cells: (object) => [
-      object.metadata.name,
-      object.type ?? '',
-      String(keysOf(object).length),
-      keysOf(object).join(','),
-    ],
-  })
-}
-
-const shortModes: Readonly<Record<string, string>> = {
-  ReadWriteOnce: 'RWO',
-  ReadOnlyMany: 'ROX',
-  ReadWriteMany: 'RWX',
-  ReadWriteOncePod: 'RWOP',
-}
-
-export function getClaims(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
-  const columns = [
-    { title: 'NAME' },
-    { title: 'STATUS' },
-    { title: 'CAPACITY' },
-    { title: 'USED' },
-    { title: 'ACCESS MODES' },
-    { title: 'STORAGECLASS' },
-    { title: 'DIRECTORY', wide: true },
-  ]
-  return getObjects<ClaimObject>(context, names, {
-    resource: 'persistentvolumeclaims',
-    columns,
-    cells: ({ metadata, spec, status }) => [
-      metadata.name,
-      status.phase,
-      status.capacity?.storage ?? '',
-      formatBytes(status.usedBytes),
-      (spec?.accessModes ?? []).map((mode) => shortModes[mode] ?? mode).join(','),
-      spec?.storageClassName ?? '',
-      status.path,
-    ],
-  })
-}
-
-function keysOf({ data, binaryData = {} }: ConfigObject): readonly string[] {
-  return [...Object.keys(data), ...Object.keys(binaryData)].sort()
-}
-
-interface Resource<Object extends Item> {
-  readonly resource: 'configmaps' | 'secrets' | 'persistentvolumeclaims'
-  readonly columns: readonly Column[]
-  readonly cells: (object: Object) => readonly string[]
-}
-
-async function getObjects<Object extends Item>(
-  { args, client, signal }: VerbContext,
-  names: readonly string[],
-  { resource, columns, cells }: Resource<Object>,
-): Promise<VerbResult> {
+/** Objects of one kind, all or by name, once or with each change. */
+export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
+  const { args, client, clock, signal } = context
+  const { kind, names } = asked
   const format = readOutputFormat(args)
-  if (args.has('watch')) throw new UsageError(`${resource} cannot be watched`, 'Pods and events can.')
   const withNamespace = args.has('all-namespaces')
   const namespace = withNamespace ? undefined : readNamespace(args)
-  const path = `${listPath(resource, namespace)}${args.has('show-values') ? '?values=true' : ''}`
-  const { items, kind } = await client.get<LocalObjectList<Object>>(path, signal)
-  const missing = names.filter((name) => !items.some(({ metadata }) => metadata.name === name))
-  const [first] = missing
-  if (first !== undefined && names.length === 1) {
-    const known = items.map(({ metadata }) => metadata.name)
-    const near = nearestName(first, known)
-    throw notFound(resource, first, near === undefined ? undefined : `Did you mean ${near}?`)
+  if (names.length > 0 && namespace === undefined) throw namedInAll(kind.singular)
+  const isData = format === 'json' || format === 'yaml'
+  const asking: Asking = {
+    ...asked,
+    namespace,
+    path: listPath(kind.resource, namespace, isData ? '/api/v1' : kind.tableRoot),
+    listing: (objects) =>
+      listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
   }
-  const wanted = names.length === 0 ? items : items.filter(({ metadata }) => names.includes(metadata.name))
-  const listing: Listing = {
-    columns: withNamespace ? [{ title: 'NAMESPACE' }, ...columns] : columns,
-    rows: wanted.map((object) => [...(withNamespace ? [object.metadata.namespace] : []), ...cells(object)]),
-    objects: wanted,
-    listKind: names.length === 1 && wanted.length === 1 ? undefined : kind,
+  if (args.has('watch')) {
+    // A name that nothing bears would be waited for without a word.
+    for (const name of names) await getOne(context, asking, name)
+    return { kind: 'watch', listings: watchObjects(context, asking), format }
   }
-  const nothing = names.length === 0 && wanted.length === 0 ? [`No ${resource} found`] : []
-  const notes = [...nothing, ...missing.map((name) => `podd: ${notFound(resource, name).message}`)]
-  return { kind: 'listing', listing, format, notes, exitCode: missing.length === 0 ? 0 : 1 }
+  const found =
+    names.length === 0
+      ? await client.get<ResourceList>(withQuery(asking, {}), signal)
+      : await getNamed(context, asking)
+  const missing = 'missing' in found ? found.missing : []
+  const notes = missing.map((error) => `podd: ${error.message}`)
+  if (names.length === 0 && found.items.length === 0 && !isData)
+    notes.push(
+      namespace === undefined
+        ? `No ${kind.resource} found`
+        : `No ${kind.resource} found in namespace ${namespace}`,
+    )
+  notes.push(...(await notesOn(kind, context)))
+  const exitCode = missing.length === 0 ? 0 : 1
+  return { kind: 'listing', listing: asking.listing(found.items), format, notes, exitCode }
 }
 
-/** As the API says it of a single object; these come as lists only. */
-function notFound(resource: string, name: string, hint?: string): ServerError {
-  return new ServerError('NotFound', `${resource} ${JSON.stringify(name)} not found`, hint)
+function getOne({ client, signal }: VerbContext, { path }: Asking, name: string): Promise<ResourceObject> {
+  return client.get<ResourceObject>(`${path}/${encodeURIComponent(name)}`, signal)
 }
 
-/** As quantities are written: `1.5Mi`. */
-function formatBytes(bytes: number): string {
-  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti']
-  let size = bytes
-  let unit = 0
-  while (size >= 1024 && unit < units.length - 1) {
-    size /= 1024
-    unit += 1
+/** One of several that is missing doesn't keep the others from being shown. */
+async function getNamed(
+  context: VerbContext,
+  asking: Asking,
+): Promise<{ readonly items: readonly ResourceObject[]; readonly missing: readonly ServerError[] }> {
+  const answers = await Promise.all(
+    asking.names.map((name) =>
+      getOne(context, asking, name).catch((error: unknown) => {
+        if (asking.names.length > 1 && error instanceof ServerError && error.reason === 'NotFound')
+          return error
+        throw error
+      }),
+    ),
+  )
+  return {
+    items: answers.flatMap((answer) => (answer instanceof ServerError ? [] : [answer])),
+    missing: answers.flatMap((answer) => (answer instanceof ServerError ? [answer] : [])),
   }
-  return `${Number(size.toPrecision(3))}${units[unit] ?? ''}`
+}
+
+/** What is there, then what changes from then on. */
+async function* watchObjects(context: VerbContext, asking: Asking): AsyncGenerator<Listing, void> {
+  const { client, signal, notify } = context
+  const { kind, names, listing } = asking
+  for (const note of await notesOn(kind, context)) notify(note)
+  const isWanted = ({ metadata }: ResourceObject): boolean =>
+    names.length === 0 || names.includes(metadata.name)
+  const { items, metadata } = await client.get<ResourceList>(withQuery(asking, {}), signal)
+  yield listing(items.filter((object) => isWanted(object)))
+  const path = withQuery(asking, { watch: 'true', resourceVersion: metadata.resourceVersion })
+  for await (const { type, object } of client.watch<WatchEvent<ResourceObject>>(path, signal)) {
+    if (isWanted(object) && !(kind.expires && type === 'DELETED')) yield listing([object])
+  }
+}
+
+function withQuery({ path, fields = [] }: Asking, params: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams(params)
+  if (fields.length > 0) query.set('fieldSelector', fields.join(','))
+  return query.size === 0 ? path : `${path}?${query.toString()}`
+}
+
+/** Asked after the pods: a podd that has just been started takes its time to answer for them, and knows more then. */
+async function notesOn(kind: ServedKind, { client, signal }: VerbContext): Promise<readonly string[]> {
+  if (kind.resource !== 'pods') return []
+  return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
 }

@@ -1,39 +1,20 @@
+import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds.ts'
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { nearestName } from '../../pod/values/nearest-name.ts'
-import { getEvents } from './events.ts'
-import { getClaims, getConfigMaps, getSecrets, showValuesFlag } from './get-objects.ts'
-import { getPods } from './get-pods.ts'
+import { getObjects } from './get-objects.ts'
 import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-
-type Getter = (context: VerbContext, names: readonly string[]) => Promise<VerbResult>
-
-const resources = new Map<string, Getter>([
-  ['pods', getPods],
-  ['pod', getPods],
-  ['po', getPods],
-  ['configmaps', getConfigMaps],
-  ['configmap', getConfigMaps],
-  ['cm', getConfigMaps],
-  ['secrets', getSecrets],
-  ['secret', getSecrets],
-  ['persistentvolumeclaims', getClaims],
-  ['persistentvolumeclaim', getClaims],
-  ['pvc', getClaims],
-  ['events', getEvents],
-  ['event', getEvents],
-  ['ev', getEvents],
-])
+import type { Verb } from '../arguments/verb.ts'
 
 export const getVerb: Verb = {
   usage: 'get pods|events|configmaps|secrets|pvc [NAME...] [-o wide|json|yaml|name] [-w] [-n NAMESPACE | -A]',
-  help: `Lists pods, events or the objects that pods refer to, as kubectl does. For ConfigMaps and Secrets it shows only
-keys and lengths. Manifests with errors, and problems of the container runtime, follow on standard error.`,
+  help: `Lists pods, events or the objects that pods refer to, as kubectl does. Tables of ConfigMaps and Secrets show only
+keys; -o json and yaml show the values too, in base64 those of Secrets. Manifests with errors, and problems of the
+container runtime, follow on standard error.`,
   flags: [
     outputFlag,
-    showValuesFlag,
-    { name: 'watch', short: 'w', doc: 'For pods and events: after listing, watch for changes until Ctrl-C.' },
+    { name: 'watch', short: 'w', doc: 'After listing, watch for changes until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
   ],
@@ -43,25 +24,32 @@ keys and lengths. Manifests with errors, and problems of the container runtime, 
     ['get pod web -o yaml', 'one pod with its whole status'],
     ['get pods -w', 'the pods, then each change'],
     ['get events', 'what happened'],
-    ['get secrets', 'their keys; `-o yaml --show-values` shows what they hold'],
+    ['get secrets', 'their keys; `-o yaml` shows their values in base64'],
     ['get pvc', 'claims, and how much is in them'],
   ],
   run(context) {
     const [first, ...rest] = context.args.positionals
     if (first === undefined) throw new UsageError('get what?', 'Try `podd get pods` or `podd get events`.')
     const slash = first.indexOf('/')
-    const resource = slash === -1 ? first : first.slice(0, slash)
-    const getter = resources.get(resource.toLowerCase())
-    if (getter === undefined) {
-      const near = nearestName(resource, [...resources.keys()])
-      throw new UsageError(
-        `podd knows no resource ${JSON.stringify(resource)}`,
-        near === undefined
-          ? 'There are pods, events, configmaps, secrets and persistentvolumeclaims.'
-          : `Did you mean ${near}?`,
-      )
-    }
+    const kind = requireKind(slash === -1 ? first : first.slice(0, slash))
     const names = [...(slash === -1 ? [] : [first]), ...rest].map((name) => name.replace(/^[a-z]+\//u, ''))
-    return getter(context, names)
+    return getObjects(context, { kind, names })
   },
+}
+
+/** The kind that a word names. Throws UsageError. */
+export function requireKind(word: string): ServedKind {
+  const kind = findKind(word)
+  if (kind !== undefined) return kind
+  const near = nearestName(
+    word,
+    servedKinds.flatMap((each) => namesOfKind(each)),
+  )
+  const resources = servedKinds.map(({ resource }) => resource)
+  throw new UsageError(
+    `podd knows no resource ${JSON.stringify(word)}`,
+    near === undefined
+      ? `There are ${resources.slice(0, -1).join(', ')} and ${resources.at(-1)}.`
+      : `Did you mean ${near}?`,
+  )
 }

@@ -4,7 +4,7 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import { isMissingAddress, listenAt } from '../client/forward-port.ts'
 import type { PortListener } from '../client/forward-port.ts'
 import { objectsAt, textAt } from '../output/json-view.ts'
-import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../arguments/namespace.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
 
@@ -34,8 +34,9 @@ new version of the pod doesn't end the forwarding.`,
       throw new UsageError('port-forward needs a pod and a port', 'podd port-forward POD [LOCAL:]REMOTE')
     const name = first.replace(/^pods?\//u, '')
     const asked = words.map((word) => parsePort(word))
-    const path = podPath(readNamespace(args), name)
-    const pod = await client.get<PodObject>(path, signal)
+    const namespace = readNamespace(args)
+    const pod = await client.get<PodObject>(podPath(namespace, name), signal)
+    const path = poddPodPath(namespace, name)
     const ports = asked.map(({ local, remote }) => {
       const port = typeof remote === 'number' ? remote : namedPort(pod, remote)
       return { local: local ?? port, remote: port }

@@ -38,6 +38,7 @@ export class ObjectStore implements ObjectViews {
   #held: ReadonlyMap<string, SourcedObject> = new Map()
   #views: ReadonlyMap<SourceName, ReadonlyMap<ObjectKey, SourcedObject>> = new Map()
   #problems: readonly Problem[] = []
+  #onReplaced: () => void = () => {}
 
   constructor(rules: ObjectRules) {
     this.rules = rules
@@ -83,6 +84,11 @@ export class ObjectStore implements ObjectViews {
     return this.#problems
   }
 
+  /** Calls `listener` after each time that objects were taken over; there is one such listener. */
+  follow(listener: () => void): void {
+    this.#onReplaced = listener
+  }
+
   /** Takes over what is wanted now, in the order of the sources. */
   replace(wanted: readonly SourcedObject[]): ChangedObjects {
     const before = this.#held
@@ -104,6 +110,7 @@ export class ObjectStore implements ObjectViews {
     this.#views = new Map(
       sourceNames.map((source) => [source, selectVisibleObjects(held, source, this.rules.policies)]),
     )
+    this.#onReplaced()
     return new Map(
       sourceNames.map((source) => [source, changedKeys(viewsBefore.get(source), this.#views.get(source))]),
     )

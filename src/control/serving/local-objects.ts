@@ -1,6 +1,10 @@
 import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
+import type { Logger } from '../../base/logger.ts'
 import type { ObjectDocument } from '../../pod/objects/document.ts'
+import type { LocalObject } from '../../pod/objects/local-object.ts'
 import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-claim.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
@@ -13,6 +17,7 @@ import {
 import type { ClaimName } from '../../volumes/plugins/claim-directory.ts'
 import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
+import type { ShownResources } from '../status/shown-resources.ts'
 
 /** A claim can't be purged: a pod uses it, or there is no such claim. */
 export class ClaimError extends PoddError {
@@ -23,29 +28,78 @@ export class ClaimError extends PoddError {
 
 export interface LocalObjectsDeps {
   readonly objects: ObjectStore
+  readonly shown: Pick<ShownResources, 'pods' | 'configmaps' | 'secrets' | 'persistentvolumeclaims'>
   readonly rootDir: string
   /** The pods that are there, those that are ending included. */
   readonly pods: () => Iterable<Pod>
+  readonly logger: Logger
 }
 
-/** The objects that pods refer to, as the API shows them. */
+/** The objects that pods refer to, as the API shows them: writes the stores of their kinds. */
 export class LocalObjects {
   readonly #deps: LocalObjectsDeps
+  /** What was made of an object serves until a source gives another. */
+  readonly #made = new WeakMap<LocalObject, ConfigObject>()
+  #reviewing: Promise<void> = Promise.resolve()
+  #isReviewWanted = false
 
   constructor(deps: LocalObjectsDeps) {
     this.#deps = deps
   }
 
-  listConfigs(kind: 'ConfigMap' | 'Secret', options: { readonly values: boolean }): readonly ConfigObject[] {
-    return this.#deps.objects.documents().flatMap(({ source, document: { object, place } }) => {
-      if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') return []
-      return object.kind === kind ? [toConfigObject(object, { source, place }, options)] : []
+  /** Shows what is there from now on: follows the sources' objects, and the pods that use claims. */
+  begin(): void {
+    const { objects, shown } = this.#deps
+    objects.follow(() => this.#showConfigs())
+    shown.pods.subscribe(({ object: { spec } }) => {
+      const { volumes } = spec
+      const isClaim = (volume: Json): boolean => isJsonObject(volume) && 'persistentVolumeClaim' in volume
+      if (Array.isArray(volumes) && volumes.some(isClaim)) this.#reviewClaims()
     })
+    this.#showConfigs()
+  }
+
+  /** Reads how much is in the claims; resolves when they are shown with that. Rejects with what the file system throws. */
+  measureClaims(): Promise<void> {
+    const measured = this.#reviewing.then(() => this.#showClaims(measureDiskUsage))
+    this.#reviewing = measured.catch(() => {})
+    return measured
+  }
+
+  #showConfigs(): void {
+    const { objects, shown } = this.#deps
+    const [configmaps, secrets] = [new Map<string, ConfigObject>(), new Map<string, ConfigObject>()]
+    for (const { source, document } of objects.documents()) {
+      const { object, place } = document
+      if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') continue
+      const made = this.#made.get(object) ?? toConfigObject(object, { source, place })
+      this.#made.set(object, made)
+      const kind = object.kind === 'Secret' ? secrets : configmaps
+      kind.set(made.metadata.uid, made)
+    }
+    shown.configmaps.replaceAll(configmaps)
+    shown.secrets.replaceAll(secrets)
+    this.#reviewClaims()
+  }
+
+  /** Looks for claims that have come, got a directory or lost it. Many wishes meanwhile are one. */
+  #reviewClaims(): void {
+    if (this.#isReviewWanted) return
+    this.#isReviewWanted = true
+    const { shown, logger } = this.#deps
+    this.#reviewing = this.#reviewing
+      .then(() => {
+        this.#isReviewWanted = false
+        const claims = shown.persistentvolumeclaims.list()
+        const known = new Map(claims.map(({ status }) => [status.path, status.usedBytes]))
+        return this.#showClaims(async (path) => known.get(path))
+      })
+      .catch((error: unknown) => logger.warn({ err: error }, 'cannot read the directories of claims'))
   }
 
   /** Claims with a document, then those that left data behind. */
-  async listClaims(): Promise<readonly ClaimObject[]> {
-    const { objects, rootDir } = this.#deps
+  async #showClaims(measure: Measure): Promise<void> {
+    const { objects, shown, rootDir } = this.#deps
     const directories = await listClaimDirectories(rootDir)
     const wanted = objects.documents().flatMap(({ source, document }) => {
       const { object } = document
@@ -53,15 +107,16 @@ export class LocalObjects {
     })
     const isWanted = (claim: ClaimName): boolean =>
       wanted.some(({ object: { metadata } }) => sameClaim(metadata, claim))
-    return Promise.all([
+    const claims = await Promise.all([
       ...wanted.map(({ source, document, object }) => {
         const hasData = directories.some((directory) => sameClaim(directory, object.metadata))
-        return this.#toClaim(object, { source, place: document.place }, hasData)
+        return this.#toClaim(object, { source, place: document.place }, hasData ? measure : undefined)
       }),
       ...directories
         .filter((directory) => !isWanted(directory))
-        .map((directory) => this.#toReleased(directory)),
+        .map((directory) => this.#toReleased(directory, measure)),
     ])
+    shown.persistentvolumeclaims.replaceAll(new Map(claims.map((claim) => [claim.metadata.uid, claim])))
   }
 
   /**
@@ -89,50 +144,61 @@ export class LocalObjects {
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
       throw new ClaimError('CLAIM_NOT_FOUND', `claim ${name} has no data in namespace ${namespace}`)
+    } finally {
+      this.#reviewClaims()
     }
   }
 
   async #toClaim(
     claim: PersistentVolumeClaim,
     origin: { readonly source: 'file' | 'http'; readonly place: ObjectDocument['place'] },
-    hasData: boolean,
+    measure: Measure | undefined,
   ): Promise<ClaimObject> {
     const { metadata, spec } = claim
     const path = claimDirectory(this.#deps.rootDir, metadata.namespace, metadata.name)
     const { accessModes } = spec
+    const usedBytes = measure === undefined ? 0 : await measure(path)
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: toObjectMeta(claim, origin, { values: false }),
+      metadata: { ...toObjectMeta(claim, origin), uid: uidOfClaim(metadata) },
       spec: {
         accessModes,
         resources: { requests: spec.resources.requests },
         storageClassName: 'podd-local',
       },
       status: {
-        phase: hasData ? 'Bound' : 'Pending',
+        phase: measure === undefined ? 'Pending' : 'Bound',
         accessModes,
         capacity: { storage: spec.resources.requests['storage'] ?? '' },
         path,
-        usedBytes: hasData ? await measureDiskUsage(path) : 0,
+        ...(usedBytes !== undefined && { usedBytes }),
       },
     }
   }
 
-  async #toReleased({ namespace, name }: ClaimName): Promise<ClaimObject> {
+  async #toReleased({ namespace, name }: ClaimName, measure: Measure): Promise<ClaimObject> {
     const path = claimDirectory(this.#deps.rootDir, namespace, name)
-    const usedBytes = await measureDiskUsage(path)
+    const usedBytes = await measure(path)
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
       metadata: {
         name,
         namespace,
-        uid: objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined }),
+        uid: uidOfClaim({ namespace, name }),
       },
-      status: { phase: 'Released', path, usedBytes },
+      status: { phase: 'Released', path, ...(usedBytes !== undefined && { usedBytes }) },
     }
   }
+}
+
+/** How much is in a directory; undefined where that isn't known. */
+type Measure = (path: string) => Promise<number | undefined>
+
+/** It stays when the claim's document goes. */
+function uidOfClaim({ namespace, name }: ClaimName): string {
+  return objectUid({ kind: 'PersistentVolumeClaim', namespace, name, source: undefined })
 }
 
 function sameClaim(a: ClaimName, b: ClaimName): boolean {

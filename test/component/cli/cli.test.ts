@@ -87,6 +87,66 @@ describe('podd status', () => {
   })
 })
 
+describe('podd get of configs and claims', () => {
+  const meta = (name: string) => ({ name, namespace: 'default', uid: `uid-${name}` })
+  beforeEach(() => {
+    rig.configmaps.put({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: meta('settings'),
+      data: { b: '2', a: '1' },
+    })
+    rig.secrets.put({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: meta('tls'),
+      type: 'Opaque',
+      data: { word: Buffer.from('hunter2').toString('base64') },
+    })
+    rig.claims.put({
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: meta('data'),
+      status: { phase: 'Released', path: '/claims/data', usedBytes: 1536 },
+    })
+  })
+
+  it.each([
+    ['configmaps', 'NAME       DATA   KEYS\nsettings   2      a,b\n'],
+    ['secrets', 'NAME   TYPE     DATA   KEYS\ntls    Opaque   1      word\n'],
+    [
+      'pvc',
+      'NAME   STATUS     CAPACITY   USED    ACCESS MODES   STORAGECLASS\ndata   Released              1.5Ki\n',
+    ],
+  ])('shows %s in a table', async (resource, table) => {
+    expect(await podd(`get ${resource}`)).toEqual({ exitCode: 0, stdout: table, stderr: '' })
+  })
+
+  it('shows the values of a Secret to who asks for its data, and to nobody else', async () => {
+    const value = Buffer.from('hunter2').toString('base64')
+    const shown = await podd('get secret tls -o yaml')
+    expect(parse(shown.stdout)).toMatchObject({ kind: 'Secret', type: 'Opaque', data: { word: value } })
+    expect(JSON.parse((await podd('get secrets -o json')).stdout)).toMatchObject({
+      kind: 'SecretList',
+      items: [{ data: { word: value } }],
+    })
+    for (const line of ['get secrets', 'get secrets -o wide', 'get secrets -o name', 'describe secret tls'])
+      expect((await podd(line)).stdout).not.toMatch(/hunter2|aHVudGVyMg/u)
+    expect((await podd('describe secret tls')).stdout).toContain('word: <7 bytes>')
+  })
+
+  it.each(['configmaps', 'secrets'])('goes on with each change of %s', async (resource) => {
+    using call = startCli(['get', resource, '-w'], withSocket())
+    await expect.poll(() => call.stdout().split('\n').length).toBe(3)
+    const late = { apiVersion: 'v1', metadata: meta('late'), data: { key: '' } } as const
+    rig.configmaps.put({ ...late, kind: 'ConfigMap' })
+    rig.secrets.put({ ...late, kind: 'Secret', type: 'Opaque' })
+    await expect.poll(() => call.stdout()).toMatch(/\nlate .*1 +key\n$/u)
+    call.interrupt()
+    expect((await call.outcome).exitCode).toBe(130)
+  })
+})
+
 describe('podd get pods', () => {
   beforeEach(() => {
     // Ages are told by the second.
@@ -122,8 +182,8 @@ describe('podd get pods', () => {
     expect(exitCode).toBe(0)
     expect(stderr).toBe('')
     expect(stdout).toBe(`NAME            READY   STATUS             RESTARTS      AGE
-web             1/1     Running            0             5m
 a-longer-name   0/1     CrashLoopBackOff   3 (20s ago)   120m
+web             1/1     Running            0             5m
 `)
   })
 
@@ -145,9 +205,9 @@ web    1/1     Running   0          5m    10.88.0.2   box    /etc/pods/web.yaml
     expect(JSON.parse((await podd('get pods -ojson')).stdout)).toMatchObject({
       apiVersion: 'v1',
       kind: 'PodList',
-      items: [{ kind: 'Pod', metadata: { name: 'web' } }, { metadata: { name: 'a-longer-name' } }],
+      items: [{ kind: 'Pod', metadata: { name: 'a-longer-name' } }, { metadata: { name: 'web' } }],
     })
-    expect(JSON.parse((await podd('get pod web -o json')).stdout)).toEqual(rig.pods.list()[0])
+    expect(JSON.parse((await podd('get pod web -o json')).stdout)).toEqual(rig.pods.list()[1])
     expect((await podd('get pod web -o yaml')).stdout).toMatch(
       /^apiVersion: v1\nkind: Pod\nmetadata:\n {2}name: web\n/u,
     )
@@ -268,7 +328,11 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
   it('fails when a podd that says goodbye ends the watch', async () => {
     await rig.close()
     const polite = createServer((request, response) =>
-      response.end(request.url?.includes('watch') === true ? '' : JSON.stringify(rig.status)),
+      response.end(
+        request.url?.includes('watch') === true
+          ? ''
+          : JSON.stringify({ ...rig.status, items: [], metadata: { resourceVersion: '1' } }),
+      ),
     ).listen(rig.socketPath)
     await once(polite, 'listening')
     expect(await podd('get pods -w')).toMatchObject({
@@ -359,9 +423,9 @@ describe('wrong usage', () => {
     ['get pods web -A -w', 'podd: a pod cannot be asked for by its name in all namespaces'],
     ['top pod web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
     ['top pod/web more', 'podd: top shows pods'],
-    ['get pvc -w', 'podd: persistentvolumeclaims cannot be watched\nPods and events can.'],
-    ['get cm --watch', 'podd: configmaps cannot be watched'],
-    ['get secrets tls -w', 'podd: secrets cannot be watched'],
+    ['get secret tls -A', 'podd: a secret cannot be asked for by its name in all namespaces'],
+    ['get secrets --show-values', 'podd: unknown flag --show-values'],
+    ['describe node box', 'podd: podd knows no resource "node"\n'],
     ['-n', 'podd: -n needs a value'],
     ['-n shop images', 'podd: unknown flag -n'],
     ['create -f web.yaml', 'podd: podd has no verb "create"\nPods come from manifests'],

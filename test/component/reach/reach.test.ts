@@ -4,7 +4,7 @@ import type { AddressInfo, Server } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
-import type { CommandRequest, RunningCommand } from '../../../src/server/pod-reach.ts'
+import type { CommandRequest, RunningCommand } from '../../../src/server/requests/pod-reach.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOptions } from '../../support/cli-rig.ts'
@@ -159,7 +159,7 @@ describe('podd exec', () => {
     onCommand((command) => command.end(0))
     const socket = createConnection({ path: rig.socketPath, allowHalfOpen: true })
     socket.on('error', () => {})
-    const target = '/api/v1/namespaces/default/pods/web/exec?container=main&command=true'
+    const target = '/podd/v1/namespaces/default/pods/web/exec?container=main&command=true'
     socket.write(
       `POST ${target} HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: podd-exec/1\r\n\r\n`,
     )
@@ -245,25 +245,31 @@ describe('podd exec', () => {
 })
 
 describe('upgrades', () => {
-  const path = '/api/v1/namespaces/default/pods/web/exec?command=ls'
+  const path = '/podd/v1/namespaces/default/pods/web/exec?command=ls'
 
   it.each<[title: string, protocol: string, method: string, path: string, code: number]>([
     ['to an unknown protocol are passed over', 'h2c', 'GET', '/healthz', 200],
     ['are for POST', 'podd-exec/1', 'GET', path, 405],
     ['are for what is upgraded', 'podd-exec/1', 'POST', '/healthz', 404],
-    ['need a command', 'podd-exec/1', 'POST', '/api/v1/namespaces/default/pods/web/exec?container=main', 400],
+    [
+      'need a command',
+      'podd-exec/1',
+      'POST',
+      '/podd/v1/namespaces/default/pods/web/exec?container=main',
+      400,
+    ],
     [
       'need a port',
       'podd-port-forward/1',
       'POST',
-      '/api/v1/namespaces/default/pods/web/portforward?port=0',
+      '/podd/v1/namespaces/default/pods/web/portforward?port=0',
       400,
     ],
     [
       'need a well-formed path',
       'podd-exec/1',
       'POST',
-      '/api/v1/namespaces/default/pods/%ff/exec?command=ls',
+      '/podd/v1/namespaces/default/pods/%ff/exec?command=ls',
       400,
     ],
   ])('%s', async (_title, upgrade, method, target, code) => {

@@ -11,8 +11,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { execProtocol } from '../../../src/api/exec-frames.ts'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
-import { holdInstanceLock } from '../../../src/server/instance-lock.ts'
-import { listenOnSocket } from '../../../src/server/listen-socket.ts'
+import { holdInstanceLock } from '../../../src/server/listeners/instance-lock.ts'
+import { listenOnSocket } from '../../../src/server/listeners/listen-socket.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
@@ -25,6 +25,7 @@ afterEach(async () => {
 })
 
 const podsPath = '/api/v1/namespaces/default/pods'
+const poddPodsPath = '/podd/v1/namespaces/default/pods'
 
 describe('the API server', () => {
   it('lists pods, of all namespaces and of one', async () => {
@@ -48,7 +49,7 @@ describe('the API server', () => {
 
   it('has who asks for pods wait until they are known, and nobody else', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    rig.shown = promise
+    rig.shownAt = promise
     const answers: string[] = []
     const list = rig.call(podsPath).then(({ text }) => answers.push(text))
     const one = rig.call(`${podsPath}/a`).then(({ code }) => answers.push(String(code)))
@@ -468,7 +469,7 @@ describe('the socket', () => {
   })
 
   it('has a path that Linux can bear', async () => {
-    const { listenOnSocket } = await import('../../../src/server/listen-socket.ts')
+    const { listenOnSocket } = await import('../../../src/server/listeners/listen-socket.ts')
     await expect(listenOnSocket(createServer(), `/tmp/${'x'.repeat(120)}`)).rejects.toMatchObject({
       code: 'SOCKET_PATH_TOO_LONG',
     })
@@ -513,7 +514,7 @@ describe('the words of a command', () => {
   const request = async (path: string, head: string, body: string): Promise<string> => {
     const socket = connect({ path: rig.socketPath, allowHalfOpen: true })
     const upgrade = `Connection: Upgrade\r\nUpgrade: ${execProtocol}\r\n`
-    socket.write(`POST ${podsPath}/${path} HTTP/1.1\r\nHost: podd\r\n${upgrade}${head}\r\n`)
+    socket.write(`POST ${poddPodsPath}/${path} HTTP/1.1\r\nHost: podd\r\n${upgrade}${head}\r\n`)
     socket.write(body)
     let answer = ''
     for await (const chunk of socket) {
@@ -595,7 +596,7 @@ describe('the words of a command', () => {
   it('that break off are waited for no longer than their connection lasts', async () => {
     const socket = connect(rig.socketPath)
     socket.end(
-      `POST ${podsPath}/web/exec HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: ${execProtocol}\r\n${bytes(10)}\r\necho`,
+      `POST ${poddPodsPath}/web/exec HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: ${execProtocol}\r\n${bytes(10)}\r\necho`,
     )
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 .*fewer than 10 bytes/su)
   })

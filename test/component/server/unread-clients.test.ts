@@ -14,6 +14,7 @@ import { ApiRig } from '../../support/api-rig.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
 
 const podsPath = '/api/v1/namespaces/default/pods'
+const poddPodsPath = '/podd/v1/namespaces/default/pods'
 const mebibyte = 1024 * 1024
 
 let rig: ApiRig
@@ -186,7 +187,7 @@ describe('clients that never read', () => {
       }),
     }
     const socket = await askWithoutReading(
-      `${podsPath}/web/exec?command=yes`,
+      `${poddPodsPath}/web/exec?command=yes`,
       upgradeTo(execProtocol),
       'POST',
     )
@@ -221,7 +222,7 @@ describe('clients that never read', () => {
       }),
     }
     const socket = await askWithoutReading(
-      `${podsPath}/web/exec?command=yes&stdin=true`,
+      `${poddPodsPath}/web/exec?command=yes&stdin=true`,
       upgradeTo(execProtocol),
       'POST',
     )
@@ -242,7 +243,7 @@ describe('clients that never read', () => {
       ...rig.reach,
       dial: async () => stream,
     }
-    await askWithoutReading(`${podsPath}/web/portforward?port=80`, upgradeTo(forwardProtocol), 'POST')
+    await askWithoutReading(`${poddPodsPath}/web/portforward?port=80`, upgradeTo(forwardProtocol), 'POST')
     await expect.poll(taken).toBeGreaterThan(0)
     expect(await settled(taken)).toBeLessThan(mebibyte)
   })

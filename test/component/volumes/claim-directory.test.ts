@@ -8,6 +8,8 @@ import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import { finishPurges, listClaimDirectories } from '../../../src/volumes/plugins/claim-directory.ts'
 import { plainObjectRules } from '../../support/object-rules.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { ShownResources } from '../../../src/control/status/shown-resources.ts'
 
 // mount(2) is root's.
 const rootOnly = process.getuid?.() !== 0
@@ -30,7 +32,13 @@ function localObjects(): LocalObjects {
     metadata: { name: 'user', namespace: 'default' },
     spec: { containers: [{ name: 'main', image: 'i:1' }], volumes },
   })
-  return new LocalObjects({ objects: new ObjectStore(plainObjectRules), rootDir, pods: () => [pod] })
+  return new LocalObjects({
+    objects: new ObjectStore(plainObjectRules),
+    shown: new ShownResources(0),
+    rootDir,
+    pods: () => [pod],
+    logger: silentLogger,
+  })
 }
 
 describe('purging a claim', () => {

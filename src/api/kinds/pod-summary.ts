@@ -1,0 +1,119 @@
+import type { PodObject } from '../objects.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { ContainerStatus } from '../../pod/state/status.ts'
+
+/** What the columns READY, STATUS and RESTARTS tell of a pod. */
+export interface PodSummary {
+  readonly ready: number
+  readonly total: number
+  readonly status: string
+  readonly restarts: number
+  /** When the last one ended that was restarted; undefined where none was. */
+  readonly lastRestartMs: number | undefined
+}
+
+/** As kubectl's table has it (kubernetes `pkg/printers/internalversion/printers.go`, printPod, 1.36). */
+export function summarizePod(pod: PodObject): PodSummary {
+  const { metadata, status } = pod
+  const sidecars = new Set(sidecarNames(pod))
+  const init = summarizeInit(status.initContainerStatuses ?? [], sidecars, initContainers(pod).length)
+  const total = containerCount(pod, 'containers') + sidecars.size
+  const isInitialized = status.conditions.some(
+    ({ type, status }) => type === 'Initialized' && status === 'True',
+  )
+  let reason = init.reason ?? status.reason ?? status.phase
+  let { ready } = init
+  let counted = status.initContainerStatuses ?? []
+  if (init.reason === undefined || isInitialized) {
+    const main = status.containerStatuses ?? []
+    const running = main.filter((container) => container.ready && container.state.running !== undefined)
+    ready += running.length
+    counted = [...counted.filter(({ name }) => sidecars.has(name)), ...main]
+    // The first container's word counts, as in kubectl, which goes through them backwards.
+    reason = main.map((container) => stateReason(container)).find((word) => word !== undefined) ?? reason
+    if (reason === 'Completed' && running.length > 0) {
+      const isReady = status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
+      reason = isReady ? 'Running' : 'NotReady'
+    }
+  }
+  // Why the pod as a whole doesn't run says more than that a container wasn't made.
+  if (status.reason !== undefined && notMade.test(reason)) reason = status.reason
+  const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
+  if (metadata.deletionTimestamp !== undefined && !isOver) reason = 'Terminating'
+  const restarts = counted.reduce((sum, { restartCount }) => sum + restartCount, 0)
+  const ends = counted.map(({ lastState }) => Date.parse(lastState.terminated?.finishedAt ?? ''))
+  const lastRestartMs = Math.max(...ends.filter((endMs) => !Number.isNaN(endMs)))
+  return {
+    ready,
+    total,
+    status: reason,
+    restarts,
+    lastRestartMs: restarts > 0 && Number.isFinite(lastRestartMs) ? lastRestartMs : undefined,
+  }
+}
+
+/** What is said of a container of which nothing else is known. */
+const notMade = /^(ContainerCreating|PodInitializing|(Init:)?ContainerStatusUnknown|Init:\d+\/\d+)$/u
+
+interface InitSummary {
+  /** Sidecars that are ready. */
+  readonly ready: number
+  /** What the pod waits for; undefined once initialization is through. */
+  readonly reason: string | undefined
+}
+
+function summarizeInit(
+  statuses: readonly ContainerStatus[],
+  sidecars: ReadonlySet<string>,
+  total: number,
+): InitSummary {
+  let ready = 0
+  for (const [index, { name, state, started, ready: isReady }] of statuses.entries()) {
+    if (state.terminated?.exitCode === 0) continue
+    if (sidecars.has(name) && started === true) {
+      if (isReady) ready += 1
+      continue
+    }
+    const waiting = state.waiting?.reason
+    if (state.terminated !== undefined) return { ready, reason: `Init:${endReason(state.terminated)}` }
+    if (waiting !== undefined && waiting !== '' && waiting !== 'PodInitializing')
+      return { ready, reason: `Init:${waiting}` }
+    return { ready, reason: `Init:${index}/${total}` }
+  }
+  return { ready, reason: undefined }
+}
+
+function stateReason({ state }: ContainerStatus): string | undefined {
+  const waiting = state.waiting?.reason
+  if (waiting !== undefined && waiting !== '') return waiting
+  return state.terminated === undefined ? undefined : endReason(state.terminated)
+}
+
+function endReason({
+  reason,
+  signal,
+  exitCode,
+}: NonNullable<ContainerStatus['state']['terminated']>): string {
+  if (reason !== undefined && reason !== '') return reason
+  return signal === undefined || signal === 0 ? `ExitCode:${exitCode}` : `Signal:${signal}`
+}
+
+function initContainers(pod: PodObject): readonly unknown[] {
+  const list = pod.spec['initContainers']
+  return Array.isArray(list) ? list : []
+}
+
+function sidecarNames(pod: PodObject): readonly string[] {
+  return initContainers(pod).flatMap((container) =>
+    isJsonObject(container) &&
+    container['restartPolicy'] === 'Always' &&
+    typeof container['name'] === 'string'
+      ? [container['name']]
+      : [],
+  )
+}
+
+function containerCount(pod: PodObject, list: 'containers'): number {
+  const containers = pod.spec[list]
+  return Array.isArray(containers) ? containers.length : 0
+}

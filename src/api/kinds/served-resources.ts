@@ -1,0 +1,11 @@
+import type { ClaimObject, ConfigObject } from '../local-objects.ts'
+import type { EventObject, PodObject } from '../objects.ts'
+
+/** The objects that are served, by the names of their resources. */
+export interface ServedResources {
+  readonly pods: PodObject
+  readonly events: EventObject
+  readonly configmaps: ConfigObject
+  readonly secrets: ConfigObject
+  readonly persistentvolumeclaims: ClaimObject
+}

@@ -1,0 +1,17 @@
+import type { DaemonStatus } from '../../api/routes.ts'
+import { formatProblem } from '../../pod/objects/format-problem.ts'
+
+/** What whoever looks at the pods has to know besides: bad manifests, sources that were not read, a runtime that is gone. */
+export function daemonNotes({ problems, runtime, sources }: DaemonStatus): readonly string[] {
+  return [
+    ...problems.map((problem) => `${problem.severity}: ${formatProblem(problem)}`),
+    ...sources
+      .filter((source) => !source.ready)
+      .map(({ source, path }) => `warning: ${path} has not been read yet (source ${source})`),
+    ...(runtime.healthy
+      ? []
+      : [
+          `warning: the container runtime at ${runtime.endpoint} does not work: ${runtime.message ?? 'no answer'}`,
+        ]),
+  ]
+}

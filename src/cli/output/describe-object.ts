@@ -1,0 +1,22 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ResourceObject } from '../../api/resource.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { Description } from './description.ts'
+import { entriesOf } from './json-view.ts'
+
+/** What the columns of any kind tell of an object, laid out as `kubectl describe` does, then its data. */
+export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: number): string {
+  const { name, namespace, labels, annotations } = object.metadata
+  const text = new Description()
+  text.add(0, 'Name', name)
+  text.add(0, 'Namespace', namespace)
+  text.add(0, 'Labels', entriesOf(labels, '='))
+  text.add(0, 'Annotations', entriesOf(annotations, ': '))
+  const cells = kind.cells(object, nowMs)
+  for (const [index, { title }] of kind.columns.entries()) {
+    const label = title.charAt(0) + title.slice(1).toLowerCase()
+    if (!['NAME', 'DATA', 'KEYS'].includes(title)) text.add(0, label, cells[index] || '<none>')
+  }
+  if ('data' in object && isJsonObject(object.data)) text.addBlock(0, 'Data', entriesOf(object.data, ': '))
+  return text.toString()
+}

@@ -1,0 +1,82 @@
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../base/clock.ts'
+import { PoddError } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import { imageRoutes } from './image-routes.ts'
+import { podRoutes } from './pod-routes.ts'
+import { poddRoutes } from './podd-routes.ts'
+import { PodLogs } from './pods/pod-logs.ts'
+import { ApiError, toStatusObject } from './requests/api-error.ts'
+import { jsonResponse } from './requests/api-request.ts'
+import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
+import { mayDoAll } from './requests/identity.ts'
+import type { ApiReaders } from './requests/readers.ts'
+import { findRoute } from './requests/route.ts'
+import type { Route } from './requests/route.ts'
+import { resourceRoutes } from './resources/resource-routes.ts'
+import { WatchLines } from './resources/watch-lines.ts'
+import { poddExec } from './streams/podd-exec.ts'
+import { poddForward } from './streams/podd-forward.ts'
+import { PodStreams } from './streams/pod-streams.ts'
+
+export interface HandlerOptions {
+  readonly podLogsDir: string
+  readonly readers: ApiReaders
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What is served, from requests to answers; src/api/routes.ts tells the same in words. Knows no sockets. */
+export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOptions): ApiHandler {
+  const pods = readers.resources.pods
+  const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
+  const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
+  const routes: readonly Route[] = [
+    { method: 'GET', pattern: '/healthz', isOpen: true, handle: () => text('ok') },
+    ...resourceRoutes(readers, new WatchLines()),
+    ...podRoutes(readers, logs),
+    ...imageRoutes(readers.images),
+    ...poddRoutes(readers),
+  ]
+
+  function toResponse(request: ApiRequest, error: unknown): ApiResponse {
+    // What is nobody's intention is a defect, and the log has its place.
+    if (!(error instanceof PoddError) && !request.signal.aborted)
+      logger.error({ path: request.target, err: error }, 'API request failed')
+    const status = toStatusObject(error)
+    return jsonResponse(status, status.code)
+  }
+
+  async function answer({ method, target, identity, signal }: ApiRequest): Promise<ApiResponse> {
+    const { pathname, searchParams: query } = new URL(target, 'http://podd')
+    const { route, names } = findRoute(routes, method, pathname)
+    if (route.isOpen !== true && !mayDoAll(identity)) throw forbidden(identity.name, method, pathname)
+    if (route.needsPods === true) await pods.whenListed()
+    return route.handle({ query, names, clock, signal })
+  }
+
+  return {
+    handle: (request) => answer(request).catch((error: unknown) => toResponse(request, error)),
+    upgrades: (headers) => streams.upgrades(headers),
+    async open(request: ApiRequest, connection: Duplex) {
+      try {
+        const { method, target, identity } = request
+        if (!mayDoAll(identity)) throw forbidden(identity.name, method, target)
+        return await streams.open(request, connection)
+      } catch (error) {
+        return toResponse(request, error)
+      }
+    },
+  }
+}
+
+function text(body: string): ApiResponse {
+  return { status: 200, contentType: 'text/plain; charset=utf-8', body }
+}
+
+function forbidden(name: string, method: string, path: string): ApiError {
+  return new ApiError(
+    403,
+    `forbidden: User ${JSON.stringify(name)} cannot ${method.toLowerCase()} path ${JSON.stringify(path)}`,
+  )
+}

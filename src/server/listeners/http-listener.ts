@@ -1,0 +1,168 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { nodeHttp } from '../../base/node-http.ts'
+import { ApiError, toStatusObject } from '../requests/api-error.ts'
+import { jsonResponse } from '../requests/api-request.ts'
+import type { ApiHandler, ApiRequest, ApiResponse } from '../requests/api-request.ts'
+import type { Identity } from '../requests/identity.ts'
+import { writeResponse } from './write-response.ts'
+
+export interface HttpListenerOptions {
+  readonly handler: ApiHandler
+  /** Who asks over connections that are taken here. */
+  readonly identity: Identity
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export interface HttpListener {
+  /** To be told where to listen. */
+  readonly server: Server
+  /** Takes no more requests, ends what runs without an end, and waits for what is being answered, `graceMs` at most. */
+  close(graceMs: number): Promise<void>
+}
+
+/** A command's words may stand in the request's path; those of a long one follow the head. */
+const mostHeaderBytes = 512 * 1024
+
+/** How much of a stream is written before the client has to make room. */
+const streamBufferBytes = 16 * 1024
+
+/** No request has a body that podd reads. */
+const mostBodyBytes = 64 * 1024
+
+/** HTTP/1.1 for the API's handler. */
+export function createHttpListener(options: HttpListenerOptions): HttpListener {
+  const { handler, identity, clock, logger } = options
+  const closing = new AbortController()
+  const server = nodeHttp.createServer(
+    {
+      maxHeaderSize: mostHeaderBytes,
+      requestTimeout: 30_000,
+      highWaterMark: streamBufferBytes,
+      shouldUpgradeCallback: ({ headers }) => handler.upgrades(headers),
+    },
+    (request, response) => {
+      void answer(request, response)
+    },
+  )
+  const toRequest = (
+    { method = '', url = '/', headers }: IncomingMessage,
+    signal: AbortSignal,
+  ): ApiRequest => ({
+    method,
+    target: url,
+    headers,
+    identity,
+    signal,
+  })
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController()
+    response.once('close', () => gone.abort(new PoddError('CLIENT_GONE', 'the client went away')))
+    const signal = AbortSignal.any([gone.signal, closing.signal])
+    const answered = refuseBody(request) ?? (await handler.handle(toRequest(request, signal)))
+    const failure = await writeResponse(response, answered, { clock, signal })
+    if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
+  }
+
+  /** What is served over upgraded connections, which the HTTP server knows nothing of. */
+  const upgraded = new Set<Promise<void>>()
+  server.on('upgrade', (request, socket, head) => {
+    const served = upgrade(request, socket, head).finally(() => upgraded.delete(served))
+    upgraded.add(served)
+  })
+
+  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => {})
+    // For as long as it is open: the HTTP server that ends waits for it and has no say over it.
+    const cut = (): void => void socket.destroy()
+    closing.signal.addEventListener('abort', cut, { once: true })
+    socket.once('close', () => closing.signal.removeEventListener('abort', cut))
+    if (closing.signal.aborted) cut()
+    if (head.length > 0) socket.unshift(head)
+    const opened = await handler.open(toRequest(request, closing.signal), socket)
+    if ('status' in opened) return refuse(socket, opened)
+    const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
+    await opened.serve()
+  }
+
+  server.on('clientError', (error, socket) => {
+    if (socket.writable) refuse(socket, statusResponse(toRequestError(error)))
+  })
+
+  return {
+    server,
+    close(graceMs) {
+      closing.abort(new PoddError('CLOSING', 'podd is stopping'))
+      return closeServer(server, clock, { graceMs, upgraded })
+    },
+  }
+}
+
+function statusResponse(error: ApiError): ApiResponse {
+  const status = toStatusObject(error)
+  return jsonResponse(status, status.code)
+}
+
+/** What is said of a request that is none, by Node's code. */
+function toRequestError(error: unknown): ApiError {
+  switch (errorCode(error)) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new ApiError(431, `the head of the request is larger than ${mostHeaderBytes} bytes`)
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError(408, 'the request did not come in time')
+    default:
+      return new ApiError(400, `the request is not well-formed: ${errorMessage(error)}`)
+  }
+}
+
+/** Reads and drops what a client sends along, so that it gets to read the answer; too much is refused. */
+function refuseBody(request: IncomingMessage): ApiResponse | undefined {
+  const announced = Number(request.headers['content-length'] ?? 0)
+  if (announced > mostBodyBytes)
+    return statusResponse(new ApiError(413, `the request body is larger than ${mostBodyBytes} bytes`))
+  let receivedBytes = 0
+  request.on('data', (chunk: Buffer) => {
+    receivedBytes += chunk.length
+    if (receivedBytes > mostBodyBytes) request.destroy()
+  })
+  return undefined
+}
+
+/** Answers over a connection that no HTTP response stands for, and ends it. */
+function refuse(socket: Duplex, { status, contentType, body }: ApiResponse): void {
+  const text = typeof body === 'string' ? body : ''
+  const line = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? 'Error'}`
+  const headers = [`Content-Type: ${contentType}`, `Content-Length: ${Buffer.byteLength(text)}`]
+  socket.end(`${[line, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${text}`)
+  // A client that can't send on might never read.
+  socket.resume()
+}
+
+async function closeServer(
+  server: Server,
+  clock: Clock,
+  { graceMs, upgraded }: { readonly graceMs: number; readonly upgraded: ReadonlySet<Promise<void>> },
+): Promise<void> {
+  const ended = new Promise<void>((resolve) => {
+    server.close(() => resolve())
+  })
+  server.closeIdleConnections()
+  const patience = new AbortController()
+  const timer = clock.startTimer(graceMs, () => {
+    server.closeAllConnections()
+    patience.abort()
+  })
+  await ended
+  const given = new Promise<void>((resolve) => {
+    if (patience.signal.aborted) resolve()
+    patience.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await Promise.race([Promise.all(upgraded), given])
+  timer.cancel()
+}

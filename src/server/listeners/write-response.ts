@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { toStatusObject } from '../requests/api-error.ts'
+import { jsonResponse } from '../requests/api-request.ts'
+import type { ApiResponse } from '../requests/api-request.ts'
+
+/** A client that leaves its answer unread for so long is cut off; logs, and what runs over an upgraded connection, may wait for ever. */
+const unreadMs = 60_000
+
+/**
+ * Sends an answer as the client reads it: the next piece is taken only when there is room for it. What the signal ends
+ * is cut off: a client must not take it for the end of what there is. Resolves once all of it is handed to the
+ * connection, or that is gone. Gives the error that belongs into the log: a defect, or one that could not be told, because
+ * the answer had begun.
+ */
+export async function writeResponse(
+  response: ServerResponse,
+  answer: ApiResponse,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<unknown> {
+  const cut = (): void => void response.destroy()
+  if (signal.aborted) {
+    cut()
+    return undefined
+  }
+  answer.cutOff?.addEventListener('abort', cut, { once: true })
+  try {
+    if (typeof answer.body === 'string') writeWhole(response, answer, answer.body)
+    else await writePieces(response, answer, answer.body, { clock, signal })
+    return undefined
+  } catch (error) {
+    if (signal.aborted || response.headersSent) {
+      response.destroy()
+      return signal.aborted || answer.cutOff?.aborted === true ? undefined : error
+    }
+    const status = toStatusObject(error)
+    const told = jsonResponse(status, status.code)
+    if (typeof told.body === 'string') writeWhole(response, told, told.body)
+    return error instanceof PoddError ? undefined : error
+  } finally {
+    cutWhereUnread(response, clock)
+  }
+}
+
+function writeWhole(response: ServerResponse, { status, contentType }: ApiResponse, text: string): void {
+  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) })
+  response.end(text)
+}
+
+async function writePieces(
+  response: ServerResponse,
+  { status, contentType, headFirst, mayWait }: ApiResponse,
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<void> {
+  const sendHead = (): void => {
+    if (!response.headersSent) response.writeHead(status, { 'content-type': contentType })
+  }
+  if (headFirst === true) {
+    sendHead()
+    response.flushHeaders()
+  }
+  for await (const piece of pieces) {
+    if (signal.aborted) break
+    sendHead()
+    if (!response.write(piece)) await drained(response, signal, mayWait === true ? undefined : clock)
+  }
+  if (signal.aborted) {
+    response.destroy()
+    return
+  }
+  sendHead()
+  response.end()
+}
+
+/** With a clock, for no longer than a client may leave its answer unread. */
+async function drained(
+  response: ServerResponse,
+  signal: AbortSignal,
+  clock: Clock | undefined,
+): Promise<void> {
+  const timer = clock?.startTimer(unreadMs, () => response.destroy())
+  try {
+    await once(response, 'drain', { signal })
+  } finally {
+    timer?.cancel()
+  }
+}
+
+/** An answer that is complete waits in memory until its client takes it. */
+function cutWhereUnread(response: ServerResponse, clock: Clock): void {
+  if (response.writableFinished || response.destroyed) return
+  const timer = clock.startTimer(unreadMs, () => response.destroy())
+  response.once('close', () => timer.cancel())
+}

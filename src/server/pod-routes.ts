@@ -1,0 +1,56 @@
+import { execProtocol } from '../api/exec-frames.ts'
+import type { PodObject } from '../api/objects.ts'
+import { forwardProtocol } from '../api/routes.ts'
+import { readLogQuery } from './pods/log-query.ts'
+import { readPodMetrics } from './pods/pod-metrics.ts'
+import type { PodLogs } from './pods/pod-logs.ts'
+import { findRunningPod } from './pods/pod-target.ts'
+import { ApiError } from './requests/api-error.ts'
+import { jsonResponse } from './requests/api-request.ts'
+import type { ApiResponse } from './requests/api-request.ts'
+import type { ApiReaders } from './requests/readers.ts'
+import type { Call, Route } from './requests/route.ts'
+
+/** What Kubernetes' API has of pods beside the objects: logs, metrics, and what needs an upgraded connection. */
+export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] {
+  const metrics = async (call: Call): Promise<ApiResponse> =>
+    jsonResponse(await readPodMetrics(readers, call))
+  const log = async ({
+    names: [namespace = '', name = ''],
+    query,
+    clock,
+    signal,
+  }: Call): Promise<ApiResponse> => {
+    // While its successor is still being made ready, it is the old pod that has something to tell.
+    const pod: PodObject = findRunningPod(readers.resources.pods.reader, namespace, name)
+    const request = readLogQuery(query, pod.metadata.name, clock.wallMs())
+    const body = await logs.read(pod, request, signal)
+    // Who follows a log knows from the head on that nothing is wrong, however quiet the container is.
+    const headFirst = request.follow
+    return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
+  }
+  const gets = [
+    ['/api/v1/namespaces/*/pods/*/log', log],
+    ['/apis/metrics.k8s.io/v1beta1/pods', metrics],
+    ['/apis/metrics.k8s.io/v1beta1/namespaces/*/pods', metrics],
+    ['/apis/metrics.k8s.io/v1beta1/namespaces/*/pods/*', metrics],
+  ] as const
+  return [
+    ...gets.map(([pattern, handle]): Route => ({ method: 'GET', pattern, needsPods: true, handle })),
+    ...['/api/v1', '/podd/v1'].flatMap((root) =>
+      ['exec', 'portforward'].map((resource): Route => {
+        const pattern = `${root}/namespaces/*/pods/*/${resource}`
+        return { method: 'POST', pattern, handle: refuseWithoutUpgrade }
+      }),
+    ),
+  ]
+}
+
+/** What asks for an upgrade never gets here. */
+function refuseWithoutUpgrade(): never {
+  throw new ApiError(
+    400,
+    `Upgrade request required: the connection must be upgraded to ${execProtocol} or ${forwardProtocol}`,
+    'Use `podd exec` or `podd port-forward` of the same version.',
+  )
+}

@@ -1,0 +1,51 @@
+import { apiReasons } from '../../api/reasons.ts'
+import type { StatusObject } from '../../api/routes.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+
+type HttpCode = keyof typeof apiReasons
+
+/** A request that is answered with an error; code `API_<REASON>`. */
+export class ApiError extends PoddError {
+  readonly httpCode: HttpCode
+  readonly reason: (typeof apiReasons)[HttpCode]
+  readonly details: StatusObject['details']
+
+  constructor(httpCode: HttpCode, message: string, hint?: string, details?: StatusObject['details']) {
+    super(`API_${apiReasons[httpCode]}`, message, { hint })
+    this.httpCode = httpCode
+    this.reason = apiReasons[httpCode]
+    this.details = details
+  }
+}
+
+/** `pods "web" not found`, as Kubernetes says it. */
+export function notFound(resource: string, name: string, hint?: string): ApiError {
+  const details = { name, kind: resource }
+  return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`, hint, details)
+}
+
+/** The response for an error that was thrown while a request was handled. */
+export function toStatusObject(error: unknown): StatusObject {
+  const httpCode = httpCodeOf(error)
+  const base = {
+    apiVersion: 'v1',
+    kind: 'Status',
+    metadata: {},
+    status: 'Failure',
+    message: errorMessage(error),
+    reason: apiReasons[httpCode],
+    code: httpCode,
+  } as const
+  if (!(error instanceof PoddError)) return base
+  const cause = { reason: error.code, message: error.hint ?? '' }
+  const details = error instanceof ApiError ? error.details : undefined
+  return { ...base, details: { causes: [cause], ...details } }
+}
+
+/** What is nobody's fault here, and may be otherwise soon: the runtime is not there, or not listed yet. */
+const passing: readonly (string | undefined)[] = ['RUNTIME_UNAVAILABLE', 'IMAGES_NOT_KNOWN']
+
+function httpCodeOf(error: unknown): HttpCode {
+  if (error instanceof ApiError) return error.httpCode
+  return passing.includes(errorCode(error)) ? 503 : 500
+}

@@ -1,0 +1,74 @@
+import type { AppliedReply } from '../../api/applied.ts'
+import type { GarbageReport } from '../../api/garbage.ts'
+import type { ArchiveReport } from '../../api/image-archives.ts'
+import type { ServedResources } from '../../api/kinds/served-resources.ts'
+import type { ProbeReportObject } from '../../api/probe-reports.ts'
+import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import type { DaemonStatus, ImageEntry } from '../../api/routes.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodReach } from './pod-reach.ts'
+
+/** Stops what was begun; calling it twice is harmless. */
+export type Unsubscribe = () => void
+
+/** The objects of one kind as they are now, from memory, and their newest changes. */
+export interface ResourceReader<T extends ResourceObject> {
+  /** The one that a list made now shows. */
+  readonly revision: number
+  /** A pod that replaces another of its name stands after it. */
+  list(): readonly T[]
+  /** As `list` gave them at a revision; undefined where that is forgotten, or yet to come. */
+  listAt(revision: number): readonly T[] | undefined
+  /** In order; undefined where some of them are forgotten. */
+  changesAfter(revision: number): readonly ResourceChange<T>[] | undefined
+  /** Calls `listener` for each change from now on, in order; all listeners get the same object. The listener never throws and never waits. */
+  subscribe(listener: (change: ResourceChange<T>) => void): Unsubscribe
+}
+
+export interface ShownKind<T extends ResourceObject> {
+  readonly reader: ResourceReader<T>
+  /** Resolves when the objects can be listed, after some seconds at the latest: a podd that has just been started isn't one without pods. */
+  readonly whenListed: () => Promise<void>
+}
+
+/** What came of a pod's probes; answers at once, from memory. */
+export interface ProbeReader {
+  listProbes(uid: PodUid): readonly ProbeReportObject[]
+}
+
+export interface StatusReader {
+  daemonStatus(): DaemonStatus
+  /** What runs, and where manifests go. */
+  applied(): AppliedReply
+}
+
+/** The runtime's images. All methods reject with a PoddError that says what to do. */
+export interface ImageStore {
+  listImages(): Promise<readonly ImageEntry[]>
+  /** What is made of the files in the directory of image archives. */
+  listArchives(): readonly ArchiveReport[]
+  /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
+  importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
+  /** Removes all images that nobody needs; `young`: also those younger than the minimum age. */
+  collect(
+    options: { readonly dryRun: boolean; readonly young: boolean },
+    signal: AbortSignal,
+  ): Promise<GarbageReport>
+  /** Keeps image garbage collection away from an image, or no longer does. Throws PoddError IMAGE_NOT_FOUND. */
+  pinImage(image: string, pinned: boolean): Promise<void>
+}
+
+export interface ClaimPurger {
+  /** Deletes a claim's data. Throws PoddError CLAIM_IN_USE or CLAIM_NOT_FOUND. */
+  purgeClaim(claim: { readonly namespace: string; readonly name: string }): Promise<void>
+}
+
+/** All that the API needs to know. */
+export interface ApiReaders {
+  readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
+  readonly status: StatusReader
+  readonly probes: ProbeReader
+  readonly images: ImageStore
+  readonly claims: ClaimPurger
+  readonly reach: PodReach
+}

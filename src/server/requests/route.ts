@@ -1,0 +1,61 @@
+import type { Clock } from '../../base/clock.ts'
+import { ApiError } from './api-error.ts'
+import type { ApiResponse } from './api-request.ts'
+
+/** A request at the route that takes it. */
+export interface Call {
+  readonly query: URLSearchParams
+  /** What the pattern's `*` stood for. */
+  readonly names: readonly string[]
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  /** Segments; `*` stands for any one. */
+  readonly pattern: string
+  /** Everybody may ask this. */
+  readonly isOpen?: true
+  /** It is answered once pods can be listed. */
+  readonly needsPods?: true
+  handle(call: Call): ApiResponse | Promise<ApiResponse>
+}
+
+/** The route of a path, and what its pattern's `*` stand for. Throws ApiError where there is none. */
+export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
+  routes: readonly R[],
+  method: string,
+  pathname: string,
+): { readonly route: R; readonly names: readonly string[] } {
+  const segments = decodePath(pathname)
+  const matches = routes.flatMap((route) => {
+    const names = match(route.pattern, segments)
+    return names === undefined ? [] : [{ route, names }]
+  })
+  const found = matches.find(({ route }) => route.method === method)
+  if (found !== undefined) return found
+  if (matches.length === 0)
+    throw new ApiError(404, `the server could not find the requested resource ${pathname}`)
+  throw new ApiError(405, `${method} is not allowed at ${pathname}`)
+}
+
+function decodePath(pathname: string): readonly string[] {
+  try {
+    return pathname.split('/').map((segment) => decodeURIComponent(segment))
+  } catch {
+    // decodeURIComponent throws for malformed escapes alone.
+    throw new ApiError(400, `${pathname} is not a well-formed path`)
+  }
+}
+
+function match(pattern: string, segments: readonly string[]): readonly string[] | undefined {
+  const wanted = pattern.split('/')
+  if (wanted.length !== segments.length) return undefined
+  const names: string[] = []
+  for (const [index, segment] of segments.entries()) {
+    if (wanted[index] === '*') names.push(segment)
+    else if (wanted[index] !== segment) return undefined
+  }
+  return names
+}

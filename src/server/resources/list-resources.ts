@@ -1,0 +1,84 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ResourceObject } from '../../api/resource.ts'
+import { ApiError } from '../requests/api-error.ts'
+import type { ApiResponse } from '../requests/api-request.ts'
+import type { ResourceReader } from '../requests/readers.ts'
+import { encodeContinuation } from './list-options.ts'
+import type { ListOptions } from './list-options.ts'
+
+/** A list is sent in pieces of about this size. */
+const pieceBytes = 16 * 1024
+
+/**
+ * The list that was asked for, or a part of it of `limit` objects. All parts are of one revision. Throws ApiError Expired
+ * where what was at a revision is forgotten, Timeout for a revision that is yet to come.
+ */
+export function listResources(
+  kind: ServedKind,
+  reader: ResourceReader<ResourceObject>,
+  options: ListOptions,
+): ApiResponse {
+  const { revision, objects } = objectsAsked(reader, options)
+  const accepted = objects.filter((object) => options.accepts(object))
+  const offset = options.continue?.offset ?? 0
+  const end = offset + (options.limit ?? accepted.length)
+  const remaining = accepted.length - end
+  const metadata = {
+    resourceVersion: String(revision),
+    ...(remaining > 0 && { continue: encodeContinuation({ revision, offset: end }) }),
+    ...(remaining > 0 && !options.hasSelector && { remainingItemCount: remaining }),
+  }
+  return {
+    status: 200,
+    contentType: 'application/json',
+    body: listPieces(
+      { apiVersion: kind.apiVersion, kind: kind.listKind, metadata },
+      accepted.slice(offset, end),
+    ),
+  }
+}
+
+function objectsAsked(
+  reader: ResourceReader<ResourceObject>,
+  { revision: wanted, match, continue: continuation }: ListOptions,
+): { readonly revision: number; readonly objects: readonly ResourceObject[] } {
+  if (continuation !== undefined) {
+    const objects = reader.listAt(continuation.revision)
+    if (objects !== undefined) return { revision: continuation.revision, objects }
+    throw new ApiError(
+      410,
+      'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.',
+    )
+  }
+  const { revision } = reader
+  if (wanted !== undefined && wanted > revision) throw tooLarge(wanted, revision)
+  if (match !== 'Exact' || wanted === undefined) return { revision, objects: reader.list() }
+  const objects = reader.listAt(wanted)
+  if (objects !== undefined) return { revision: wanted, objects }
+  throw new ApiError(410, `too old resource version: ${wanted} (${revision})`)
+}
+
+function tooLarge(wanted: number, revision: number): ApiError {
+  return new ApiError(
+    504,
+    `Timeout: Too large resource version: ${wanted}, current: ${revision}`,
+    undefined,
+    {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds: 1,
+    },
+  )
+}
+
+/** Made as the client reads them: never all of a list stands in memory as text. */
+function* listPieces(head: object, items: readonly ResourceObject[]): Generator<Uint8Array, void> {
+  const encoder = new TextEncoder()
+  let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`
+  for (const [index, item] of items.entries()) {
+    piece += `${index === 0 ? '' : ','}${JSON.stringify(item)}`
+    if (piece.length < pieceBytes) continue
+    yield encoder.encode(piece)
+    piece = ''
+  }
+  yield encoder.encode(`${piece}]}\n`)
+}

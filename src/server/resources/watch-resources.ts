@@ -1,0 +1,189 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { ApiError, toStatusObject } from '../requests/api-error.ts'
+import type { ResourceReader } from '../requests/readers.ts'
+import type { WatchOptions } from './list-options.ts'
+import { encodeLine } from './watch-lines.ts'
+import type { WatchLines } from './watch-lines.ts'
+
+/**
+ * A watcher for which so many bytes of changes wait is cut off; it may go on where it stopped. Many changes can come at
+ * once, before any client has had the time to read: with `muchBytes` it gets `muchForMs`.
+ */
+const mostWaitingBytes = 8 * 1024 * 1024
+const muchBytes = 1024 * 1024
+const muchForMs = 1000
+
+/** How often a bookmark tells a watcher who asked for it how far it is (as an API server's watch cache does). */
+const bookmarkPeriodMs = 60_000
+
+export interface WatchDeps {
+  readonly clock: Clock
+  readonly lines: WatchLines
+  readonly signal: AbortSignal
+  /** Cuts the client off, whatever it has still to take. */
+  readonly cutOff: () => void
+}
+
+/**
+ * The lines of a watch: what is there, or what has changed since a revision, then each change. Ends with the signal or
+ * its time; fails with CLIENT_GONE, and has the client cut off, once more waits than it may leave unread. What waits is
+ * kept as the objects and lines that all watchers share.
+ */
+export async function* watchResources(
+  kind: ServedKind,
+  reader: ResourceReader<ResourceObject>,
+  options: WatchOptions,
+  { clock, lines, signal, cutOff }: WatchDeps,
+): AsyncGenerator<Uint8Array, void> {
+  const { accepts, revision, sendInitialEvents, bookmarks, timeoutSeconds } = options
+  const begun = reader.revision
+  const missed = revision === undefined || sendInitialEvents === true ? [] : reader.changesAfter(revision)
+  if (missed === undefined) {
+    const error = new ApiError(410, `too old resource version: ${revision} (${begun})`)
+    yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
+    return
+  }
+  const showsAll = sendInitialEvents ?? revision === undefined
+  const listed = showsAll ? reader.list().filter((object) => accepts(object)) : []
+  const backlog = new Backlog(clock, signal, cutOff)
+  const take = (change: ResourceChange<ResourceObject>): void => {
+    // A watch from a revision that is yet to come stays silent until then.
+    if (change.revision <= (revision ?? 0)) return
+    const line = lineFor(change, accepts, lines)
+    if (line !== undefined) backlog.push(line)
+  }
+  for (const change of missed) take(change)
+  const unsubscribe = reader.subscribe(take)
+  const periods = bookmarks
+    ? startPeriods(clock, bookmarkPeriodMs, () => backlog.wake('bookmark'))
+    : undefined
+  const end =
+    timeoutSeconds === undefined
+      ? undefined
+      : clock.startTimer(timeoutSeconds * 1000, () => backlog.wake('end'))
+  try {
+    for (const object of listed) yield encodeLine({ type: 'ADDED', object })
+    if (bookmarks && sendInitialEvents === true) yield bookmark(kind, begun, true)
+    for (;;) {
+      const next = await backlog.next()
+      if (next === 'end') return
+      if (next !== 'bookmark') yield next
+      else if (reader.revision >= (revision ?? 0)) yield bookmark(kind, reader.revision, false)
+    }
+  } finally {
+    unsubscribe()
+    periods?.cancel()
+    end?.cancel()
+    backlog.close()
+  }
+}
+
+/** The change as this watcher sees it, for whom an object is there as long as it meets the selectors. */
+function lineFor(
+  change: ResourceChange<ResourceObject>,
+  accepts: (object: ResourceObject) => boolean,
+  lines: WatchLines,
+): Uint8Array | undefined {
+  const { type, object, previous } = change
+  const was = previous !== undefined && accepts(previous)
+  const is = type !== 'DELETED' && accepts(object)
+  if (!was && !is) return undefined
+  const seen = was ? (is ? 'MODIFIED' : 'DELETED') : 'ADDED'
+  if (seen === type) return lines.lineOf(change)
+  if (seen !== 'DELETED' || previous === undefined) return encodeLine({ type: seen, object })
+  // As it was when it was last seen, at the revision of the change.
+  const { resourceVersion = '' } = object.metadata
+  return encodeLine({
+    type: seen,
+    object: { ...previous, metadata: { ...previous.metadata, resourceVersion } },
+  })
+}
+
+function bookmark(kind: ServedKind, revision: number, endsInitialEvents: boolean): Uint8Array {
+  const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
+  const metadata = { resourceVersion: String(revision), ...annotations }
+  return encodeLine({ type: 'BOOKMARK', object: { kind: kind.kind, apiVersion: kind.apiVersion, metadata } })
+}
+
+function startPeriods(clock: Clock, periodMs: number, fire: () => void): { cancel(): void } {
+  let timer = clock.startTimer(periodMs, tick)
+  function tick(): void {
+    fire()
+    timer = clock.startTimer(periodMs, tick)
+  }
+  return { cancel: () => timer.cancel() }
+}
+
+/** What one watcher has still to be sent. */
+class Backlog {
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  readonly #tellCutOff: () => void
+  readonly #lines: Uint8Array[] = []
+  #waitingBytes = 0
+  #wanted: 'bookmark' | 'end' | undefined
+  #overrun = false
+  #wake: (() => void) | undefined
+  /** Runs while much waits. */
+  #much: ReturnType<Clock['startTimer']> | undefined
+
+  constructor(clock: Clock, signal: AbortSignal, cutOff: () => void) {
+    this.#clock = clock
+    this.#signal = signal
+    this.#tellCutOff = cutOff
+    signal.addEventListener('abort', this.#onAbort, { once: true })
+  }
+
+  readonly #onAbort = (): void => this.wake('end')
+
+  push(line: Uint8Array): void {
+    if (this.#overrun) return
+    this.#lines.push(line)
+    this.#waitingBytes += line.length
+    this.#wake?.()
+    if (this.#waitingBytes > mostWaitingBytes) this.#cutOff()
+    else if (this.#waitingBytes > muchBytes)
+      this.#much ??= this.#clock.startTimer(muchForMs, () => {
+        this.#much = undefined
+        if (this.#waitingBytes > muchBytes) this.#cutOff()
+      })
+  }
+
+  wake(what: 'bookmark' | 'end'): void {
+    if (this.#wanted !== 'end') this.#wanted = what
+    this.#wake?.()
+  }
+
+  /** The next line, or what is due once no line waits. Throws PoddError CLIENT_GONE. */
+  async next(): Promise<Uint8Array | 'bookmark' | 'end'> {
+    for (;;) {
+      if (this.#overrun) throw new PoddError('CLIENT_GONE', 'the client does not read what it watches')
+      if (this.#signal.aborted) return 'end'
+      const line = this.#lines.shift()
+      if (line !== undefined) {
+        this.#waitingBytes -= line.length
+        return line
+      }
+      const due = this.#wanted
+      this.#wanted = undefined
+      if (due !== undefined) return due
+      await new Promise<void>((resolve) => (this.#wake = resolve))
+      this.#wake = undefined
+    }
+  }
+
+  close(): void {
+    this.#much?.cancel()
+    this.#signal.removeEventListener('abort', this.#onAbort)
+  }
+
+  #cutOff(): void {
+    this.#overrun = true
+    this.#lines.length = 0
+    this.#wake?.()
+    this.#tellCutOff()
+  }
+}

@@ -1,0 +1,487 @@
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import fc from 'fast-check'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { execProtocol } from '../../../src/api/exec-frames.ts'
+import type { ResourceList, ResourceObject, WatchEvent } from '../../../src/api/resource.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { createHandler } from '../../../src/server/create-handler.ts'
+import type { ApiHandler, ApiResponse } from '../../../src/server/requests/api-request.ts'
+import { root } from '../../../src/server/requests/identity.ts'
+import type { Identity } from '../../../src/server/requests/identity.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { eventObject, podObject } from '../../support/pod-objects.ts'
+
+const stranger: Identity = { name: 'ann', groups: ['shop'] }
+
+let rig: ApiRig
+let clock: ManualClock
+let handler: ApiHandler
+let ending: AbortController
+
+beforeEach(() => {
+  begin()
+})
+
+/** A handler over empty stores; there is no socket. */
+function begin(): void {
+  rig = new ApiRig('/nowhere')
+  clock = new ManualClock()
+  ending = new AbortController()
+  handler = createHandler({ podLogsDir: '/nowhere', readers: rig.readers(), clock, logger: silentLogger })
+}
+
+function ask(target: string, identity: Identity = root, method = 'GET'): Promise<ApiResponse> {
+  return handler.handle({ method, target, headers: {}, identity, signal: ending.signal })
+}
+
+async function bodyOf({ body }: ApiResponse): Promise<string> {
+  if (typeof body === 'string') return body
+  const decoder = new TextDecoder()
+  let all = ''
+  for await (const piece of body) all += decoder.decode(piece)
+  return all
+}
+
+async function askJson<T>(target: string): Promise<T> {
+  return JSON.parse(await bodyOf(await ask(target))) as T
+}
+
+const namesOf = async (target: string): Promise<readonly string[]> =>
+  (await askJson<ResourceList>(target)).items.map(({ metadata }) => metadata.name)
+
+interface Line extends Omit<WatchEvent<ResourceObject>, 'type'> {
+  readonly type: string
+}
+
+/** A watch that the test reads line by line. */
+async function watch(target: string) {
+  const { body } = await ask(target)
+  if (typeof body === 'string' || !(Symbol.asyncIterator in body)) throw new Error('this is no watch')
+  const pieces = body[Symbol.asyncIterator]()
+  const next = async (): Promise<Line | undefined> => {
+    const { value, done } = await pieces.next()
+    return done === true ? undefined : (JSON.parse(new TextDecoder().decode(value)) as Line)
+  }
+  const take = async (count: number): Promise<readonly string[]> => {
+    const lines: string[] = []
+    for (let at = 0; at < count; at += 1) {
+      const line = await next()
+      lines.push(line === undefined ? 'end' : `${line.type} ${line.object.metadata.name}`)
+    }
+    return lines
+  }
+  return { next, take, stop: () => pieces.return?.() }
+}
+
+describe('who asks', () => {
+  it.each([
+    ['GET', '/api/v1/pods'],
+    ['GET', '/api/v1/namespaces/default/secrets/tls'],
+    ['GET', '/podd/v1/secrets'],
+    ['GET', '/podd/v1/status'],
+    ['POST', '/podd/v1/gc'],
+  ])('may not %s %s unless it is root', async (method, target) => {
+    const answer = await ask(target, stranger, method)
+    expect(answer.status).toBe(403)
+    expect(JSON.parse(await bodyOf(answer))).toMatchObject({
+      kind: 'Status',
+      reason: 'Forbidden',
+      code: 403,
+      message: `forbidden: User "ann" cannot ${method.toLowerCase()} path "${target}"`,
+    })
+  })
+
+  it('may not run commands unless it is root, and may always ask how podd is', async () => {
+    rig.pods.put(podObject())
+    const opened = await handler.open(
+      {
+        method: 'POST',
+        target: '/podd/v1/namespaces/default/pods/web/exec?command=ls',
+        headers: { upgrade: execProtocol },
+        identity: stranger,
+        signal: ending.signal,
+      },
+      new PassThrough(),
+    )
+    expect(opened).toMatchObject({ status: 403 })
+    expect(await bodyOf(await ask('/healthz', stranger))).toBe('ok')
+  })
+})
+
+describe('an upgrade', () => {
+  const open = (target: string, upgrade: string) =>
+    handler.open(
+      { method: 'POST', target, headers: { upgrade }, identity: root, signal: ending.signal },
+      new PassThrough(),
+    )
+
+  it('to a protocol of podd where Kubernetes has its own tells of the other version', async () => {
+    rig.pods.put(podObject())
+    const answer = await open('/api/v1/namespaces/default/pods/web/exec?command=ls', execProtocol)
+    expect(answer).toMatchObject({ status: 400 })
+    expect('status' in answer && (await bodyOf(answer))).toContain('use the same version of both')
+  })
+
+  it('that podd has no codec for is passed over', () => {
+    expect(handler.upgrades({ upgrade: execProtocol })).toBe(true)
+    expect(handler.upgrades({ upgrade: 'h2c' })).toBe(false)
+    expect(handler.upgrades({})).toBe(false)
+  })
+
+  it('gives a connection to its port', async () => {
+    rig.pods.put(podObject())
+    const target = new PassThrough()
+    rig.reach = { ...rig.reach, dial: async () => target }
+    const connection = new PassThrough()
+    const opened = await handler.open(
+      {
+        method: 'POST',
+        target: '/podd/v1/namespaces/default/pods/web/portforward?port=80',
+        headers: { upgrade: 'podd-port-forward/1' },
+        identity: root,
+        signal: ending.signal,
+      },
+      connection,
+    )
+    if ('status' in opened) throw new Error(await bodyOf(opened))
+    expect(opened.headers).toEqual({ Upgrade: 'podd-port-forward/1' })
+    connection.end('words')
+    const received = text(target)
+    void opened.serve()
+    expect(await received).toBe('words')
+  })
+})
+
+describe('secrets', () => {
+  const value = Buffer.from('hunter2').toString('base64')
+  beforeEach(() => {
+    rig.secrets.put({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: {
+        name: 'tls',
+        namespace: 'default',
+        uid: 'u',
+        annotations: {
+          'kubectl.kubernetes.io/last-applied-configuration': 'hunter2',
+          'podd.dev/source': 'file',
+        },
+      },
+      type: 'Opaque',
+      data: { word: value },
+    })
+  })
+
+  it('are real objects where Kubernetes has them', async () => {
+    const list = await askJson<ResourceList>('/api/v1/secrets')
+    expect(list).toMatchObject({ kind: 'SecretList', items: [{ kind: 'Secret', data: { word: value } }] })
+    expect(await askJson('/api/v1/namespaces/default/secrets/tls')).toEqual(list.items[0])
+  })
+
+  it.each([
+    '/podd/v1/secrets',
+    '/podd/v1/namespaces/default/secrets',
+    '/podd/v1/namespaces/default/secrets/tls',
+  ])('hold no value at %s', async (target) => {
+    const shown = await bodyOf(await ask(target))
+    expect(shown).toContain('"word":"<7 bytes>"')
+    expect(shown).not.toMatch(/hunter2|aHVudGVyMg/u)
+  })
+
+  it('hold no value in a watch of their own form', async () => {
+    const lines = await watch('/podd/v1/secrets?watch=true&resourceVersion=1')
+    expect((await lines.next())?.type).toBe('ERROR')
+    const live = await watch('/podd/v1/secrets?watch=true')
+    expect(JSON.stringify(await live.next())).toContain('<7 bytes>')
+    const next = live.next()
+    rig.secrets.remove('tls')
+    const deleted = await next
+    expect(deleted).toMatchObject({ type: 'DELETED', object: { data: { word: '<7 bytes>' } } })
+  })
+})
+
+describe('a list', () => {
+  const labelled = (name: string, labels: Record<string, string>, namespace = 'default') =>
+    podObject({ name, namespace, metadata: { labels } })
+
+  beforeEach(() => {
+    rig.pods.put(labelled('a', { app: 'web', tier: 'front', level: '3' }))
+    rig.pods.put(labelled('b', { app: 'web' }))
+    rig.pods.put(labelled('c', { app: 'db', level: '10' }, 'shop'))
+    rig.pods.put(
+      podObject({
+        name: 'd',
+        spec: { restartPolicy: 'Never', nodeName: 'box' },
+        status: { phase: 'Failed' },
+      }),
+    )
+  })
+
+  it.each<[query: string, names: string]>([
+    ['', 'a b d c'],
+    ['labelSelector=', 'a b d c'],
+    ['labelSelector=app=web', 'a b'],
+    ['labelSelector=app==web,tier', 'a'],
+    ['labelSelector=app!=web', 'd c'],
+    ['labelSelector=!tier', 'b d c'],
+    ['labelSelector=app in (web, db),!tier', 'b c'],
+    ['labelSelector=app notin (web)', 'd c'],
+    ['labelSelector=tier in (,front)', 'a'],
+    ['labelSelector=level>3', 'c'],
+    ['labelSelector=level<10', 'a'],
+    ['labelSelector=app=', ''],
+    ['labelSelector=in in (in)', ''],
+    ['fieldSelector=metadata.name=a', 'a'],
+    ['fieldSelector=metadata.name!=a,metadata.namespace==default', 'b d'],
+    ['fieldSelector=status.phase!=Failed,', 'a b c'],
+    ['fieldSelector=spec.nodeName=box', 'd'],
+    ['fieldSelector=spec.restartPolicy=Always', 'a b c'],
+    ['fieldSelector=spec.hostNetwork=false,spec.schedulerName=default-scheduler', 'a b d c'],
+    [String.raw`fieldSelector=metadata.name=a\,b`, ''],
+    ['fieldSelector=metadata.name=d&labelSelector=app', ''],
+    ['pretty=true&unknown=1', 'a b d c'],
+  ])('accepts %s', async (query, names) => {
+    const target = `/api/v1/pods?${query.replaceAll(' ', '%20').replaceAll('+', '%2B')}`
+    expect((await namesOf(target)).join(' ')).toBe(names)
+  })
+
+  it.each<[resource: string, query: string, status: number, message: string]>([
+    [
+      'pods',
+      'labelSelector=a b',
+      400,
+      "unable to parse labelSelector: found 'b', expected: =, ==, !=, in, notin, <, >",
+    ],
+    ['pods', 'labelSelector=app in web', 400, "unable to parse labelSelector: found 'web', expected: '('"],
+    [
+      'pods',
+      'labelSelector=app=web,',
+      400,
+      "unable to parse labelSelector: found '', expected: identifier after ','",
+    ],
+    ['pods', 'labelSelector=-x=1', 400, 'unable to parse labelSelector: key: Invalid value: "-x"'],
+    ['pods', 'labelSelector=a>b', 400, 'unable to parse labelSelector: values[0]: Invalid value: "b"'],
+    ['pods', 'fieldSelector=spec.foo=1', 400, 'field label not supported: spec.foo'],
+    ['pods', 'fieldSelector=toString=1', 400, 'field label not supported: toString'],
+    ['pods', 'fieldSelector=nonsense', 400, "invalid selector: 'nonsense'; can't understand 'nonsense'"],
+    ['pods', 'fieldSelector=a=b=c', 400, 'invalid field selector: unescaped character in value: ='],
+    ['configmaps', 'fieldSelector=status.phase=x', 400, 'field label not supported: status.phase'],
+    ['pods', 'limit=many', 400, 'limit must be a whole number'],
+    ['pods', 'continue=nonsense', 400, 'continue key is not valid'],
+    ['pods', 'resourceVersion=new', 400, 'resourceVersion: Invalid value: "new"'],
+    ['pods', 'watch=maybe', 400, 'watch must be true or false'],
+    [
+      'pods',
+      'resourceVersionMatch=Exact',
+      422,
+      'resourceVersionMatch is forbidden unless resourceVersion is provided',
+    ],
+    ['pods', 'resourceVersion=5&resourceVersionMatch=Newest', 422, 'Unsupported value: "Newest"'],
+    ['pods', 'sendInitialEvents=true', 422, 'sendInitialEvents is forbidden for list'],
+    [
+      'pods',
+      'watch=true&sendInitialEvents=true',
+      422,
+      'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    ],
+    [
+      'pods',
+      'watch=1&resourceVersionMatch=NotOlderThan',
+      422,
+      'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    ],
+    ['pods', 'resourceVersion=1&resourceVersionMatch=Exact', 410, 'too old resource version: 1 ('],
+    [
+      'pods',
+      'resourceVersion=9007199254740991',
+      504,
+      'Timeout: Too large resource version: 9007199254740991, current: ',
+    ],
+  ])('of %s refuses %s', async (resource, query, status, message) => {
+    const answer = await ask(`/api/v1/${resource}?${query.replaceAll(' ', '%20')}`)
+    const body = JSON.parse(await bodyOf(answer)) as { message: string }
+    expect(answer.status).toBe(status)
+    expect(body).toMatchObject({ kind: 'Status', status: 'Failure', code: status })
+    expect(body.message).toContain(message)
+  })
+
+  it('of events knows their fields', async () => {
+    rig.events.put(eventObject('one', { reason: 'Started' }))
+    rig.events.put(eventObject('two', { type: 'Warning', reason: 'BackOff' }))
+    const about = 'involvedObject.kind=Pod,involvedObject.name=web,involvedObject.uid=uid-web'
+    expect(await namesOf(`/api/v1/events?fieldSelector=${about}`)).toEqual(['one', 'two'])
+    expect(await namesOf('/api/v1/events?fieldSelector=type!=Normal,reason=BackOff,source=podd')).toEqual([
+      'two',
+    ])
+  })
+
+  it('comes in parts that are of one revision, whatever changes meanwhile', async () => {
+    const first = await askJson<ResourceList>('/api/v1/pods?limit=2')
+    expect(first.metadata).toMatchObject({ remainingItemCount: 2, continue: expect.any(String) })
+    rig.pods.remove('d')
+    rig.pods.put(labelled('0', {}))
+    const rest = await askJson<ResourceList>(`/api/v1/pods?limit=2&continue=${first.metadata.continue}`)
+    expect([...first.items, ...rest.items].map(({ metadata }) => metadata.name)).toEqual(['a', 'b', 'd', 'c'])
+    expect(rest.metadata).toEqual({ resourceVersion: first.metadata.resourceVersion })
+    const selected = await askJson<ResourceList>('/api/v1/pods?limit=1&labelSelector=app')
+    expect(Object.keys(selected.metadata).sort()).toEqual(['continue', 'resourceVersion'])
+    for (let note = 0; note < 600; note += 1) rig.pods.put(labelled('0', { note: String(note) }))
+    expect(await ask(`/api/v1/pods?continue=${first.metadata.continue}`)).toMatchObject({ status: 410 })
+  })
+
+  it('is of the revision that is asked for exactly', async () => {
+    const { metadata } = await askJson<ResourceList>('/api/v1/pods')
+    rig.pods.remove('a')
+    const at = `resourceVersion=${metadata.resourceVersion}&resourceVersionMatch`
+    expect(await namesOf(`/api/v1/pods?${at}=Exact`)).toEqual(['a', 'b', 'd', 'c'])
+    expect(await namesOf(`/api/v1/pods?${at}=NotOlderThan`)).toEqual(['b', 'd', 'c'])
+  })
+})
+
+describe('a watch', () => {
+  it('begins with what is there, or after a revision', async () => {
+    rig.pods.put(podObject({ name: 'a' }))
+    const { metadata } = await askJson<ResourceList>('/api/v1/pods')
+    rig.pods.put(podObject({ name: 'b' }))
+    expect(await (await watch('/api/v1/pods?watch=true')).take(2)).toEqual(['ADDED a', 'ADDED b'])
+    const later = await watch(`/api/v1/pods?watch=1&resourceVersion=${metadata.resourceVersion}`)
+    rig.pods.remove('a')
+    expect(await later.take(2)).toEqual(['ADDED b', 'DELETED a'])
+  })
+
+  it('says that a revision is forgotten, and ends', async () => {
+    const lines = await watch('/api/v1/pods?watch=true&resourceVersion=7')
+    expect(await lines.next()).toMatchObject({
+      type: 'ERROR',
+      object: {
+        kind: 'Status',
+        code: 410,
+        reason: 'Expired',
+        message: expect.stringMatching(/^too old resource version: 7 \(/u),
+      },
+    })
+    expect(await lines.next()).toBeUndefined()
+  })
+
+  it('is silent until a revision that is yet to come', async () => {
+    const ahead = rig.shown.revisions.latest + 2
+    const lines = await watch(`/api/v1/pods?watch=true&resourceVersion=${ahead}`)
+    const next = lines.take(1)
+    for (const name of ['a', 'b', 'c']) rig.pods.put(podObject({ name }))
+    expect(await next).toEqual(['ADDED c'])
+  })
+
+  it('sees an object come and go as it meets the selector', async () => {
+    const phase = (phase: 'Running' | 'Failed' | 'Pending') =>
+      rig.pods.put(podObject({ name: 'a', status: { phase } }))
+    phase('Pending')
+    const lines = await watch('/api/v1/pods?watch=true&fieldSelector=status.phase=Running')
+    const next = lines.next()
+    phase('Running')
+    expect(await next).toMatchObject({ type: 'ADDED', object: { status: { phase: 'Running' } } })
+    phase('Failed')
+    const { revision } = rig.pods.reader
+    expect(await lines.next()).toMatchObject({
+      type: 'DELETED',
+      object: { status: { phase: 'Running' }, metadata: { resourceVersion: String(revision) } },
+    })
+    rig.pods.remove('a')
+    phase('Running')
+    expect(await lines.take(1)).toEqual(['ADDED a'])
+  })
+
+  it('tells by bookmarks how far it is, if it is asked to', async () => {
+    const lines = await watch('/api/v1/pods?watch=true&allowWatchBookmarks=true')
+    const next = lines.next()
+    rig.events.put(eventObject('e'))
+    await clock.advance(60_000)
+    expect(await next).toEqual({
+      type: 'BOOKMARK',
+      object: {
+        kind: 'Pod',
+        apiVersion: 'v1',
+        metadata: { resourceVersion: String(rig.pods.reader.revision) },
+      },
+    })
+    ending.abort()
+    expect(await lines.next()).toBeUndefined()
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  it('marks the end of what was there for who asks for that', async () => {
+    rig.pods.put(podObject({ name: 'a' }))
+    const query =
+      'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+    const lines = await watch(`/api/v1/pods?${query}`)
+    expect(await lines.take(1)).toEqual(['ADDED a'])
+    expect(await lines.next()).toMatchObject({
+      type: 'BOOKMARK',
+      object: { kind: 'Pod', metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },
+    })
+  })
+
+  it('ends at its time, and leaves nothing', async () => {
+    const lines = await watch('/api/v1/pods?watch=true&timeoutSeconds=30')
+    const next = lines.take(1)
+    await clock.advance(30_000)
+    expect(await next).toEqual(['end'])
+    expect(rig.pods.watchers).toBe(0)
+    expect(clock.pendingTimers).toBe(0)
+  })
+
+  const action = fc.record({
+    do: fc.constantFrom('put', 'put', 'put', 'remove', 'read', 'cut'),
+    name: fc.constantFrom('a', 'b', 'c'),
+    app: fc.constantFrom('web', 'db'),
+  })
+
+  it('that goes on after every cut shows what a list shows, and each change once', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { maxLength: 40 }), fc.boolean(), async (actions, selects) => {
+        begin()
+        const selector = selects ? '&labelSelector=app=web' : ''
+        const held = new Map<string, ResourceObject>()
+        const seen: number[] = []
+        const expected: number[] = []
+        rig.shown.pods.subscribe(({ revision, object, previous, type }) => {
+          const is = type !== 'DELETED' && object.metadata.labels?.['app'] === 'web'
+          if (!selects || is || previous?.metadata.labels?.['app'] === 'web') expected.push(revision)
+        })
+        const list = await askJson<ResourceList>(`/api/v1/pods?limit=500${selector}`)
+        let at = list.metadata.resourceVersion
+        let lines: Awaited<ReturnType<typeof watch>> | undefined
+        const read = async (count: number): Promise<void> => {
+          lines ??= await watch(`/api/v1/pods?watch=true&resourceVersion=${at}${selector}`)
+          for (let line = 0; line < count; line += 1) {
+            const change = await lines.next()
+            if (change === undefined) throw new Error('the watch has ended')
+            const { type, object } = change
+            at = object.metadata.resourceVersion ?? ''
+            seen.push(Number(at))
+            if (type === 'DELETED') held.delete(object.metadata.name)
+            else held.set(object.metadata.name, object)
+          }
+        }
+        for (const { do: what, name, app } of actions) {
+          if (what === 'put') rig.pods.put(podObject({ name, metadata: { labels: { app } } }))
+          if (what === 'remove') rig.pods.remove(name)
+          if (what === 'read' && seen.length < expected.length) await read(1)
+          if (what === 'cut') {
+            await lines?.stop()
+            lines = undefined
+          }
+        }
+        await read(expected.length - seen.length)
+        expect(seen).toEqual(expected)
+        const shown = await askJson<ResourceList>(`/api/v1/pods?${selector.slice(1)}`)
+        expect([...held.values()].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))).toEqual(
+          shown.items,
+        )
+        await lines?.stop()
+      }),
+      { numRuns: 60 },
+    )
+  })
+})
