@@ -1,40 +1,14 @@
-import { readdirSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { expectAllLines, logDirectory, logFiles, numberedLines } from '../support/numbered-log.ts'
 import { describePodd } from '../support/podd-rig.ts'
-import type { PoddRig } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
 const count = 160_000
-const filling = 'x'.repeat(100)
-
-/** Writes numbered lines, 16,000 at a time, with a pause after each lot: some 18 MB of log, for as long as several looks at it. */
-const script = `i=0
-while [ $i -lt ${count} ]; do
-  echo "$i ${filling}"; i=$((i + 1))
-  [ $((i % 16000)) != 0 ] || sleep 1
-done
-say done; stay`
-
-/** The files of the only container's log. */
-function logFiles(podd: PoddRig, pod: string): string[] {
-  const directory = readdirSync(podd.logsDir).find((name) => name.startsWith(`default_${pod}_`)) ?? ''
-  return readdirSync(join(podd.logsDir, directory, 'main')).toSorted()
-}
-
-/** Fails with the first number that is out of its place. */
-function expectAllLines(text: string): void {
-  const numbers = text
-    .trimEnd()
-    .split('\n')
-    .map((line) => Number(line.split(' ')[0]))
-  const at = numbers.findIndex((number, index) => number !== index)
-  expect(at === -1 ? 'in order' : `${numbers.slice(Math.max(0, at - 2), at + 3).join()} at ${at}`).toBe(
-    'in order',
-  )
-  expect(numbers).toHaveLength(count)
-}
+/** Some 18 MB of log, for as long as several looks at it. */
+const script = `${numberedLines(count, 16_000, 1)}; stay`
 
 const rotation = { containerLogMaxSize: '1Mi', containerLogMonitorInterval: '3s' }
 
@@ -48,7 +22,7 @@ describe('logs that are rotated', () => {
       try {
         await podd.untilLine('talker', / done$/u)
         await podd.until('the last line', () => following.output().includes(`\n${count - 1} `))
-        expectAllLines(following.output())
+        expectAllLines(following.output(), count)
       } finally {
         following.child.kill()
       }
@@ -80,8 +54,62 @@ describe('logs that are rotated', () => {
         await podd.restartDaemon('SIGKILL')
       }
       await podd.untilLine('talker', / done$/u)
-      expectAllLines(await podd.cliOk('logs', 'talker'))
+      expectAllLines(await podd.cliOk('logs', 'talker'), count)
       expect(logFiles(podd, 'talker').length).toBeGreaterThan(2)
     })
   })
+
+  describePodd('50 MB', { config: { ...rotation, containerLogMaxFiles: 100 } }, (rig) => {
+    it('are followed to the end of their container, and as fast as by tail', async () => {
+      const podd = rig()
+      const lines = 470_000
+      const script = numberedLines(lines, 47_000, 2)
+      podd.drop('talker', shellPod('talker', podd.shared, script, { spec: { restartPolicy: 'Never' } }))
+      await podd.untilReady('talker')
+      const beganMs = performance.now()
+      const tail = tailFile(join(logDirectory(podd, 'talker'), '0.log'))
+      let text = ''
+      try {
+        text = await podd.cliOk('logs', '-f', 'talker')
+        const followedMs = performance.now() - beganMs
+        expectAllLines(text, lines)
+        await podd.until('the last line in tail', () => tail.lines() >= lines, 10_000).catch(() => {})
+        console.log(
+          `while it was written: podd logs -f ${rate(text.length, followedMs)}; tail -F ${rate(tail.bytes(), tail.lastMs() - beganMs)}, ${lines - tail.lines()} lines lost`,
+        )
+      } finally {
+        tail.child.kill()
+      }
+      expect(logFiles(podd, 'talker').length).toBeGreaterThan(5)
+      const againMs = performance.now()
+      const again = await podd.cliOk('logs', '-f', 'talker')
+      const poddMs = performance.now() - againMs
+      expect(again === text).toBe(true)
+      const directory = logDirectory(podd, 'talker')
+      const zcatMs = performance.now()
+      const options = { cwd: directory, maxBuffer: 2 ** 30 }
+      const raw = execFileSync('sh', ['-c', 'zcat -f 0.log.* 0.log'], options)
+      console.log(
+        `read again: podd logs -f ${rate(again.length, poddMs)}; zcat ${rate(raw.length, performance.now() - zcatMs)}`,
+      )
+    })
+  })
 })
+
+function rate(bytes: number, ms: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB in ${(ms / 1000).toFixed(1)} s (${(bytes / 1000 / ms).toFixed(1)} MB/s)`
+}
+
+/** `tail -F`, which follows a file's name, from its first line. */
+function tailFile(path: string) {
+  const child = spawn('tail', ['-n', '+1', '-F', path], { stdio: ['ignore', 'pipe', 'ignore'] })
+  let bytes = 0
+  let lines = 0
+  let lastMs = performance.now()
+  child.stdout.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    lastMs = performance.now()
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) lines += 1
+  })
+  return { child, bytes: () => bytes, lines: () => lines, lastMs: () => lastMs }
+}

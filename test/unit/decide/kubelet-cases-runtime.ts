@@ -253,4 +253,14 @@ export const runtimeCases: readonly LedgerSection[] = [
       'all of a pod that is gone goes': at('unit/decide/ending.test.ts', 'removes-left-stopped'),
     },
   },
+  {
+    test: 'test/e2e_node/container_log_rotation_test.go',
+    file: 'e2e/logs.test.ts',
+    cases: { 'one worker': 'log-rotation', 'several workers': 'log-rotation-workers' },
+  },
+  {
+    test: 'test/e2e_node/log_path_test.go',
+    file: 'e2e/logs.test.ts',
+    cases: { 'the link': 'log-path', 'the CRI path': 'log-path-cri' },
+  },
 ]

@@ -1,0 +1,155 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { logDirectory, logFiles } from '../support/numbered-log.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+/** The kubelet's GetAllLogs doesn't count those that are being made either. */
+function wholeFiles(podd: PoddRig, pod: string): string[] {
+  return logFiles(podd, pod).filter((name) => !name.endsWith('.tmp'))
+}
+
+const never = { spec: { restartPolicy: 'Never' } }
+const talk = 'while true; do echo hello world; sleep 0.001; done'
+const record = (second: number, text: string): string =>
+  `2026-01-01T00:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}.000000001Z stdout F ${text}\n`
+
+/** Kubernetes' own: test/e2e_node/container_log_rotation_test.go. */
+describe('ContainerLogRotation', () => {
+  const config = { containerLogMaxFiles: 3, containerLogMaxSize: '40Ki', containerLogMonitorInterval: '3s' }
+
+  /** Waits for as many files as there may be of each, then watches that they stay no more. */
+  async function expectRotation(podd: PoddRig, pods: readonly string[]): Promise<void> {
+    for (const pod of pods) podd.drop(pod, shellPod(pod, podd.shared, talk, never))
+    for (const pod of pods) await podd.untilReady(pod)
+    for (const pod of pods)
+      await podd.until(`three log files of ${pod}`, () => wholeFiles(podd, pod).length === 3, 180_000)
+    const last = (): string[] => pods.map((pod) => wholeFiles(podd, pod).at(-1) ?? '')
+    const before = last()
+    // Over two more rotations of each at least.
+    for (const rotations of [1, 2]) {
+      const files = last()
+      await podd.until(`rotation ${rotations}`, () => {
+        for (const pod of pods) expect(wholeFiles(podd, pod).length).toBeLessThanOrEqual(3)
+        return last().every((name, index) => name !== files[index])
+      })
+    }
+    expect(last()).not.toEqual(before)
+    for (const pod of pods) podd.removeManifest(pod)
+    for (const pod of pods) await podd.untilGone(pod)
+  }
+
+  describePodd('one worker', { config }, (rig) => {
+    // id: log-rotation
+    it('when a container generates a lot of log should be rotated and limited to a fixed amount of files', async () => {
+      await expectRotation(rig(), ['talker'])
+    })
+  })
+
+  describePodd('two workers', { config: { ...config, containerLogMaxWorkers: 2 } }, (rig) => {
+    // id: log-rotation-workers
+    it('when containers generate a lot of logs should be rotated and limited to a fixed amount of files', async () => {
+      await expectRotation(rig(), ['talker-0', 'talker-1'])
+    })
+  })
+})
+
+describePodd('logs', { config: { removedPodLogMaxAge: '1h' } }, (rig) => {
+  /** Kubernetes' own: test/e2e_node/log_path_test.go. */
+  describe('ContainerLogPath Pod with a container printed log to stdout', () => {
+    const text = 'This is the expected log content of this node e2e test'
+
+    /** Has a pod look for the text in a file of the host. */
+    async function expectInFile(podd: PoddRig, checker: string, path: string): Promise<void> {
+      const script = `while true; do if [ -e /log ] && grep -q "${text}" /log; then exit 0; fi; sleep 1; done`
+      podd.drop(
+        checker,
+        shellPod(checker, podd.shared, script, {
+          ...never,
+          mounts: [{ name: 'log', mountPath: '/log', readOnly: true }],
+          volumes: [{ name: 'log', hostPath: { path, type: 'FileOrCreate' } }],
+        }),
+      )
+      await podd.untilPhase(checker, 'Succeeded')
+      podd.removeManifest(checker)
+    }
+
+    // id: log-path
+    it('should print log to correct log path', async () => {
+      const podd = rig()
+      podd.drop('log-pod', shellPod('log-pod', podd.shared, `echo ${text}`, never))
+      const { status } = await podd.untilPhase('log-pod', 'Succeeded')
+      const id = status.containerStatuses?.[0]?.containerID?.replace('containerd://', '')
+      await expectInFile(podd, 'log-check', join(podd.linksDir, `log-pod_default_main-${id}.log`))
+    })
+
+    // id: log-path-cri
+    it('should print log to correct cri log path', async () => {
+      const podd = rig()
+      podd.drop('log-pod', shellPod('log-pod', podd.shared, `echo ${text}`, never))
+      const { metadata } = await podd.untilPhase('log-pod', 'Succeeded')
+      const path = join(podd.logsDir, `default_log-pod_${metadata.uid}`, 'main', '0.log')
+      await expectInFile(podd, 'log-cri-check', path)
+      podd.removeManifest('log-pod')
+      await podd.untilGone('log-pod')
+    })
+  })
+
+  it('gives the last lines of 1 GiB as fast as those of a small log', async () => {
+    const podd = rig()
+    podd.drop('large', shellPod('large', podd.shared, 'say up; stay'))
+    await podd.untilReady('large')
+    const tailMs = async (): Promise<number> => {
+      const beganMs = performance.now()
+      const text = await podd.cliOk('logs', 'large', '--tail=10')
+      expect(text).toBe(Array.from({ length: 10 }, (_, index) => `line ${index + 99_990}\n`).join(''))
+      return performance.now() - beganMs
+    }
+    const path = join(logDirectory(podd, 'large'), '0.log.20260101-000000')
+    const lines = Array.from({ length: 100_000 }, (_, index) => record(index % 3600, `line ${index}`)).join(
+      '',
+    )
+    writeFileSync(path, lines)
+    const small = await tailMs()
+    const file = await open(path, 'w')
+    while ((await file.stat()).size < 1024 ** 3) await file.write(lines)
+    await file.close()
+    const large = await tailMs()
+    const { size } = statSync(path)
+    console.log(
+      `podd logs --tail=10: ${small.toFixed(0)} ms of ${(lines.length / 1e6).toFixed(1)} MB, ${large.toFixed(0)} ms of ${(size / 1e6).toFixed(0)} MB`,
+    )
+    // Reading it all takes seconds.
+    expect(large).toBeLessThan(small + 1000)
+    podd.removeManifest('large')
+    await podd.untilGone('large')
+  })
+
+  it('joins what the runtime splits, tells streams apart, and follows to the end of the container', async () => {
+    const podd = rig()
+    const script = `
+head -c 40000 /dev/zero | tr '\\0' x; echo
+echo to stderr >&2
+say written; while [ ! -e /shared/go ]; do sleep 0.1; done
+printf 'no newline'`
+    podd.drop('mixed', shellPod('mixed', podd.shared, script, never))
+    await podd.untilLine('mixed', / written$/u)
+    const following = podd.cli('logs', '-f', 'mixed')
+    await sleep(200)
+    podd.touchShared('go')
+    const { code, stdout } = await following
+    expect(code).toBe(0)
+    const wanted = ['x'.repeat(40_000), 'to stderr', 'no newline']
+    expect(stdout.trimEnd().split('\n').toSorted()).toEqual(wanted.toSorted())
+    expect(await podd.cliOk('logs', 'mixed', '--limit-bytes=5')).toHaveLength(5)
+    expect(await podd.cliOk('logs', 'mixed', '--since-time=2099-01-01T00:00:00Z')).toBe('')
+    expect(await podd.cliOk('logs', 'mixed', '--timestamps', '--prefix', '--tail=1')).toMatch(
+      /^\[pod\/mixed\/main\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\S+ no newline\n?$/u,
+    )
+    podd.removeShared('go')
+  })
+})
