@@ -1,4 +1,5 @@
 import type { PodObject } from '../../api/objects.ts'
+import { errorMessage } from '../../base/errors.ts'
 import { parseDuration } from '../../config/duration.ts'
 import { annotatedContainer, containerNames, firstContainer } from '../arguments/default-container.ts'
 import { mergeLines } from '../client/merge-lines.ts'
@@ -24,9 +25,19 @@ restarts of the container, until the container has terminated for good or Ctrl-C
     { name: 'tail', label: 'LINES', doc: 'Only so many of the last lines; -1 for all.' },
     { name: 'since', label: 'DURATION', doc: 'Only lines newer than this (5s, 2m, 3h).' },
     { name: 'since-time', label: 'TIME', doc: 'Only lines written at this time or later (RFC 3339).' },
-    { name: 'limit-bytes', label: 'BYTES', doc: 'At most so many bytes.' },
+    { name: 'limit-bytes', label: 'BYTES', doc: 'At most so many bytes; 0 for all.' },
     { name: 'timestamps', doc: 'Prefix each line with its time.' },
     { name: 'prefix', doc: 'Prefix each line with its pod and container.' },
+    {
+      name: 'max-log-requests',
+      label: 'COUNT',
+      doc: 'Follow at most so many containers at once; by default 5.',
+    },
+    { name: 'ignore-errors', doc: 'Print what fails for one container, and go on with the others.' },
+    {
+      name: 'insecure-skip-tls-verify-backend',
+      doc: 'Has no effect: no kubelet stands between podd and the logs.',
+    },
     namespaceFlag,
   ],
   examples: [
@@ -40,40 +51,85 @@ restarts of the container, until the container has terminated for good or Ctrl-C
     if (first === undefined) throw new UsageError('logs of which pod?', 'podd logs POD')
     if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
     const name = first.replace(/^pods?\//u, '')
+    const named = readContainer(args, second)
     const query = readQuery(args)
+    const mostFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
     const path = podPath(readNamespace(args), name)
     const pod = await client.get<PodObject>(path, signal)
-    const named = args.value('container') ?? second
-    if (args.has('all-containers') && named !== undefined)
-      throw new UsageError("--all-containers and a container's name exclude each other")
     const containers = args.has('all-containers')
       ? allContainers(pod)
       : [named ?? chooseContainer(pod, notify)]
-    const streams = containers.map((container) => ({
-      prefix: args.has('prefix') ? `[pod/${name}/${container}] ` : '',
-      chunks: client.stream(`${path}/log?container=${encodeURIComponent(container)}${query}`, signal),
-    }))
+    if (args.has('follow') && containers.length > 1 && containers.length > mostFollowed)
+      throw new UsageError(
+        `you are attempting to follow ${containers.length} log streams, but maximum allowed concurrency is ${mostFollowed}, use --max-log-requests to increase the limit`,
+      )
+    const streams = containers.map((container) => {
+      const chunks = client.stream(`${path}/log?container=${encodeURIComponent(container)}${query}`, signal)
+      return {
+        prefix: args.has('prefix') ? `[pod/${name}/${container}] ` : '',
+        chunks: args.has('ignore-errors') ? sayErrors(chunks, notify) : chunks,
+      }
+    })
     const [only] = streams
     if (streams.length === 1 && only?.prefix === '') return { kind: 'chunks', chunks: only.chunks }
     return { kind: 'chunks', chunks: mergeLines(streams, { inTurn: !args.has('follow') }) }
   },
 }
 
+/** Of kubectl. */
+const defaultMostFollowed = 5
+
+/** The container that is named, if any; the messages are kubectl's (`kubectl/pkg/cmd/logs/logs.go` Validate, 1.36). */
+function readContainer(args: ParsedArguments, inline: string | undefined): string | undefined {
+  const flag = args.value('container')
+  if (flag !== undefined && inline !== undefined)
+    throw new UsageError('only one of -c or an inline [CONTAINER] arg is allowed')
+  const named = flag ?? inline
+  if (args.has('all-containers') && named !== undefined)
+    throw new UsageError(`--all-containers=true should not be specified with container name ${named}`)
+  return named
+}
+
+/** Ends the stream where it fails, and says why. */
+async function* sayErrors(
+  chunks: AsyncIterable<Uint8Array>,
+  notify: (line: string) => void,
+): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* chunks
+  } catch (error) {
+    notify(`error: ${errorMessage(error)}`)
+  }
+}
+
 function readQuery(args: ParsedArguments): string {
   const query = new URLSearchParams()
   for (const name of ['follow', 'previous', 'timestamps']) if (args.has(name)) query.set(name, 'true')
-  const tail = args.count('tail', -1)
+  const tail = readCount(args, 'tail', -1, '--tail must be greater than or equal to -1')
   if (tail !== undefined && tail >= 0) query.set('tailLines', String(tail))
-  const limitBytes = args.count('limit-bytes', 1)
-  if (limitBytes !== undefined) query.set('limitBytes', String(limitBytes))
+  const limitBytes = readCount(args, 'limit-bytes', 0, '--limit-bytes must be greater than 0')
+  if (limitBytes !== undefined && limitBytes > 0) query.set('limitBytes', String(limitBytes))
   const since = args.value('since')
   const sinceTime = args.value('since-time')
   if (since !== undefined && sinceTime !== undefined)
-    throw new UsageError('--since and --since-time exclude each other')
-  if (since !== undefined) query.set('sinceSeconds', String(sinceSeconds(since)))
+    throw new UsageError('at most one of `sinceTime` or `sinceSeconds` may be specified')
+  const seconds = since === undefined ? 0 : sinceSeconds(since)
+  if (seconds > 0) query.set('sinceSeconds', String(seconds))
   if (sinceTime !== undefined) query.set('sinceTime', sinceTime)
   const text = query.toString()
   return text === '' ? '' : `&${text}`
+}
+
+/** Throws UsageError: for a number below `least`, with kubectl's words. */
+function readCount(
+  args: ParsedArguments,
+  name: string,
+  least: number,
+  tooLittle: string,
+): number | undefined {
+  const text = args.value(name) ?? ''
+  if (/^-\d{1,15}$/u.test(text) && Number(text) < least) throw new UsageError(tooLittle)
+  return args.count(name, least)
 }
 
 function sinceSeconds(text: string): number {
@@ -83,7 +139,7 @@ function sinceSeconds(text: string): number {
   } catch {
     throw new UsageError('--since must be a duration such as 30s, 5m or 2h')
   }
-  if (durationMs <= 0) throw new UsageError('--since must be longer than nothing')
+  if (durationMs < 0) throw new UsageError('--since must be greater than 0')
   return Math.ceil(durationMs / 1000)
 }
 

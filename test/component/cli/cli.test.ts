@@ -406,7 +406,18 @@ describe('wrong usage', () => {
     ['logs', 'podd: logs of which pod?'],
     ['logs web --since never', 'podd: --since must be a duration'],
     ['logs web --tail x', 'podd: --tail must be a whole number, -1 or more'],
-    ['logs web -c a --all-containers', 'podd: --all-containers and a container'],
+    [
+      'logs web -c a --all-containers',
+      'podd: --all-containers=true should not be specified with container name a',
+    ],
+    ['logs web a -c a', 'podd: only one of -c or an inline [CONTAINER] arg is allowed'],
+    ['logs web --tail -2', 'podd: --tail must be greater than or equal to -1'],
+    ['logs web --limit-bytes -1', 'podd: --limit-bytes must be greater than 0'],
+    ['logs web --since -5s', 'podd: --since must be greater than 0'],
+    [
+      'logs web --since 5s --since-time 2026-01-01T00:00:00Z',
+      'podd: at most one of `sinceTime` or `sinceSeconds` may be specified',
+    ],
     ['events web', 'podd: events takes no argument "web"\nTry --for web.'],
     ['events --types foo', 'podd: there are no events of type "foo"\nValid --types are Normal and Warning.'],
     ['events --types Normal,Wrning -w', 'podd: there are no events of type "Wrning"'],
@@ -520,6 +531,38 @@ describe('podd logs', () => {
     expect((await podd('logs web --all-containers --prefix')).stdout).toBe(
       '[pod/web/main] main\n[pod/web/side] side\n',
     )
+  })
+
+  it('follows no more containers at once than it may, as kubectl', async () => {
+    const containers = Array.from({ length: 6 }, (_, index) => ({ name: `c${index}` }))
+    rig.pods.put(podObject({ spec: { containers }, status: { phase: 'Succeeded', containerStatuses: [] } }))
+    for (const { name } of containers) await write(name, record(name))
+    expect((await podd('logs web -f --all-containers')).stderr).toContain(
+      'you are attempting to follow 6 log streams, but maximum allowed concurrency is 5, use --max-log-requests to increase the limit',
+    )
+    const followed = await podd('logs web -f --all-containers --max-log-requests 6')
+    expect(followed).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(followed.stdout.split('\n').toSorted().join(' ')).toBe(' c0 c1 c2 c3 c4 c5')
+    // One after the other there may be any number.
+    expect((await podd('logs web --all-containers')).stdout).toBe('c0\nc1\nc2\nc3\nc4\nc5\n')
+  })
+
+  it('goes on with other containers after an error where that is asked for', async () => {
+    rig.pods.put(podObject({ spec: { containers: [{ name: 'main' }, { name: 'side' }] } }))
+    await write('side', record('side'))
+    expect(await podd('logs web --all-containers --ignore-errors')).toEqual({
+      exitCode: 0,
+      stdout: 'side\n',
+      stderr: expect.stringMatching(/^error: Error from server \(BadRequest\): /u),
+    })
+    expect((await podd('logs web --all-containers')).exitCode).toBe(1)
+  })
+
+  it('takes 0 for no limit, and leaves out what does not matter here', async () => {
+    rig.pods.put(podObject())
+    await write('main', record('one') + record('two'))
+    const all = await podd('logs web --limit-bytes 0 --since 0s --tail -1 --insecure-skip-tls-verify-backend')
+    expect(all).toEqual({ exitCode: 0, stdout: 'one\ntwo\n', stderr: '' })
   })
 
   it('follows all containers at once until they have ended', async () => {
