@@ -60,7 +60,7 @@ describe('logs that are rotated', () => {
   })
 
   describePodd('50 MB', { config: { ...rotation, containerLogMaxFiles: 100 } }, (rig) => {
-    it('are followed to the end of their container, and as fast as by tail', async () => {
+    it('are followed to the end of their container without a line lost, beside tail -F', async () => {
       const podd = rig()
       const lines = 470_000
       const script = numberedLines(lines, 47_000, 2)

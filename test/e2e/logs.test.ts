@@ -153,3 +153,36 @@ printf 'no newline'`
     podd.removeShared('go')
   })
 })
+
+describePodd(
+  'the limit of all logs',
+  {
+    config: {
+      containerLogMaxSize: '200Ki',
+      containerLogMaxFiles: 100,
+      containerLogMonitorInterval: '3s',
+      containerLogTotalMaxSize: '1Mi',
+    },
+  },
+  (rig) => {
+    it('removes the oldest rotated logs of whatever pod, and never what is written to', async () => {
+      const podd = rig()
+      const pods = ['old', 'young']
+      const totalBytes = (): number =>
+        pods
+          .flatMap((pod) => logFiles(podd, pod).map((name) => join(logDirectory(podd, pod), name)))
+          .reduce((sum, path) => sum + statSync(path).size, 0)
+      podd.drop('old', shellPod('old', podd.shared, `head -c 3000000 /dev/urandom | base64; say done; stay`))
+      await podd.untilLine('old', / done$/u)
+      await podd.until('its rotation', () => logFiles(podd, 'old').length > 1)
+      podd.drop('young', shellPod('young', podd.shared, 'echo kept; say done; stay'))
+      await podd.untilLine('young', / done$/u)
+      expect(totalBytes()).toBeGreaterThan(1024 ** 2)
+      await podd.until('the limit', () => totalBytes() <= 1024 ** 2, 90_000)
+      expect(logFiles(podd, 'old')).toContain('0.log')
+      expect(await podd.cliOk('logs', 'young')).toBe('kept\n')
+      const jobs = (await podd.status()).jobs
+      expect(jobs.find(({ name }) => name === 'limit-logs')?.error).toBeUndefined()
+    })
+  },
+)
