@@ -39,20 +39,21 @@ export function assembleArchives(options: ArchiveAssembly): ImageArchives {
       // A watch that fails is stood in for by looks at the directory from time to time.
       watch: (onHint) =>
         watchDirectory(directory, { onHint, onFailure: () => onHint({ kind: 'directory' }) }),
-      unsupported: runtime.takesArchives
+      unsupported: runtime.imageStore.takesArchives
         ? undefined
         : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
-      importArchive: (name, signal) => runtime.importImages(join(directory, name), { pin: true, signal }),
+      importArchive: (name, signal) =>
+        runtime.imageStore.importImages(join(directory, name), { pin: true, signal }),
       pull: async (image, signal) =>
         void (await runtime.images.pullImage({ image: { image, userSpecifiedImage: image } }, { signal })),
-      pin: (image, pinned) => runtime.pinName(image, pinned),
+      pin: (image, pinned) => runtime.imageStore.pinName(image, pinned),
       presentImages: async (signal) => {
         const { images } = await runtime.images.listImages({}, { signal })
         const names = images.flatMap(({ repoTags, repoDigests }) => repoTags.concat(repoDigests))
         return new Set(names.map((name) => normalizeImageName(name)))
       },
       availableBytes: async () => {
-        const path = (await runtime.imagesPath()) ?? config.rootDir
+        const path = (await runtime.imageStore.imagesPath()) ?? config.rootDir
         return (await readDiskSpace(path)).availableBytes
       },
     },

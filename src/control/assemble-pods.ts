@@ -230,14 +230,14 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       host: {
         listImages: async (signal) => {
           const { mark } = pulled
-          const images = await runtime.listImages(signal)
+          const images = await runtime.imageStore.listImages(signal)
           await pulled.prune(new Set(images.map(({ id }) => id)), mark)
           return images
         },
         listContainers: async (signal) => (await client.listContainers({}, { signal })).containers,
         removeImage: async (id) => void (await runtime.images.removeImage({ image: { image: id } })),
-        imagesPath: (signal) => runtime.imagesPath(signal),
-        sandboxImage: (signal) => runtime.sandboxImage(signal),
+        imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
+        sandboxImage: (signal) => runtime.imageStore.sandboxImage(signal),
         readDisk: readDiskSpace,
       },
       policy: {
@@ -253,7 +253,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       surroundings: createPressureSurroundings({
         config,
         cgroups: hostInfo.cgroups ?? noCgroups,
-        imagesPath: (signal) => runtime.imagesPath(signal),
+        imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
         listContainerStats: async (signal) => (await client.listContainerStats({}, { signal })).stats,
         listPodStats: async (signal) => (await client.listPodSandboxStats({}, { signal })).stats,
       }),

@@ -274,7 +274,7 @@ function createReaders(
       },
     },
     claims: facts.localObjects,
-    images: new NodeImages({ runtime, archives, garbage: () => pods.imageGarbage }),
+    images: new NodeImages({ runtime: runtime.imageStore, archives, garbage: () => pods.imageGarbage }),
     reach: facts.reach,
   }
 }

@@ -17,17 +17,12 @@ import type { PodAdmission } from './pod-admission.ts'
 import type { ChangedObjects } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
+import { changesHands, isLeaving, leftAloneProblem, notAppliedProblem } from './pod-entry.ts'
+import type { PodEntry, WantedPod } from './pod-entry.ts'
 import { PodWorkers } from './pod-workers.ts'
 import type { PodWorkersDeps } from './pod-workers.ts'
 import { ReplacementQueue } from './replacement-queue.ts'
 import type { ReplacementQueueDeps } from './replacement-queue.ts'
-import type { Replacement } from './replacement.ts'
-
-/** A document and the source that gave it. */
-export interface WantedPod {
-  readonly document: PodDocument
-  readonly source: SourceName
-}
 
 export interface DesiredPodsDeps
   extends PodWorkersDeps, Pick<ReplacementQueueDeps, 'images' | 'foreseeStart' | 'missingReference'> {
@@ -37,23 +32,12 @@ export interface DesiredPodsDeps
   readonly admission: PodAdmission
 }
 
-interface Entry {
-  /** The pod that holds the name; absent while none does. */
-  worker: PodWorker | undefined
-  /** What takes its place when it is gone; absent when nothing does. */
-  next: { readonly wanted: WantedPod; readonly replacement: Replacement | undefined } | undefined
-  /** What waits for a pod of its name that is left alone. */
-  held: WantedPod | undefined
-  /** What could change in place and may not, and why. */
-  refused: { readonly wanted: WantedPod; readonly message: string } | undefined
-}
-
 /** The desired pods: one pod per name. Nothing else creates and ends workers. */
 export class DesiredPods {
   /** Including those of pods that no source wants any more. */
   readonly workers: PodWorkers
   readonly #deps: DesiredPodsDeps
-  readonly #entries = new Map<PodKey, Entry>()
+  readonly #entries = new Map<PodKey, PodEntry>()
   readonly #queue: AdmissionQueue
   readonly #replacements: ReplacementQueue
   /** Before that it is not known which pods hold which resources. */
@@ -84,30 +68,11 @@ export class DesiredPods {
 
   /** New versions that cannot replace their pod now, and why. */
   problems(): readonly Problem[] {
-    const notApplied = [...this.#entries].flatMap<Problem>(([object, { worker, next, refused }]) => {
-      const message = this.#replacements.problem(object) ?? refused?.message ?? worker?.state.updateProblem
-      if (worker === undefined || message === undefined) return []
-      const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
-      return [
-        {
-          severity: 'error',
-          place,
-          object,
-          message: `the new version is not applied and the old one keeps running: ${message}`,
-        },
-      ]
-    })
-    return [...notApplied, ...this.#leftAlone()]
-  }
-
-  #leftAlone(): readonly Problem[] {
-    return this.workers.leftAlone().map(({ key, record }) => ({
-      severity: 'error',
-      place: { path: record.path },
-      object: key,
-      message: `the pod runs and is left alone, because its record cannot be read: ${record.message}`,
-      hint: 'run the podd that wrote the record; or remove it and restart podd, which then ends the pod or replaces it',
-    }))
+    const notApplied = [...this.#entries].flatMap(
+      ([key, entry]) => notAppliedProblem(key, entry, this.#replacements.problem(key)) ?? [],
+    )
+    const leftAlone = this.workers.leftAlone().map(({ key, record }) => leftAloneProblem(key, record))
+    return [...notApplied, ...leftAlone]
   }
 
   /** Takes up the pods of an earlier podd, until a source confirms them (`reconcile`), or `confirmAdopted`. */
@@ -137,7 +102,7 @@ export class DesiredPods {
   }
 
   /** Of two records of one name, the one that isn't ending holds it; of two such, the newer one. */
-  #adoptInto(entry: Entry, worker: PodWorker): void {
+  #adoptInto(entry: PodEntry, worker: PodWorker): void {
     const before = entry.worker
     if (before === undefined || !isLeaving(worker)) entry.worker = worker
     if (before === undefined || isLeaving(before) || isLeaving(worker)) return
@@ -291,7 +256,7 @@ export class DesiredPods {
     })
   }
 
-  #startNew(key: PodKey, entry: Entry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
+  #startNew(key: PodKey, entry: PodEntry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
     const { document, source } = wanted
     const found = this.workers.findUnrecorded(key)
     const fate = found && this.workers.fateOf(found, this.#matches(found, document))
@@ -352,31 +317,17 @@ export class DesiredPods {
     this.#startNew(key, entry, next.wanted, next.replacement?.pulled)
   }
 
-  #entry(key: PodKey): Entry {
+  #entry(key: PodKey): PodEntry {
     const known = this.#entries.get(key)
     if (known !== undefined) return known
-    const fresh: Entry = { worker: undefined, next: undefined, held: undefined, refused: undefined }
+    const fresh: PodEntry = { worker: undefined, next: undefined, held: undefined, refused: undefined }
     this.#entries.set(key, fresh)
     return fresh
   }
 
-  #dropNext(key: PodKey, entry: Entry): void {
+  #dropNext(key: PodKey, entry: PodEntry): void {
     if (entry.next?.replacement !== undefined) this.#replacements.cancel(key)
     entry.next = undefined
     entry.refused = undefined
   }
-}
-
-/** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
-function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
-  return record.source !== source && !sameData(record.manifest, document.manifest)
-}
-
-/** On its way out for good: its name will be free. */
-function isLeaving(worker: PodWorker): boolean {
-  return (
-    worker.state.stage === 'stopped' ||
-    worker.state.stage === 'gone' ||
-    (worker.state.stage === 'ending' && worker.state.goesAway)
-  )
 }

@@ -1,3 +1,4 @@
+import type { ProbeOutcome } from '../../probes/probe-outcome.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 
 /** How often podd looks whether it still gets to look, while anything is in flight. */
@@ -57,4 +58,11 @@ export class ProberLag {
     })
     this.#beat = { dueMs, timer }
   }
+}
+
+/** Which part of a probe's timeout went by while nothing could be heard of the container. */
+export function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
+  if (outcome.result === 'unknown') return 0
+  const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)
+  return lateMs / timeoutMs
 }

@@ -15,7 +15,7 @@ import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { ProbeOutcome } from '../../probes/probe-outcome.ts'
 import type { RunProbe } from '../../probes/run-probe.ts'
 import { describeOutcome, recordProbeEvent, spendAllowance } from './prober-events.ts'
-import { ProberLag } from './prober-lag.ts'
+import { lateShare, ProberLag } from './prober-lag.ts'
 import { ProberSchedule } from './prober-schedule.ts'
 import {
   abortWorker,
@@ -294,11 +294,4 @@ export class Prober {
       this.#reschedule(worker)
     }
   }
-}
-
-/** Which part of a probe's timeout went by while nothing could be heard of the container. */
-function lateShare(outcome: ProbeOutcome, stalledMs: number, timeoutMs: number): number {
-  if (outcome.result === 'unknown') return 0
-  const lateMs = (outcome.timedOut === true ? stalledMs : 0) + (outcome.silentMs ?? 0)
-  return lateMs / timeoutMs
 }

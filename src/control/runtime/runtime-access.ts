@@ -1,35 +1,29 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import { isJsonObject } from '../../base/json.ts'
-import type { JsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PoddConfig } from '../../config/options.ts'
 import { ContentStore } from '../../containerd/client/content-store.ts'
-import { ContainerdEvents } from '../../containerd/client/event-stream.ts'
 import { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
 import { findContainerd, findShims } from '../../containerd/process/containerd-process.ts'
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { CriClient } from '../../cri/cri-client.ts'
 import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
 import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
-import { CriEvents } from '../../cri/cri-event-stream.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { loadProto } from '../../cri/load-proto.ts'
-import { pickRuntimeEvents } from '../../cri/pick-runtime-events.ts'
 import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
-import { normalizeImageName } from '../../pod/values/image-name.ts'
-import { openCompressed } from '../../images/open-archive.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
-import type { EventsCandidate } from '../../cri/pick-runtime-events.ts'
 import { compareContainerd } from './compare-containerd.ts'
+import { createEventSource } from './event-source.ts'
 import { keepNetworkRules } from './keep-network-rules.ts'
 import { MakingCalls } from './making-calls.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
+import { RuntimeImages } from './runtime-images.ts'
 import { RuntimePulse } from './runtime-pulse.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
@@ -44,8 +38,6 @@ export interface RuntimeAccessOptions {
 /** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
 const firstAnswerMs = 5000
 const meetAgainMs = 2000
-/** How soon an event stream that failed is opened again. */
-const eventsRetryMs = 500
 
 /**
  * The container runtime, whichever it is: the embedded one, started and watched, or one behind a
@@ -56,6 +48,7 @@ export class RuntimeAccess {
   readonly runtime: RuntimeService
   /** What it pulls outlives a power cut. */
   readonly images: ImageService
+  readonly imageStore: RuntimeImages
   /** For containerd's own services on the same socket. */
   readonly connection: RuntimeConnection
   readonly pulse: RuntimePulse
@@ -114,6 +107,7 @@ export class RuntimeAccess {
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
     this.images = writeOutPulled(this.#client.images, () => embedded?.writeOut())
+    this.imageStore = new RuntimeImages({ runtime, images: this.images, embedded })
   }
 
   /** Where the embedded containerd has what it pulls; undefined where another runtime has the images. */
@@ -262,106 +256,10 @@ export class RuntimeAccess {
     return new Set(items.map(({ id }) => id))
   }
 
-  /** The best event stream that the runtime has; chosen when it is first listened to, for then the runtime is there. */
+  /** The best event stream that the runtime has. */
   events(): RuntimeEventSource {
     const { clock, logger } = this.#options
-    const client = this.#client
-    return {
-      async run(onEvent, signal) {
-        const native = new ContainerdEvents({
-          channel: client.connection,
-          definitions: loadProto('containerd-events.proto'),
-          clock,
-        })
-        let failure: string | undefined
-        const candidates = [native, new CriEvents({ client, clock })]
-        while (!signal.aborted) {
-          try {
-            const chosen = await pickRuntimeEvents<EventsCandidate>(candidates, signal)
-            if (chosen === undefined) return onEvent({ kind: 'unserved' })
-            return await chosen.run(onEvent, signal)
-          } catch (error) {
-            if (signal.aborted) return
-            const message = errorMessage(error)
-            if (message !== failure) logger.warn({ err: error }, 'cannot listen to the events of the runtime')
-            failure = message
-            await clock.sleep(eventsRetryMs, signal).catch(() => undefined)
-          }
-        }
-      },
-    }
-  }
-
-  /** Where the images are, on which disk; undefined where the runtime doesn't say. */
-  async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
-    if (this.#embedded !== undefined) return this.#embedded.places.rootDir
-    const { imageFilesystems } = await this.images.imageFsInfo({}, { signal })
-    return imageFilesystems
-      .map(({ fsId }) => fsId?.mountpoint)
-      .find((path) => path !== undefined && path !== '')
-  }
-
-  /** The image of the pods' sandboxes; undefined where the runtime doesn't say: newer versions pin it instead. */
-  async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
-    if (this.#embedded !== undefined) return sandboxImageName
-    const { info } = await this.runtime.status({ verbose: true }, { signal })
-    const config = parseObject(info['config'])
-    return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
-  }
-
-  /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
-  async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
-    const { images } = await this.images.listImages({}, { signal })
-    if (this.#embedded === undefined || images.length === 0) return images
-    const pinned = new Set(await this.#embedded.pinnedImages())
-    return images.map((image) => {
-      const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
-      return Object.assign({}, image, { pinned: image.pinned || isPinned })
-    })
-  }
-
-  /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */
-  async pinName(name: string, pinned: boolean): Promise<void> {
-    if (this.#embedded === undefined) throw pinUnsupported()
-    await this.#embedded.pinImage(name, pinned)
-  }
-
-  /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
-  get takesArchives(): boolean {
-    return this.#embedded !== undefined
-  }
-
-  /** Pins an image by any of its names, or unpins all of them. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
-  async pinImage(image: string, pinned: boolean): Promise<void> {
-    if (this.#embedded === undefined) throw pinUnsupported()
-    const wanted = normalizeImageName(image)
-    const { images } = await this.images.listImages({})
-    const found = images.find(({ id, repoTags, repoDigests }) =>
-      [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
-    )
-    if (found === undefined) {
-      throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
-    }
-    const names = [...found.repoTags, ...found.repoDigests]
-    for (const name of pinned && names.includes(wanted) ? [wanted] : names)
-      await this.#embedded.pinImage(name, pinned)
-  }
-
-  /**
-   * Imports an archive into the runtime's image store.
-   * @param options.pin keeps image garbage collection away from what it brings: no registry may have it
-   */
-  async importImages(
-    path: string,
-    { pin, signal }: { readonly pin: boolean; readonly signal?: AbortSignal },
-  ): Promise<readonly string[]> {
-    if (this.#embedded !== undefined) {
-      const open = await openCompressed(path)
-      return this.#embedded.importImages({ path, open, signal }, { pin })
-    }
-    throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
-      hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
-    })
+    return createEventSource({ client: this.#client, clock, logger })
   }
 
   close(): void {
@@ -369,23 +267,7 @@ export class RuntimeAccess {
   }
 }
 
-function pinUnsupported(): PoddError {
-  return new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
-    hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
-  })
-}
-
 export function withHint(error: unknown): string {
   const hint = error instanceof PoddError ? error.hint : undefined
   return hint === undefined ? errorMessage(error) : `${errorMessage(error)}. ${hint}`
-}
-
-function parseObject(text: string | undefined): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? '')
-    return isJsonObject(value) ? value : undefined
-  } catch {
-    // A runtime that tells something else than JSON doesn't tell it.
-    return undefined
-  }
 }

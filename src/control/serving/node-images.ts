@@ -5,10 +5,10 @@ import { PoddError } from '../../base/errors.ts'
 import type { ImageArchives } from '../images/image-archives.ts'
 import type { ImageGarbage } from '../images/image-garbage.ts'
 import { toGarbageReport } from '../images/garbage-report.ts'
-import type { RuntimeAccess } from '../runtime/runtime-access.ts'
+import type { RuntimeImages } from '../runtime/runtime-images.ts'
 
 export interface NodeImagesOptions {
-  readonly runtime: RuntimeAccess
+  readonly runtime: RuntimeImages
   readonly archives: ImageArchives
   /** Undefined where nothing collects images. */
   readonly garbage: () => ImageGarbage | undefined

@@ -68,6 +68,10 @@ export class PodState {
   resizeRefusal: ResizeRefusal | undefined
   /** Whether it has got to where its containers were started, or wait for something. */
   isSettled = false
+  /** Whether it was looked at since this podd began. */
+  isSeen = false
+  /** Nothing of it can be in the runtime: its UID is new. */
+  isUnheardOf: boolean
   /** Why the newest pass failed. */
   lastError: string | undefined
   /** How often the runtime had been away when `observed` was asked for. */
@@ -85,6 +89,7 @@ export class PodState {
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = pod
     this.fresh = new Set(pulled)
+    this.isUnheardOf = !input.saved && observed === undefined
     this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'
     this.#observed = this.nothing
     if (observed !== undefined) this.observed = observed

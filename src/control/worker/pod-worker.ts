@@ -11,17 +11,16 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import { AheadFetches } from './ahead-fetches.ts'
 import { countOomKills } from './count-oom-kills.ts'
 import { EndPass } from './end-pass.ts'
-import { linkLogs, unlinkGone } from '../actions/link-logs.ts'
 import { isImageReason } from '../images/image-error.ts'
 import { listPodImages } from '../images/named-images.ts'
 import { LivePass } from './live-pass.ts'
-import { Interrupted, OutdatedView } from '../actions/interrupted.ts'
+import { Interrupted } from '../actions/interrupted.ts'
 import { PassLoop } from './pass-loop.ts'
 import { PodDisplay } from './pod-display.ts'
 import type { PodDisplayDeps } from './pod-display.ts'
 import { PodExecutor } from './pod-executor.ts'
 import type { PodExecutorDeps } from './pod-executor.ts'
-import type { PassSignals } from '../actions/pod-context.ts'
+import { PodPass } from './pod-pass.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import { takeAdmission, takeResizeVerdict, takeUpdate } from './pod-intake.ts'
 import type { PodUpdate } from './pod-intake.ts'
@@ -29,7 +28,7 @@ import { PodMemory } from './pod-memory.ts'
 import type { PodMemoryDeps } from './pod-memory.ts'
 import { PodState } from './pod-state.ts'
 import type { NewWorker, PodStage } from './pod-state.ts'
-import { forgetDoneRestarts, requestRestart } from './request-restart.ts'
+import { requestRestart } from './request-restart.ts'
 import type { SourcedPod } from '../objects/object-store.ts'
 import { findMissingReference } from '../actions/resolve-pod.ts'
 import { readEndMessage } from './termination-message.ts'
@@ -58,17 +57,13 @@ export class PodWorker {
   readonly #display: PodDisplay
   readonly #loop: PassLoop
   readonly #executor: PodExecutor
-  readonly #livePass: LivePass
+  readonly #podPass: PodPass
   readonly #endPass: EndPass
   /** Ends only waits for what a changed manifest may not want any more. */
   #outdate = new AbortController()
   /** Ends hooks, when podd lets go of the pod or it is gone. */
   readonly #life = new AbortController()
-  /** Nothing of it can be in the runtime: its UID is new. */
-  #unheardOf: boolean
   readonly #volumeRefresh: VolumeRefresh
-  /** It was looked at since this podd began. */
-  #seen = false
   readonly #warn = (reason: string, message: string): void =>
     this.#deps.events.record({ pod: this.ref, type: 'Warning', reason, message })
 
@@ -86,7 +81,6 @@ export class PodWorker {
     const aheadFetches = new AheadFetches(() => this.wake())
     this.#state = new PodState(memory, aheadFetches, input)
     this.#display = new PodDisplay(deps, this.#state)
-    this.#unheardOf = !input.saved && input.observed === undefined
     this.#volumeRefresh = new VolumeRefresh(deps.clock, () => this.wake())
     this.#loop = new PassLoop({
       clock: deps.clock,
@@ -95,31 +89,32 @@ export class PodWorker {
       isDone: () => this.#state.stage === 'gone',
     })
     this.#executor = new PodExecutor(deps, this.#state, (news) => this.#showNews(news))
-    const wake = (): void => this.#loop.wake()
-    this.#endPass = new EndPass(
+    const common = {
+      ...deps,
+      executor: this.#executor,
+      publishStatus: () => this.#publish(),
+      setStage: (stage: PodStage) => this.#setStage(stage),
+      warn: this.#warn,
+      wake: () => this.#loop.wake(),
+      wakeIn: (delayMs: number) => this.#loop.wakeIn(delayMs),
+    }
+    this.#endPass = new EndPass({ ...common, hide: () => this.#display.hide() }, this.#state)
+    const livePass = new LivePass(
       {
-        ...deps,
-        executor: this.#executor,
-        publishStatus: () => this.#publish(),
-        hide: () => this.#display.hide(),
-        setStage: (stage) => this.#setStage(stage),
-        warn: this.#warn,
-        wake,
-        wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+        ...common,
+        volumeRefresh: this.#volumeRefresh,
+        end: (request) => this.end(request),
+        settle: () => this.#settle(),
       },
       this.#state,
     )
-    this.#livePass = new LivePass(
+    this.#podPass = new PodPass(
       {
-        ...deps,
-        executor: this.#executor,
-        publishStatus: () => this.#publish(),
-        volumeRefresh: this.#volumeRefresh,
-        warn: this.#warn,
-        end: (request) => this.end(request),
-        settle: () => this.#settle(),
-        wake,
-        wakeIn: (delayMs) => this.#loop.wakeIn(delayMs),
+        ...common,
+        livePass,
+        endPass: this.#endPass,
+        onStage: () => deps.onStage(this),
+        onObserved: () => deps.onObserved(this),
       },
       this.#state,
     )
@@ -154,7 +149,7 @@ export class PodWorker {
 
   /** What a list of the runtime found of it; a look of its own tells more. */
   takeObserved(observed: ObservedPod): void {
-    if (!this.#seen) this.#state.observed = observed
+    if (!this.#state.isSeen) this.#state.observed = observed
   }
 
   /** The host has room for it, or not. */
@@ -212,13 +207,13 @@ export class PodWorker {
     this.#setStage('ending')
     if (before === undefined) this.#tellWhy(request)
     // A slow action may be in flight: publish at once that the pod is terminating.
-    if (this.#seen) this.#publish()
+    if (this.#state.isSeen) this.#publish()
     this.#loop.interrupt()
   }
 
   /** The pull of one of its images goes on. */
   showPull(): void {
-    if (this.#seen && this.#state.stage !== 'gone') this.#publish()
+    if (this.#state.isSeen && this.#state.stage !== 'gone') this.#publish()
   }
 
   /** Why a pod is terminated that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */
@@ -282,58 +277,8 @@ export class PodWorker {
   async #pass(signal: AbortSignal): Promise<void> {
     this.#outdate = new AbortController()
     const manifestSignal = AbortSignal.any([signal, this.#outdate.signal])
-    await this.#passOnce({ pass: signal, manifest: manifestSignal, life: this.#life.signal })
+    await this.#podPass.run({ pass: signal, manifest: manifestSignal, life: this.#life.signal })
     this.#state.lastError = undefined
-  }
-
-  async #passOnce(signals: PassSignals): Promise<void> {
-    const problem = this.#deps.runtimeProblem()
-    // The runtime's return wakes every worker.
-    if (problem !== undefined) return this.#publish()
-    const waitMs = this.#endPass.remainsWaitMs()
-    if (waitMs !== undefined) return this.#loop.wakeIn(waitMs)
-    const wasOver = this.#state.isOver
-    const losses = this.#deps.runtimeLosses()
-    await this.#observe()
-    this.#state.lossesWhenSeen = losses
-    if (losses !== this.#deps.runtimeLosses()) throw new OutdatedView()
-    if (!this.#seen) await unlinkGone(this.#deps, this.#state.observed)
-    await linkLogs(this.#deps, this.#state.observed, this.#state.linkedLogs)
-    this.#seen = true
-    await this.#state.memory.rememberEnds(this.#state.observed)
-    forgetDoneRestarts(this.#state)
-    if (this.#state.isOver !== wasOver) this.#deps.onStage(this)
-    this.#deps.onObserved(this)
-    const { ending } = this.#state.record
-    if (ending !== undefined) return this.#endPass.run(ending, signals)
-    if (await this.#mayRun()) await this.#livePass.run(signals)
-    return this.#endPass.release()
-  }
-
-  async #observe(): Promise<void> {
-    const isNew = this.#unheardOf
-    this.#unheardOf = false
-    // What was decided is written down while the runtime is asked.
-    const saved = this.#state.record.ending === undefined ? undefined : this.#state.memory.save('best-effort')
-    const observed = isNew ? undefined : await this.#deps.observe(this.ref.uid)
-    await saved
-    this.#state.observed = observed ?? this.#state.nothing
-  }
-
-  /** Blocked, rejected and failed pods are shown and not run. */
-  async #mayRun(): Promise<boolean> {
-    const admission = this.#state.admission
-    if (admission?.kind === 'rejected' && this.#state.record.failed === undefined) {
-      const { reason, message } = admission
-      this.#state.memory.change({ failed: { reason, message, admission: true } })
-    }
-    if (admission?.kind === 'admitted' && this.#state.record.failed === undefined) {
-      this.#setStage('active')
-      return true
-    }
-    await this.#state.memory.save('required')
-    this.#publish()
-    return false
   }
 
   /** Of what changed while actions are carried out. */

@@ -1,0 +1,67 @@
+import { sameData } from '../../base/json.ts'
+import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
+import type { PodKey } from '../../pod/values/ids.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { UnreadableRecord } from '../../store/pod-records.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+import type { Replacement } from './replacement.ts'
+
+/** A document and the source that gave it. */
+export interface WantedPod {
+  readonly document: PodDocument
+  readonly source: SourceName
+}
+
+/** One pod name. */
+export interface PodEntry {
+  /** The pod that holds the name; absent while none does. */
+  worker: PodWorker | undefined
+  /** What takes its place when it is gone; absent when nothing does. */
+  next: { readonly wanted: WantedPod; readonly replacement: Replacement | undefined } | undefined
+  /** What waits for a pod of its name that is left alone. */
+  held: WantedPod | undefined
+  /** What could change in place and may not, and why. */
+  refused: { readonly wanted: WantedPod; readonly message: string } | undefined
+}
+
+/** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
+export function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
+  return record.source !== source && !sameData(record.manifest, document.manifest)
+}
+
+/** On its way out for good: its name will be free. */
+export function isLeaving(worker: PodWorker): boolean {
+  return (
+    worker.state.stage === 'stopped' ||
+    worker.state.stage === 'gone' ||
+    (worker.state.stage === 'ending' && worker.state.goesAway)
+  )
+}
+
+/** Why the newest version of a pod is not applied; undefined where it is. */
+export function notAppliedProblem(
+  object: PodKey,
+  { worker, next, refused }: PodEntry,
+  replacementProblem: string | undefined,
+): Problem | undefined {
+  const message = replacementProblem ?? refused?.message ?? worker?.state.updateProblem
+  if (worker === undefined || message === undefined) return undefined
+  const place = (next?.wanted ?? refused?.wanted)?.document.place ?? { path: worker.state.record.path }
+  return {
+    severity: 'error',
+    place,
+    object,
+    message: `the new version is not applied and the old one keeps running: ${message}`,
+  }
+}
+
+/** A pod that runs and whose record can't be read. */
+export function leftAloneProblem(object: PodKey, record: UnreadableRecord): Problem {
+  return {
+    severity: 'error',
+    place: { path: record.path },
+    object,
+    message: `the pod runs and is left alone, because its record cannot be read: ${record.message}`,
+    hint: 'run the podd that wrote the record; or remove it and restart podd, which then ends the pod or replaces it',
+  }
+}

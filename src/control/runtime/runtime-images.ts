@@ -1,0 +1,113 @@
+import { PoddError } from '../../base/errors.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
+import type * as cri from '../../cri-types/cri-v1.ts'
+import { openCompressed } from '../../images/open-archive.ts'
+import { sandboxImageName } from '../../images/sandbox-image.ts'
+import { normalizeImageName } from '../../pod/values/image-name.ts'
+
+export interface RuntimeImagesOptions {
+  readonly runtime: Pick<RuntimeService, 'status'>
+  readonly images: Pick<ImageService, 'imageFsInfo' | 'listImages'>
+  /** Undefined where the runtime is somebody else's. */
+  readonly embedded: EmbeddedContainerd | undefined
+}
+
+/** The runtime's store of images: what CRI tells of it, and what the embedded containerd can do beside. */
+export class RuntimeImages {
+  readonly #options: RuntimeImagesOptions
+
+  constructor(options: RuntimeImagesOptions) {
+    this.#options = options
+  }
+
+  /** Where the images are, on which disk; undefined where the runtime doesn't say. */
+  async imagesPath(signal?: AbortSignal): Promise<string | undefined> {
+    if (this.#options.embedded !== undefined) return this.#options.embedded.places.rootDir
+    const { imageFilesystems } = await this.#options.images.imageFsInfo({}, { signal })
+    return imageFilesystems
+      .map(({ fsId }) => fsId?.mountpoint)
+      .find((path) => path !== undefined && path !== '')
+  }
+
+  /** The image of the pods' sandboxes; undefined where the runtime doesn't say: newer versions pin it instead. */
+  async sandboxImage(signal?: AbortSignal): Promise<string | undefined> {
+    if (this.#options.embedded !== undefined) return sandboxImageName
+    const { info } = await this.#options.runtime.status({ verbose: true }, { signal })
+    const config = parseObject(info['config'])
+    return typeof config?.['sandboxImage'] === 'string' ? config['sandboxImage'] : undefined
+  }
+
+  /** The runtime's images; pinned ones also where the runtime doesn't say so (containerd before 1.6.22). */
+  async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
+    const { images } = await this.#options.images.listImages({}, { signal })
+    if (this.#options.embedded === undefined || images.length === 0) return images
+    const pinned = new Set(await this.#options.embedded.pinnedImages())
+    return images.map((image) => {
+      const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
+      return Object.assign({}, image, { pinned: image.pinned || isPinned })
+    })
+  }
+
+  /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */
+  async pinName(name: string, pinned: boolean): Promise<void> {
+    if (this.#options.embedded === undefined) throw pinUnsupported()
+    await this.#options.embedded.pinImage(name, pinned)
+  }
+
+  /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
+  get takesArchives(): boolean {
+    return this.#options.embedded !== undefined
+  }
+
+  /** Pins an image by any of its names, or unpins all of them. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
+  async pinImage(image: string, pinned: boolean): Promise<void> {
+    if (this.#options.embedded === undefined) throw pinUnsupported()
+    const wanted = normalizeImageName(image)
+    const { images } = await this.#options.images.listImages({})
+    const found = images.find(({ id, repoTags, repoDigests }) =>
+      [id, ...repoTags, ...repoDigests].some((name) => name === image || name === wanted),
+    )
+    if (found === undefined) {
+      throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
+    }
+    const names = [...found.repoTags, ...found.repoDigests]
+    for (const name of pinned && names.includes(wanted) ? [wanted] : names)
+      await this.#options.embedded.pinImage(name, pinned)
+  }
+
+  /**
+   * Imports an archive into the runtime's image store.
+   * @param options.pin keeps image garbage collection away from what it brings: no registry may have it
+   */
+  async importImages(
+    path: string,
+    { pin, signal }: { readonly pin: boolean; readonly signal?: AbortSignal },
+  ): Promise<readonly string[]> {
+    if (this.#options.embedded !== undefined) {
+      const open = await openCompressed(path)
+      return this.#options.embedded.importImages({ path, open, signal }, { pin })
+    }
+    throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
+      hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',
+    })
+  }
+}
+
+function pinUnsupported(): PoddError {
+  return new PoddError('PIN_UNSUPPORTED', 'images can be pinned in the embedded containerd only', {
+    hint: 'Use `ctr -n k8s.io images label NAME io.cri-containerd.pinned=pinned` with your containerd.',
+  })
+}
+
+function parseObject(text: string | undefined): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    // A runtime that tells something else than JSON doesn't tell it.
+    return undefined
+  }
+}
