@@ -316,7 +316,7 @@ export class PodSystem {
               if (this.#knowsAllPods)
                 await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
             },
-            onConditions: () => this.#desired.reviewAdmission(),
+            onShortages: () => this.#desired.reviewAdmission(),
             onRelaxed: () => this.#desired.readmitEvicted(),
             clock,
             logger,

@@ -17,7 +17,7 @@ export interface NodePressureWiring {
   readonly workers: () => Iterable<PodWorker>
   /** Removes the images that no pod needs. */
   readonly collectImages: (signal: AbortSignal) => Promise<void>
-  readonly onConditions: (conditions: readonly PressureCondition[]) => void
+  readonly onShortages: (shortages: readonly PressureCondition[]) => void
   readonly onRelaxed: () => void
   readonly events: NodeEventRecorder
   readonly clock: Clock

@@ -13,6 +13,7 @@ import type {
   Observations,
   PressureCondition,
   PressureState,
+  PressureVerdict,
   StarvedResource,
   Threshold,
 } from '../../decide/node/judge-pressure.ts'
@@ -51,8 +52,8 @@ export interface NodePressureOptions {
   ) => Promise<readonly EvictablePod[]>
   /** Makes room without ending a pod, where there is a way. Throws what stands against it. */
   readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
-  /** The conditions have changed. */
-  readonly onConditions: (conditions: readonly PressureCondition[]) => void
+  /** Other pods than before may be admitted. */
+  readonly onShortages: (shortages: readonly PressureCondition[]) => void
   /** The node is short of nothing: evicted pods may run again. At each look. */
   readonly onRelaxed: () => void
   readonly events: NodeEventRecorder
@@ -68,6 +69,8 @@ const deadlineMs = 1_800_000
 /** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout and podCleanupPollFreq, 1.36. */
 const cleanupMs = 30_000
 const cleanupPollMs = 250
+/** From one look to the next while something is short. */
+const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
 const hardGraceSeconds = 1
 
@@ -87,6 +90,7 @@ export class NodePressure {
   readonly #options: NodePressureOptions
   #state: PressureState = noPressure
   #conditions: readonly PressureCondition[] = []
+  #shortages: readonly PressureCondition[] = []
   #observations: Observations = new Map()
 
   constructor(options: NodePressureOptions) {
@@ -103,13 +107,16 @@ export class NodePressure {
     return this.#observations
   }
 
-  /** Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). */
+  /**
+   * Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). Unlike
+   * in the kubelet a pod waits, and no longer than something is short: no scheduler has to be told for a while.
+   */
   refusal(pod: Pick<Pod, 'spec'>): string | undefined {
-    const conditions = this.#conditions
-    if (conditions.length === 0 || isCriticalPod(pod)) return undefined
-    const onlyMemory = conditions.every((condition) => condition === 'MemoryPressure')
+    const shortages = this.#shortages
+    if (shortages.length === 0 || isCriticalPod(pod)) return undefined
+    const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
     if (onlyMemory && computeQosClass(pod.spec) !== 'BestEffort') return undefined
-    return conditionMessage(conditions)
+    return conditionMessage(shortages)
   }
 
   job(): NodeJob {
@@ -120,21 +127,38 @@ export class NodePressure {
       run: async (signal) => {
         // One pod at a time, and what its end has freed is looked at before the next one.
         while (await this.#relieve(signal)) signal.throwIfAborted()
+        await this.#awaitRelief(signal)
       },
     }
   }
 
-  /** Whether a pod was evicted. */
-  async #relieve(signal: AbortSignal): Promise<boolean> {
-    const { thresholds, transitionMs, clock, events, logger } = this.#options
+  /** While something is short it is looked more often, for pods wait for the end of that. */
+  async #awaitRelief(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options
+    const untilMs = clock.monotonicMs() + (this.#options.periodMs ?? periodMs) - reliefPollMs
+    while (this.#shortages.length > 0 && clock.monotonicMs() < untilMs) {
+      await clock.sleep(reliefPollMs, signal)
+      await this.#look(signal)
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<readonly Threshold[]> {
+    const { thresholds, transitionMs, clock } = this.#options
     this.#observations = await this.#options.observe(signal)
     const verdict = judgePressure(thresholds, this.#observations, this.#state, {
       transitionMs,
       nowMs: clock.monotonicMs(),
     })
     this.#state = verdict.state
-    this.#show(verdict.conditions)
-    const [threshold] = verdict.starving
+    this.#show(verdict)
+    return verdict.starving
+  }
+
+  /** Whether a pod was evicted. */
+  async #relieve(signal: AbortSignal): Promise<boolean> {
+    const { events, logger } = this.#options
+    const starving = await this.#look(signal)
+    const [threshold] = starving
     if (threshold === undefined) return false
     const resource = starvedResource(threshold)
     events.recordNode({
@@ -149,7 +173,7 @@ export class NodePressure {
       logger.warn({ reason: resource, err: error }, 'cannot reclaim what no pod needs')
     }
     const after = await this.#options.observe(signal)
-    if (!verdict.starving.some((each) => isMissed(each, after, { withReclaim: true }))) return false
+    if (!starving.some((each) => isMissed(each, after, { withReclaim: true }))) return false
     return this.#evict(threshold, after, signal)
   }
 
@@ -175,9 +199,11 @@ export class NodePressure {
     return true
   }
 
-  #show(conditions: readonly PressureCondition[]): void {
-    const { events, onConditions, onRelaxed, logger } = this.#options
+  #show({ conditions, shortages }: PressureVerdict): void {
+    const { events, onShortages, onRelaxed, logger } = this.#options
     const before = this.#conditions
+    const hasChanged = shortages.join(' ') !== this.#shortages.join(' ')
+    this.#shortages = shortages
     this.#conditions = conditions
     const added = conditions.filter((condition) => !before.includes(condition))
     const gone = before.filter((condition) => !conditions.includes(condition))
@@ -190,7 +216,7 @@ export class NodePressure {
       events.recordNode({ type: 'Normal', reason, message: `The node no longer has condition ${condition}` })
     }
     try {
-      if (added.length > 0 || gone.length > 0) onConditions(conditions)
+      if (hasChanged) onShortages(shortages)
       if (conditions.length === 0) onRelaxed()
     } catch (error) {
       logger.error({ err: error, reason: errorMessage(error) }, 'cannot apply the conditions of the node')

@@ -43,8 +43,10 @@ export const noPressure: PressureState = {
 
 export interface PressureVerdict {
   readonly state: PressureState
-  /** In the order of the type. */
+  /** What the node is short of, or was within the transition period; in the order of the type. */
   readonly conditions: readonly PressureCondition[]
+  /** What it is short of now. */
+  readonly shortages: readonly PressureCondition[]
   /** What something has to be done about now, the most urgent one first: memory before all others. */
   readonly starving: readonly Threshold[]
 }
@@ -163,14 +165,14 @@ export function judgePressure(
   ])
   for (const [condition, lastMs] of conditionLastMs)
     if (lastMs < nowMs && nowMs - lastMs >= transitionMs) conditionLastMs.delete(condition)
-  const conditions = (['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const).filter((condition) =>
-    conditionLastMs.has(condition),
-  )
+  const all = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const
+  const short = new Set(missed.map(({ signal }) => conditionOf[signal]))
   const isMemory = (threshold: Threshold): boolean => starvedResource(threshold) === 'memory'
   const starving = due.filter(({ signal }) => observations.has(signal))
   return {
     state: { missedSinceMs, unrelieved: new Set(due.map(({ key }) => key)), conditionLastMs },
-    conditions,
+    conditions: all.filter((condition) => conditionLastMs.has(condition)),
+    shortages: all.filter((condition) => short.has(condition)),
     starving: [...starving.filter((each) => isMemory(each)), ...starving.filter((each) => !isMemory(each))],
   }
 }

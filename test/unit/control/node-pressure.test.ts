@@ -34,7 +34,7 @@ async function rig(options: RigOptions = {}) {
   const clock = new ManualClock()
   const events: NodeEvent[] = []
   const log: string[] = []
-  const conditions: (readonly PressureCondition[])[] = []
+  const shortages: (readonly PressureCondition[])[] = []
   let available = 500
   let relaxed = 0
   const ended = new Set<string>()
@@ -87,7 +87,7 @@ async function rig(options: RigOptions = {}) {
       log.push(`${clock.monotonicMs() / 1000} s: reclaim`)
       options.reclaim?.((amount) => void (available = amount))
     },
-    onConditions: (now) => void conditions.push(now),
+    onShortages: (now) => void shortages.push(now),
     onRelaxed: () => void (relaxed += 1),
     events: { recordNode: (event) => void events.push(event) },
     clock,
@@ -101,7 +101,7 @@ async function rig(options: RigOptions = {}) {
     clock,
     pressure,
     log,
-    conditions,
+    shortages,
     relaxed: () => relaxed,
     reasons: () => events.map(({ reason }) => reason),
     setAvailable: (amount: number) => void (available = amount),
@@ -117,7 +117,7 @@ const low = 'The node was low on resource: memory. Threshold quantity: 100, avai
 
 describe('NodePressure', () => {
   it('evicts nobody when reclaiming was enough', async () => {
-    const { clock, log, conditions, reasons, setAvailable, end } = await rig({
+    const { clock, log, shortages, reasons, setAvailable, end } = await rig({
       pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],
       reclaim: (make) => make(400),
     })
@@ -126,7 +126,8 @@ describe('NodePressure', () => {
     setAvailable(50)
     await clock.advance(10_000)
     expect(log).toEqual(['20 s: reclaim'])
-    expect(conditions).toEqual([['MemoryPressure']])
+    await clock.advance(1000)
+    expect(shortages).toEqual([['MemoryPressure'], []])
     expect(reasons()).toEqual(['NodeHasInsufficientMemory', 'EvictionThresholdMet'])
     await end()
   })
@@ -170,12 +171,12 @@ describe('NodePressure', () => {
     setAvailable(20)
     await clock.advance(20_000)
     expect(log).toEqual(['10 s: reclaim', '20 s: reclaim'])
-    expect(reports()).toMatchObject([{ name: 'relieve-pressure', runs: 2 }])
+    expect(reports()).toMatchObject([{ name: 'relieve-pressure', runs: 1 }])
     await end()
   })
 
   it('waits out a soft threshold, and gives its pods a grace', async () => {
-    const { clock, log, conditions, setAvailable, end } = await rig({
+    const { clock, log, shortages, setAvailable, end } = await rig({
       pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],
       soft: {
         thresholds: { 'memory.available': { kind: 'amount', amount: 100 } },
@@ -186,22 +187,25 @@ describe('NodePressure', () => {
     setAvailable(50)
     await clock.advance(20_000)
     expect(log).toEqual([])
-    expect(conditions).toEqual([['MemoryPressure']])
+    expect(shortages).toEqual([['MemoryPressure']])
     await clock.advance(10_000)
     expect(log).toEqual(['30 s: reclaim', `30 s: evict web, grace 20 s: ${low} 50. `])
     await end()
   })
 
   it('lets a condition go after the transition period, and says so once', async () => {
-    const { clock, conditions, relaxed, reasons, setAvailable, end } = await rig({ transitionMs: 30_000 })
+    const { clock, pressure, relaxed, reasons, setAvailable, end } = await rig({ transitionMs: 30_000 })
     setAvailable(50)
     await clock.advance(10_000)
     setAvailable(500)
-    await clock.advance(30_000)
-    expect(conditions).toEqual([['MemoryPressure'], []])
-    await clock.advance(30_000)
-    expect(conditions).toHaveLength(2)
-    expect(relaxed()).toBe(4)
+    await clock.advance(20_000)
+    expect(pressure.conditions).toEqual(['MemoryPressure'])
+    expect(relaxed()).toBe(0)
+    await clock.advance(20_000)
+    expect(pressure.conditions).toEqual([])
+    const before = relaxed()
+    await clock.advance(20_000)
+    expect(relaxed()).toBe(before + 2)
     expect(reasons()).toEqual([
       'NodeHasInsufficientMemory',
       'EvictionThresholdMet',
@@ -222,6 +226,11 @@ describe('NodePressure', () => {
     expect(pressure.refusal(bestEffort)).toBe('The node had condition: [MemoryPressure]. ')
     expect(pressure.refusal(burstable)).toBeUndefined()
     expect(pressure.refusal(critical)).toBeUndefined()
+    // The condition lasts, but nothing is short any more.
+    setAvailable(500)
+    await clock.advance(1000)
+    expect(pressure.conditions).toEqual(['MemoryPressure'])
+    expect(pressure.refusal(bestEffort)).toBeUndefined()
     await end()
   })
 })
