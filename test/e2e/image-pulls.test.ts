@@ -1,3 +1,5 @@
+import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import { HostileRegistry } from '../support/hostile-registry.ts'
@@ -91,6 +93,9 @@ describePodd(
       expect(waiting.reason).toBe('ContainerCreating')
       expect(waiting.message).toMatch(/^pulling image ".*\/slow:1": /u)
       expect(await podd.cliOk('describe', 'pod', 'slow')).toMatch(/pulling image ".*\/slow:1": /u)
+      expect((await podd.cli('get', 'pods', 'slow')).stderr).toMatch(
+        /default\/slow: pulling image ".*\/slow:1": /u,
+      )
       const pod = await podd.untilReady('slow')
       expect((await podd.events('slow')).filter(({ reason }) => reason === 'Failed')).toEqual([])
       expect(containerOf(pod, 'main').imageID).toBe(`${registry.address}/slow@${digest}`)
@@ -278,3 +283,55 @@ describePodd('pulls of images, one at a time', {}, (rig) => {
     )
   })
 })
+
+const diskMiB = 300
+
+describePodd(
+  'pulls of images, on a small disk',
+  {
+    rootDisk: { sizeMiB: diskMiB },
+    // Else the pressure on the disk keeps pods from starting before their images are pulled.
+    config: { evictionHard: { 'memory.available': '1Mi' } },
+  },
+  (rig) => {
+    /** Leaves so much of the disk free. */
+    function fill(podd: PoddRig, freeBytes: number): () => void {
+      const path = join(podd.rootDir, 'filling')
+      const { bavail, bsize } = statfsSync(podd.rootDir)
+      writeFileSync(path, Buffer.alloc(bavail * bsize - freeBytes))
+      return () => rmSync(path)
+    }
+
+    it('do not begin without room, and begin when there is some', async () => {
+      const podd = rig()
+      const { name } = registry.add('no-room', { layerBytes: [mebibyte] })
+      const empty = fill(podd, 8 * mebibyte)
+      drop(podd, 'no-room', name)
+      const event = await podd.untilEvent('no-room', 'Failed', /not enough free space/u)
+      // A twentieth of the disk.
+      expect(event.message).toMatch(
+        /: not enough free space for the image in .*: \d\.\d MiB \(\d+ bytes\) free, 15\.0 MiB \(15728640 bytes\) needed$/u,
+      )
+      expect(registry.callsFor('no-room')).toEqual([])
+      empty()
+      await podd.untilReady('no-room')
+      podd.removeManifest('no-room')
+      await podd.untilGone('no-room')
+    })
+
+    it('are given up before they fill the disk', async () => {
+      const podd = rig()
+      const { name, layers } = registry.add('too-large', { layerBytes: [40 * mebibyte] })
+      registry.misbehave('too-large', onBlob(layers[1], { kind: 'slow', bytesPerSecond: 2 * mebibyte }))
+      const empty = fill(podd, 30 * mebibyte)
+      drop(podd, 'too-large', name)
+      const event = await podd.untilEvent('too-large', 'Failed', /not enough free space/u)
+      expect(event.message).toMatch(/ free, \d\d\.\d MiB \(\d+ bytes\) needed$/u)
+      const { bavail, bsize } = statfsSync(podd.rootDir)
+      expect(bavail * bsize).toBeGreaterThan(8 * mebibyte)
+      empty()
+      registry.misbehave('too-large', undefined)
+      await podd.untilReady('too-large')
+    })
+  },
+)

@@ -5,6 +5,7 @@ import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
 import { readOutputFormat } from '../arguments/output-format.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
+import { creationNotes } from '../output/creation-notes.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
 import { listObjects } from '../output/object-listing.ts'
 
@@ -59,6 +60,7 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
         : `No ${kind.resource} found in namespace ${namespace}`,
     )
   notes.push(...(await notesOn(kind, context)))
+  if (format === 'table' || format === 'wide') notes.push(...creationNotes(found.items))
   const exitCode = missing.length === 0 ? 0 : 1
   return { kind: 'listing', listing: asking.listing(found.items), format, notes, exitCode }
 }

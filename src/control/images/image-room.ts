@@ -23,10 +23,10 @@ const leastFreeShare = 0.05
 const collectMs = 60_000
 
 /**
- * Throws PoddError IMAGE_DISK_FULL where the file system of the images has less free space than `neededBytes`, also after
+ * Throws PoddError IMAGE_DISK_FULL where the file system of the images has too little free space, also after
  * unused images were removed; a registry tells the size of an image only when the pull is in flight. A file system that
  * can't be looked at is no reason against a pull.
- * @param neededBytes what is needed for certain; at least a small floor in any case
+ * @param neededBytes what is needed for certain; a small floor is to stay free beside it
  */
 async function checkImageRoom(
   options: ImageRoomOptions,
@@ -59,10 +59,7 @@ async function findLack(
 ): Promise<{ readonly freeBytes: number; readonly floorBytes: number } | undefined> {
   const disk = await readDisk(path).catch(() => undefined)
   if (disk === undefined || disk.capacityBytes === 0) return undefined
-  const floorBytes = Math.max(
-    neededBytes,
-    Math.min(leastFreeBytes, Math.floor(disk.capacityBytes * leastFreeShare)),
-  )
+  const floorBytes = neededBytes + Math.min(leastFreeBytes, Math.floor(disk.capacityBytes * leastFreeShare))
   return disk.availableBytes >= floorBytes ? undefined : { freeBytes: disk.availableBytes, floorBytes }
 }
 

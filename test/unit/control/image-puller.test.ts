@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { ImageError } from '../../../src/control/images/image-error.ts'
+import type { ImageCalls } from '../../../src/control/images/image-puller.ts'
 import { ImagePuller } from '../../../src/control/images/image-puller.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A puller whose registry never answers well. */
-function failingPuller() {
+function failingPuller(calls: Partial<ImageCalls> = {}) {
   const clock = new ManualClock()
   const events: PodEvent[] = []
   let pulls = 0
@@ -16,6 +17,7 @@ function failingPuller() {
         pulls += 1
         throw new Error('connection refused')
       },
+      ...calls,
     },
     events: { record: (event) => events.push(event) },
     clock,
@@ -73,4 +75,40 @@ describe('an image that cannot be pulled', () => {
       expect(events.map(({ reason }) => reason)).toEqual(['InspectFailed', 'Failed'])
     },
   )
+
+  it.each([
+    [
+      'RegistryUnavailable: no route',
+      'image pull failed for app:1 because the registry is unavailable: no route',
+    ],
+    [
+      'SignatureValidationFailed: no key',
+      'image pull failed for app:1 because the signature validation failed: no key',
+    ],
+  ])('is what the runtime says first: %s', async (text, message) => {
+    const reason = text.slice(0, text.indexOf(':'))
+    const { clock, events, ensure } = failingPuller({ pullImage: () => Promise.reject(new Error(text)) })
+    expect(await ensure('app:1')).toMatchObject({ reason, message })
+    expect(events.map(({ message }) => message)).toEqual([
+      'Pulling image "app:1"',
+      `Failed to pull image "app:1": ${text}`,
+      `Error: ${reason}`,
+    ])
+    await clock.advance(2000)
+    expect(await ensure('app:1')).toMatchObject({
+      reason: 'ImagePullBackOff',
+      message: `Back-off pulling image "app:1": ${reason}: ${message}`,
+    })
+  })
+
+  it('is ImageInspectError where the runtime cannot say whether it is there', async () => {
+    const imageStatus = () => Promise.reject(new Error('no answer'))
+    const { events, ensure, pulls } = failingPuller({ imageStatus })
+    expect(await ensure('app:1')).toMatchObject({
+      reason: 'ImageInspectError',
+      message: 'Failed to inspect image "app:1": no answer',
+    })
+    expect(pulls()).toBe(0)
+    expect(events.map(({ reason }) => reason)).toEqual(['InspectFailed'])
+  })
 })

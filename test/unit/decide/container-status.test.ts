@@ -50,6 +50,18 @@ describe('a container that has not been made', () => {
     })
   })
 
+  it('tells how far the pull of its image is, also while it is tried again', () => {
+    const pulling = new Map([['a', 'pulling image "app:1": 1.0 MiB of 3.0 MiB']])
+    const message = 'pulling image "app:1": 1.0 MiB of 3.0 MiB'
+    expect(statusOf({ pulling }).state).toEqual({ waiting: { reason: 'ContainerCreating', message } })
+    const failed = { a: { reason: 'ImagePullBackOff', message: 'Back-off' } }
+    expect(statusOf({ pulling, waiting: failed }).state).toEqual({
+      waiting: { reason: 'ImagePullBackOff', message },
+    })
+    const crashed = { a: backoff }
+    expect(statusOf({ pulling, waiting: crashed }).state).toEqual({ waiting: backoff })
+  })
+
   it.each(['init', 'main', 'ephemeral'] as const)(
     'of a pod with init containers waits for the pod: %s',
     (role) => {
