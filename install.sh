@@ -146,8 +146,8 @@ apt_install() {
   apt install "$@"
 }
 
-# A package's service must not start by itself: podd runs the containerd that it needs. One that a run left which was
-# killed is known by its mark; anybody else's stays.
+# A package's service must not start by itself: podd runs the containerd that it needs. A policy that a killed run left is
+# known by its mark; any other stays.
 policy=/usr/sbin/policy-rc.d
 policy_mark="# Of podd's install.sh, while it installs packages."
 keep_services_down() {
@@ -302,7 +302,7 @@ start_daemon() { # and if one runs, the new one takes over: the pods run on
   setsid "$opt/bin/podd" run >>$daemon_log_file 2>&1 </dev/null 9>&- &
 }
 
-daemon_runs() { # or is meant to: systemd may be about to start it anew
+daemon_runs() { # or is meant to: systemd may be about to restart it
   if ! has_systemd; then
     daemon_pid >/dev/null
     return
@@ -310,7 +310,7 @@ daemon_runs() { # or is meant to: systemd may be about to start it anew
   case $(systemctl is-active podd.service) in active | activating | reloading) ;; *) return 1 ;; esac
 }
 
-stop_daemon() { # the daemon alone
+stop_daemon() { # the daemon only
   local pid
   if has_systemd; then
     systemctl --quiet stop podd.service 2>/dev/null || true
@@ -495,7 +495,7 @@ uninstall_podd() {
     systemctl --quiet stop podd.service podd-containerd.service 2>/dev/null || true
     systemctl --quiet disable podd.service 2>/dev/null || true
   fi
-  # What is still as it was installed is no one's work.
+  # Files that are as they were installed hold no work of the user's.
   if [ -f "$manifests/hello.yaml" ] && sed 's/hostPort: .*/hostPort: 8080/' "$manifests/hello.yaml" | cmp -s - "$opt/manifests/hello.yaml"; then
     rm -f "$manifests/hello.yaml"
   fi

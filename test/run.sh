@@ -35,8 +35,8 @@ cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
 suites_pid=
 
-# The tests start what they use; a package's own service would only be in the way. What a run left that was killed is
-# known by its mark; anybody else's stays.
+# The tests start what they use; a package's own service would only be in the way. A policy that a killed run left is
+# known by its mark; any other stays.
 policy=/usr/sbin/policy-rc.d
 policy_mark="# Of podd's test/run.sh, while it installs packages."
 keep_services_down() {

@@ -84,7 +84,7 @@ export function writeFileAtomicSync(path: string, data: string, options: AtomicF
   }
 }
 
-/** Removes `path` so that it stays removed over a power cut. A file that isn't there is fine. */
+/** Removes `path` so that the removal survives a power cut. A file that isn't there is fine. */
 export async function removeFileDurably(path: string): Promise<void> {
   try {
     await unlink(path)
@@ -105,7 +105,7 @@ export async function readIfExists(path: string): Promise<string | undefined> {
   }
 }
 
-/** What the name of a file ends in that was put aside because this podd can't read it. */
+/** The suffix of files that were put aside because this podd can't read them. */
 export const unreadableSuffix = '.unreadable'
 
 /** Puts a file aside, in place of what was put aside of it before. Gives where it is now: on a disk that can't be written it stays. */
@@ -118,7 +118,7 @@ export async function putAside(path: string): Promise<string> {
 }
 
 /**
- * Removes what writers that were killed left beside `path`. Only for who alone writes this file. A directory
+ * Removes the temp files that killed writers left beside `path`. Only for the file's one writer. A directory
  * that isn't there, or can't be written, is left as it is: temp files cost a little room and nothing else.
  */
 export async function removeAtomicFileTemps(path: string): Promise<void> {
@@ -136,7 +136,7 @@ export function isAtomicFileTemp(name: string): boolean {
   return name.startsWith('.') && name.endsWith('.tmp')
 }
 
-/** Makes renames and removals in a directory last over a power cut. */
+/** Makes renames and removals in a directory survive a power cut. */
 async function syncDirectory(path: string): Promise<void> {
   let directory: FileHandle | undefined
   try {

@@ -156,7 +156,7 @@ const passingCodes: readonly string[] = [
   'ETIMEDOUT',
 ]
 
-/** Whether the same call may go well later although nobody changes anything. */
+/** Whether the same call may succeed later without a change of the host. */
 export function mayPass(error: unknown): boolean {
   return isSystemError(error) && passingCodes.includes(errorCode(error) ?? '')
 }

@@ -1,14 +1,14 @@
 /**
- * What has no look of its own: control characters; those that turn the direction of text, join, separate or hide it
- * (U+202E, U+200B, U+2028 and their kin); half a character.
+ * Characters that are invisible or change how others look: control characters; those that turn the direction of text, join, separate or hide it
+ * (U+202E, U+200B, U+2028 and their kin); lone surrogates.
  */
 const unseenInText = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\n\t]]/gv
 /** In JSON and YAML other control characters stand escaped already. */
 const unseenInData = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]&&[\u{7f}-\u{10ffff}]]/gv
 
 /**
- * Text from elsewhere as a terminal may have it: what could move the cursor, change what stands there, send keys or
- * make text look like other text is shown instead (`^[`, `\u009b`, `\u202e`). Newlines and tabs stay.
+ * Untrusted text, made safe for a terminal: what could move the cursor, change what stands there, send keys or
+ * make text look like other text is shown as an escape (`^[`, `\u009b`, `\u202e`). Newlines and tabs stay.
  */
 export function escapeControls(text: string): string {
   return text.replaceAll(unseenInText, (character) => {
@@ -28,7 +28,7 @@ export function hasUnseen(text: string): boolean {
   return text.search(unseenInData) >= 0
 }
 
-/** JSON with what has no look of its own in escapes, which mean the same. */
+/** JSON in which such characters are escaped, which means the same. */
 export function escapeJson(text: string): string {
   return text.replaceAll(unseenInData, (character) =>
     Array.from({ length: character.length }, (_, index) => `\\u${hex(character.charCodeAt(index), 4)}`).join(

@@ -21,7 +21,7 @@ export interface LogFields {
   readonly plan?: Loggable
 }
 
-/** What is made into JSON only where a line of its level is written. */
+/** A value that is serialized only when a line of its level is written. */
 export interface Loggable {
   toJSON(): unknown
 }
@@ -52,7 +52,7 @@ export function createLogger(level: LogLevel): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      // Whoever reads the log on a terminal sees what manifests and images are called.
+      // Lines hold names from manifests and images, and may be read on a terminal.
       hooks: { streamWrite: escapeJson },
     },
     destination,

@@ -5,9 +5,9 @@ import type { Clock } from './clock.ts'
 import { PoddError, errorCode } from './errors.ts'
 
 const chunkBytes = 64 * 1024
-/** How often a pipe is looked at that has nothing yet. */
+/** How often an empty pipe is polled. */
 const pipePollMs = 10
-/** How long a pipe may take until somebody writes to it, and how long who writes may say nothing. */
+/** How long a pipe may stay without a writer, and how long its writer may stay silent. */
 const writerWaitMs = 2000
 const silenceMs = 30_000
 
@@ -17,12 +17,12 @@ export interface ReadBounds {
 }
 
 /**
- * What a file holds that a person named, up to `maxBytes` and one byte: one that is longer is told by that. Pipes and
- * devices are read too.
- * @throws PoddError NOTHING_TO_READ for a pipe that nothing comes from in time; what the system throws
+ * Reads a file that a user named, up to `maxBytes` and one byte, by which the caller sees that it is longer. Reads pipes
+ * and devices, too.
+ * @throws PoddError NOTHING_TO_READ for a pipe that stays silent; what the system throws
  */
 export async function readBounded(path: string, bounds: ReadBounds): Promise<Buffer> {
-  // To open a pipe that nobody writes to must not wait for a writer.
+  // Opening a pipe that has no writer must not block.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const stats = await file.stat()
@@ -35,7 +35,7 @@ export async function readBounded(path: string, bounds: ReadBounds): Promise<Buf
   }
 }
 
-/** The rest of what an open regular file holds, up to `maxBytes` and one byte. Throws what the system throws. */
+/** Reads the rest of an open regular file, up to `maxBytes` and one byte. Throws what the system throws. */
 export async function readRest(file: FileHandle, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let leftBytes = maxBytes + 1
@@ -48,7 +48,7 @@ export async function readRest(file: FileHandle, maxBytes: number): Promise<Buff
   return Buffer.concat(chunks)
 }
 
-/** What a stream gives, up to `maxBytes` and one byte. */
+/** Reads a stream, up to `maxBytes` and one byte. */
 export async function readStream(
   stream: AsyncIterable<Uint8Array | string>,
   maxBytes: number,
@@ -64,7 +64,7 @@ export async function readStream(
   return Buffer.concat(chunks).subarray(0, maxBytes + 1)
 }
 
-/** What may have nothing yet and something later: a pipe, a terminal. */
+/** Reads a pipe or a terminal, which may have no data yet. */
 async function readSlow(
   file: FileHandle,
   { maxBytes, clock, isPipe }: ReadBounds & { readonly isPipe: boolean },
@@ -92,7 +92,7 @@ async function readSlow(
   return Buffer.concat(chunks)
 }
 
-/** Empty where nobody writes (any more); undefined where nothing has come yet. */
+/** Empty at the end, or where the pipe has no writer; undefined where there is no data yet. */
 async function readPipe(file: FileHandle, maxBytes: number): Promise<Buffer | undefined> {
   try {
     return await readChunk(file, maxBytes)

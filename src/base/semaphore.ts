@@ -1,4 +1,4 @@
-/** Lets at most `limit` callers in at a time, first come first served. */
+/** Admits at most `limit` callers at a time, first come first served. */
 export class Semaphore {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = limit
   }
 
-  /** Runs `work` when it is its turn and gives the place back whatever happens. */
+  /** Runs `work` when a slot is free, and frees the slot however it ends. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))

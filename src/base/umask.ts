@@ -1,6 +1,6 @@
 /**
- * What podd takes away from the modes of what it makes, and so does the containerd that it starts: only the owner writes,
- * and anybody may read and enter. Images that are unpacked under a stricter one lock users other than root out of `/`.
+ * The umask of podd and of the containerd that it starts: only the owner may write, everyone may read and enter. Under a
+ * stricter one, users other than root could not enter `/` of an image that was unpacked.
  */
 export const poddUmask = 0o022
 

@@ -1,4 +1,4 @@
-/** Waits for `work` or for the signal, whichever comes first; the work goes on for whoever else waits for it. */
+/** Waits for `work` or for the signal, whichever comes first; `work` itself is not cancelled. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
   let stopListening = (): void => {}

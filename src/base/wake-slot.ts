@@ -1,6 +1,6 @@
 /**
- * A slot that many may knock on and one waits at. Knocks that come before the waiter looks are
- * remembered as one: whoever wakes looks at the newest facts, so a queue would only repeat work.
+ * Wakes one waiter for many senders. Calls that come before the waiter looks count as one: it reads the
+ * newest facts, so a queue would only repeat work.
  */
 export class WakeSlot {
   #knocked = false

@@ -7,7 +7,7 @@ import type { WireMethod } from '../base/wire-method.ts'
 
 /**
  * What becomes of a call whose caller stops waiting:
- * - `read`: cancelled, since nobody reads the answer; sent again once if the connection broke under it
+ * - `read`: cancelled, as its answer is not needed; sent again once if the connection broke under it
  * - `work`: cancelled, which stops the work (a pull, an exec)
  * - `change`: left to run its course; one that wasn't sent yet isn't sent
  *

@@ -9,7 +9,7 @@ import type { CommandResult } from './run-command.ts'
 /** Space on the filesystem that holds a path. */
 export interface DiskSpace {
   readonly totalBytes: number
-  /** What is left for those without special rights. */
+  /** What processes without special rights may still use. */
   readonly freeBytes: number
   readonly totalInodes: number
   readonly freeInodes: number

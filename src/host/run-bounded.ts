@@ -34,7 +34,7 @@ export class BoundedCommandError extends HostCommandError {
 const maxErrorBytes = 4096
 
 /**
- * Runs a program of somebody else's, without a shell, in a process group of its own. Past one of its bounds the whole
+ * Runs a program that isn't podd's, without a shell, in a process group of its own. Past one of its bounds the whole
  * group gets SIGKILL, and nothing that still holds its output is waited for. Throws BoundedCommandError.
  */
 export function runBounded(command: BoundedCommand, clock: Clock): Promise<BoundedOutput> {
@@ -54,7 +54,7 @@ export function runBounded(command: BoundedCommand, clock: Clock): Promise<Bound
       reject(new BoundedCommandError(`${path} ${message}`, errors(), cause))
     }
     function end(message: string): void {
-      // What it has started goes, too.
+      // Kills what it has started, too.
       if (child.pid !== undefined) killGroup(child.pid)
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       fail(message)
@@ -76,7 +76,7 @@ export function runBounded(command: BoundedCommand, clock: Clock): Promise<Bound
       timer.cancel()
       resolve({ stdout: Buffer.concat(stdout).toString('utf8'), stderr: errors() })
     })
-    // A program that ends without reading its input is its own affair.
+    // A program may end without reading its input.
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(input)
   })

@@ -56,7 +56,7 @@ export function runCommand(
       if (inputError === undefined) resolve({ exitCode, stdout: text(stdout), stderr: text(stderr) })
       else reject(inputError)
     })
-    // A program that ends without reading its input is its own affair.
+    // A program may end without reading its input.
     child.stdin?.on('error', () => undefined)
     if (options.inputFrom !== undefined && child.stdin !== null)
       feed(options.inputFrom, child.stdin, (error) => {
@@ -79,7 +79,7 @@ export async function commandOutput(
   throw new HostCommandError(`${path} ${args.join(' ')} ${how}${said === '' ? '' : `: ${said}`}`)
 }
 
-/** What a program says by closing its input, or by ending. */
+/** Errors of a program that closed its input, or has ended. */
 const endCodes: readonly (string | undefined)[] = ['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE']
 
 function feed(from: Readable, to: Writable, onError: (error: unknown) => void): void {

@@ -46,7 +46,7 @@ export interface DecodeThreadOptions {
   readonly timeoutMs: number
 }
 
-/** Starting a thread takes longer than what it is for: it waits for more of that, for so long. */
+/** How long an idle thread waits for the next text: to start one takes longer than to decode. */
 const idleMs = 10_000
 const heapMiB = 1024
 
@@ -61,7 +61,7 @@ export class DecodeThread {
     this.#options = options
   }
 
-  /** What the text says is a result. @throws DecodeUnavailable where the system failed */
+  /** Decodes one text; a bad text is a result, not an error. @throws DecodeUnavailable where the system failed */
   decode(request: DecodeRequest): Promise<DecodeResult> {
     return this.#turn.run(async () => {
       this.#idle?.cancel()
@@ -74,7 +74,7 @@ export class DecodeThread {
         this.end()
         return resultOf(error, request.options)
       } finally {
-        // Nobody waits for one that has nothing to do.
+        // An idle thread must not keep the process alive.
         worker.unref()
         if (this.#worker !== undefined) this.#idle = this.#options.clock.startTimer(idleMs, () => this.end())
       }
@@ -93,7 +93,7 @@ export class DecodeThread {
     const { startWorker = startDecodeWorker } = this.#options
     try {
       const worker = startWorker()
-      // Whoever waits hears of it too.
+      // The text that waits for it fails, too.
       worker.on('error', () => undefined)
       return worker
     } catch (error) {

@@ -14,7 +14,7 @@ parentPort?.on('message', (request: unknown) => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port has no origin
     (result) => parentPort?.postMessage(result),
     (error: unknown) => {
-      // It ends the thread, and comes to the one that waits.
+      // It ends the thread, and its owner gets the error.
       queueMicrotask(() => {
         throw error instanceof DecodeUnavailable ? error.cause : error
       })

@@ -31,8 +31,8 @@ export interface DirectoryFilesOptions {
 }
 
 /**
- * The files of the manifest directory on their way: which changed, settle, are read, or went missing, and when each is
- * taken. They go by their names; where the path is a single file, that one's is empty.
+ * The changes of the files in the manifest directory: which settle, are read, or went missing, and when each takes
+ * effect. They go by their names; where the path is a single file, that one's is empty.
  */
 export class DirectoryFiles {
   readonly #options: DirectoryFilesOptions
@@ -41,7 +41,7 @@ export class DirectoryFiles {
   readonly #reading = new Set<string>()
   readonly #missing: MissingFiles
   readonly #reads = new Semaphore(concurrentReads)
-  /** What was said of files since they were last looked at. */
+  /** Hints about files that came since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
   #isChanged = false
   #isSingleFile = false
@@ -106,7 +106,7 @@ export class DirectoryFiles {
     this.#movedAtMs = this.#options.clock.monotonicMs()
   }
 
-  /** Looks at the files that something was said of. */
+  /** Looks at the files that there are hints about. */
   async lookAtHinted(): Promise<void> {
     await Promise.all(
       [...this.#hints].map(async ([name, hint]) => {
@@ -116,7 +116,7 @@ export class DirectoryFiles {
     )
   }
 
-  /** Looks at all that the directory lists, and at all that it listed before. */
+  /** Looks at every file that the directory lists or listed before. */
   async lookAtAll(listed: readonly string[]): Promise<void> {
     const known = [...this.#taken.names(), ...this.#pending.keys()]
     this.#isSingleFile = listed.includes(singleFile)
@@ -126,7 +126,7 @@ export class DirectoryFiles {
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
     const { clock, directory } = this.#options
-    // What a directory gave is gone where a single file stands in its place, and the other way round.
+    // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
     const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
     if (look.kind === 'missing') {
@@ -147,7 +147,7 @@ export class DirectoryFiles {
     })
   }
 
-  /** Lets what is missing stay for so long: after the whole directory was away, it may be about to be filled again. */
+  /** Delays removals: after the whole directory was away, it may be about to be filled again. */
   delayRemovals(delayMs: number): void {
     this.#missing.delay(delayMs)
   }
@@ -166,7 +166,7 @@ export class DirectoryFiles {
   /** Reads and takes what has settled, and drops what is gone for good. Reading goes on in the background. */
   settle(options: { readonly removeAtOnce: boolean }): void {
     const nowMs = this.#options.clock.monotonicMs()
-    // Which files wait for others is settled before one of them is taken: what moved between two is taken with both.
+    // Decides which files wait for others before any is taken: a document that moved between two is taken with both.
     const due = [...this.#pending].filter(
       ([name, pending]) => this.#waitMs(name, pending, nowMs) <= 0 && !this.#reading.has(name),
     )
@@ -183,7 +183,7 @@ export class DirectoryFiles {
     }
   }
 
-  /** A file in the place of the directory stands for all that was there, but only once it is whole and good. */
+  /** A single file in place of the directory replaces all that was there, but only once it is whole and good. */
   #noteReplaced(): void {
     if (!this.#isSingleFile) return
     const isGood = !this.#pending.has(singleFile) && this.#taken.isGood(singleFile)
@@ -194,7 +194,7 @@ export class DirectoryFiles {
     }
   }
 
-  /** Milliseconds until `settle` has something to do; undefined when nothing is on its way. */
+  /** Milliseconds until `settle` has something to do; undefined when nothing is pending. */
   nextWaitMs(): number | undefined {
     const nowMs = this.#options.clock.monotonicMs()
     const waits = [
@@ -212,7 +212,7 @@ export class DirectoryFiles {
     return Math.max(ownMs, this.#othersWaitMs(name, pending, nowMs))
   }
 
-  /** What a file drops may be in another one that isn't known yet; what podd itself is at is waited for. */
+  /** A document that a file drops may be in another one that isn't decoded yet; podd's own reads are waited for. */
   #othersWaitMs(name: string, { changedAtMs }: PendingFile, nowMs: number): number {
     const unknown = [...this.#pending].filter(
       ([other, file]) =>
@@ -248,7 +248,7 @@ export class DirectoryFiles {
     this.#reading.add(name)
     try {
       const read = await this.#reads.run(() => this.#readContent(name, pending))
-      // Whatever was said of the file meanwhile made another pending entry of it.
+      // A hint about the file has made another pending entry of it meanwhile.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending
       const isKnown = (other: string): boolean => !this.#pending.has(other)

@@ -21,8 +21,8 @@ const defaultUnhealthyRescanMs = 2_000
 /** The first snapshot waits this long for files that look half-written. */
 const firstSnapshotMs = 1_000
 /**
- * While more files are on their way, snapshots come no closer than this, then than twice that, and so on: each costs as
- * much as there are files.
+ * The least time between snapshots while files keep changing; it doubles with each, as the cost of a snapshot grows with
+ * the number of files.
  */
 const snapshotGapMs = 100
 const longestSnapshotGapMs = 1000
@@ -112,13 +112,13 @@ class DirectoryLoop {
     let gapMs = snapshotGapMs
     try {
       while (!signal.aborted) {
-        // A file that is gone counts only where its directory is not.
+        // A missing file counts only while its directory exists.
         if (this.#files.hasDueRemovals()) this.#isListingDue = true
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
         if (this.#isRead) readSinceMs ??= clock.monotonicMs()
-        // What takes long to decode is no file that lacks its end: until it is known, no pod is superfluous.
+        // A file that takes long to decode isn't half-written: until it is decoded, no pod is removed.
         this.#isComplete ||=
           readSinceMs !== undefined &&
           !this.#files.isReading() &&
@@ -228,7 +228,7 @@ class DirectoryLoop {
 
   #onHint(hint: DirectoryHint): void {
     if (hint.kind !== 'directory' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
-    // What came under another name may be what symlinks lead through, as with ..data, or a manifest on its way.
+    // Another name may be a link that manifests are reached through (`..data`), or announce a manifest.
     else if (hint.kind !== 'written') {
       this.#files.noteMove()
       this.#isListingDue = true
@@ -267,7 +267,7 @@ interface DirectoryIdentity {
 async function identify(directory: string): Promise<DirectoryIdentity> {
   const stats = await stat(directory, { bigint: true })
   const { dev, ino, birthtimeNs } = stats
-  // A single file is often replaced; that tells nothing of what stood beside it.
+  // A single file is often replaced; its directory stays the same.
   const id = stats.isFile() ? 'file' : `${dev}:${ino}:${birthtimeNs}`
   return { isFile: stats.isFile(), device: dev, id }
 }

@@ -14,7 +14,7 @@ export interface Validators {
 export interface HttpGet {
   readonly url: URL
   readonly headers: Readonly<Record<string, readonly string[]>>
-  /** Of the copy at hand, for asking only whether it still holds. */
+  /** Of the copy that podd has, to ask only whether it is current. */
   readonly validators: Validators | undefined
 }
 
@@ -142,7 +142,7 @@ function first(headers: ResponseHeaders, name: string): string | undefined {
 }
 
 const authorityHint = `make this host trust its authority (update-ca-certificates, or SSL_CERT_FILE in podd's environment), and restart podd`
-const untrusted = `nobody whom this host trusts vouches for the server's certificate`
+const untrusted = `no authority that this host trusts has signed the server's certificate`
 
 interface Failure {
   readonly message: string

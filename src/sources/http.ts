@@ -46,7 +46,7 @@ export function createHttpSource(options: HttpSourceOptions): Source {
     async run(onSnapshot, signal) {
       if (signal.aborted) return
       const routes = new HttpRoutes(options.env ?? process.env)
-      // What has to be loaded for it is not the server's delay. A failure is told when the server is asked.
+      // Loading the client is no delay of the server. A failure is reported by the first request.
       await routes.find(new URL(options.url)).catch(() => undefined)
       const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
         loop.publish()
@@ -73,7 +73,7 @@ export function showUrl(url: string): string {
   return `${shown.href}${query}`
 }
 
-/** Tells URLs apart that are shown alike. */
+/** Distinguishes URLs that are shown alike. */
 function copyKey(url: string): string {
   return `${showUrl(url)}#${createHash('sha256').update(url).digest('hex').slice(0, 8)}`
 }
@@ -181,7 +181,7 @@ class HttpLoop {
       this.#saver.save(this.#documents)
       return true
     }
-    // A copy that could not be saved is due again, whatever the server has to say.
+    // A copy that could not be saved is saved again, whatever the server answered.
     if (this.#isReady && this.#saver.problem() !== undefined) this.#saver.save(this.#documents)
     return answer.kind !== 'failed'
   }

@@ -4,7 +4,7 @@ import type { Logger } from '../base/logger.ts'
 import type { SourceDocument, Problem, SourceName } from '../pod/objects/document.ts'
 import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
 
-/** Keeps one source's last good copy up to date, behind the source's back: nothing waits for the disk. */
+/** Keeps one source's last good copy up to date, in the background: nothing waits for the disk. */
 export class LastGoodSaver {
   readonly #store: LastGoodStore
   readonly #source: SourceName

@@ -18,7 +18,7 @@ export class MissingFiles {
     this.#clock = clock
   }
 
-  /** Tells whether that is news. */
+  /** Gives whether it was not missing before. */
   note(name: string): boolean {
     if (this.#sinceMs.has(name)) return false
     this.#sinceMs.set(name, this.#clock.monotonicMs())

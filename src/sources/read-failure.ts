@@ -18,10 +18,10 @@ export interface ReadFailure {
   readonly delayMs: number
 }
 
-/** A shortage of the system is over by then; what still fails doesn't hold up the other files any longer. */
+/** How long failing reads hold up removals: a shortage of the system is over by then. */
 const longestHoldMs = 300_000
 
-/** Whether nothing may be concluded yet from what the file gives no more. */
+/** Whether documents that the file no longer gives must not be removed yet. */
 export function holdsRemovals(failure: ReadFailure | undefined, nowMs: number): boolean {
   return failure?.mayPass === true && nowMs - failure.sinceMs < longestHoldMs
 }

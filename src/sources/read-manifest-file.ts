@@ -90,7 +90,7 @@ export async function readUnchanged(path: string, fingerprint: string): Promise<
   try {
     const before = describe(await file.stat({ bigint: true }))
     if (before.kind !== 'file' || before.fingerprint !== fingerprint) return undefined
-    // Who writes on meanwhile gets no more than that read.
+    // A writer that goes on meanwhile adds nothing to what is read.
     const bytes = await readRest(file, maxSourceBytes)
     const after = await lookAtFile(path)
     if (after.kind !== 'file' || after.fingerprint !== fingerprint) return undefined

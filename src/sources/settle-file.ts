@@ -34,7 +34,7 @@ export interface FileFacts {
  * How long to wait yet before the file is taken as it stands: 0 is now. Linux tells Node of writes but
  * not of closes, so a file that is written in place counts as whole after a short quiet time, and after
  * a longer one when it is empty, doesn't parse, ends in the middle of a line or at the end of a page,
- * or gives less than before: what a writer looks like that was stopped halfway. One that drops objects waits until
+ * or gives less than before: as a file does whose writer stopped halfway. One that drops objects waits until
  * nothing moves in the directory.
  */
 export function computeSettleWait(facts: FileFacts): number {

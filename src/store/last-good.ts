@@ -13,7 +13,7 @@ import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 /** What was saved of a source. */
 export interface LastGoodCopy {
   readonly documents: readonly SourceDocument[]
-  /** Whether this podd can read all that was saved. What is missing is not what nobody wants. */
+  /** Whether this podd can read all that was saved. Documents that it can't read may still be wanted. */
   readonly isComplete: boolean
 }
 

@@ -10,7 +10,7 @@ import { sandboxSecurityContext } from './security/security-context.ts'
 import type { PodSpecView, PodView } from './spec/spec-view.ts'
 import type { UserRange } from './security/user-namespace.ts'
 
-/** A pod and all that its sandbox needs to be told of this host. */
+/** A pod, and what its sandbox needs to know of this host. */
 export interface SandboxInput {
   readonly pod: PodView
   readonly uid: PodUid

@@ -18,7 +18,7 @@ export interface InitPlan {
   readonly failed: boolean
   readonly toStart: readonly ContainerSpec[]
   readonly toStop: readonly StopAction[]
-  /** Those that run and are to be recreated as soon as what the new one needs is at hand. */
+  /** Those that run and are to be recreated as soon as what the new one needs is available. */
   readonly toFetch: readonly ContainerSpec[]
 }
 

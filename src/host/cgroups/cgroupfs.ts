@@ -53,7 +53,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
       try {
         this.#ensurePod(pod, resources)
       } catch (error) {
-        // Somebody took the levels above away: they are recreated.
+        // The levels above were removed meanwhile: recreate them.
         if (this.#shares === undefined || !(error instanceof CgroupError)) throw error
         if (errorCode(error.cause) !== 'ENOENT') throw error
         this.#ensureQosTree(this.#shares)
@@ -123,7 +123,7 @@ export class CgroupfsPodCgroups implements PodCgroups {
     )
   }
 
-  /** A setting whose controller this cgroup lacks is passed over: there is nothing that could hold to it. */
+  /** A setting whose controller this cgroup lacks is skipped: the kernel could not enforce it. */
   #write(path: string, settings: readonly CgroupSetting[]): void {
     for (const { controller, file, value } of settings) {
       const hierarchy = this.#hierarchyOf(controller, path)
@@ -204,7 +204,7 @@ export function removeQosDirectories(driver: CgroupDriver, options: CgroupOption
   const left = removeQosLevels(driver, options)
   for (let depth = rootParts.length; depth > 0; depth -= 1) {
     const directory = cgroupPath(rootParts.slice(0, depth), driver)
-    // Whoever gave podd this root may keep other things in it.
+    // This root may hold cgroups that aren't podd's.
     for (const { path } of system.hierarchies) removeCgroup(`${path}${directory}`)
   }
   return left

@@ -5,8 +5,8 @@ import { CgroupError } from './cgroups.ts'
 const enabledFile = 'cgroup.subtree_control'
 
 /**
- * Version 2: lets the cgroups below have the controllers that this one has, but for those that the kernel
- * refuses. What is set for such a controller is passed over, and the runtime fails for a container that
+ * Version 2: enables the controllers of this cgroup for those below, but for controllers that the kernel
+ * refuses. What is set for such a controller is skipped, and the runtime fails for a container that
  * needs it.
  */
 export function delegateControllers(directory: string): void {

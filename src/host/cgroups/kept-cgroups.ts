@@ -17,7 +17,7 @@ const choiceMode = 0o600
 
 const qosClasses = ['Guaranteed', 'Burstable', 'BestEffort'] as const
 
-/** Version 1 bore no number. */
+/** Version 1 has no version field. */
 const migrations: readonly Migration[] = [
   (content) => {
     if (!isJsonObject(content)) throw new Error('it is not an object')
@@ -26,7 +26,7 @@ const migrations: readonly Migration[] = [
 ]
 const version = migrations.length + 1
 
-/** The choice that stands in the state directory: the one that the pods there were made with. */
+/** The choice recorded in the state directory, by which its pods were created. */
 export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
   const reading = readChoice(rootDir)
   if (reading?.kind !== 'current') return undefined
@@ -52,7 +52,7 @@ function readChoice(rootDir: string): StateReading | undefined {
   try {
     return readState(readFileSync(choicePath(rootDir), 'utf8'), migrations)
   } catch {
-    // None yet: there is nothing to keep to.
+    // None yet: any choice is free.
     return undefined
   }
 }

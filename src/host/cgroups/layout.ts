@@ -44,9 +44,9 @@ export function detectCgroups(
 }
 
 /**
- * Who shall make the cgroups where neither the user nor the runtime has said. systemd where it rules the
- * machine and cgroups are version 2: there nobody else may write to its tree. cgroupfs everywhere else.
- * Never to be changed while pods live: their cgroups would be looked for in another place.
+ * The cgroup driver where neither the user nor the runtime names one: systemd where it is PID 1 and cgroups are
+ * version 2, as it must be the only writer of its tree there; cgroupfs everywhere else. It must not change while pods
+ * live: their cgroups would be looked for in another place.
  */
 export function chooseCgroupDriver(facts: {
   readonly configured: CgroupDriver | 'auto'

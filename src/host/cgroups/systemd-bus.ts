@@ -6,7 +6,7 @@ import { decodeBusReply, encodeBusCall } from './systemd-message.ts'
 import type { BusArgument, BusReply } from './systemd-message.ts'
 import { CgroupError } from './cgroups.ts'
 
-/** systemd said no; `busName` is its word for why (`org.freedesktop.systemd1.UnitExists`). */
+/** systemd refused; `busName` is the reason (`org.freedesktop.systemd1.UnitExists`). */
 export class SystemdError extends CgroupError {
   readonly busName: string
 

@@ -160,7 +160,7 @@ export function encodeBusCall(call: BusCall, serial: number): Buffer {
   return Buffer.concat([header.toBuffer(), body.toBuffer()])
 }
 
-/** A message that came in. */
+/** A received message. */
 export interface BusReply {
   /** The call that it answers; undefined for signals and other things that podd never asked for. */
   readonly serial: number | undefined

@@ -80,7 +80,7 @@ export class SystemdPodCgroups implements PodCgroups {
     return removeQosDirectories('systemd', this.#options)
   }
 
-  /** A cgroup root of podd's own goes too, unless somebody keeps other things in it. */
+  /** A cgroup root of podd's own goes too, unless it holds other cgroups. */
   async #stopRootSlices(): Promise<void> {
     const { root, system } = this.#options
     for (let parts = cgroupRootParts(root); parts.length > 0; parts = parts.slice(0, -1)) {

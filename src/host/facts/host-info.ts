@@ -85,7 +85,7 @@ function readMinOomScoreAdj(root: string): number {
   return Number(readText(`${root}/proc/self/oom_score_adj`))
 }
 
-/** The root cgroup of version 2 has no limits of its own: its children tell. */
+/** The root cgroup of version 2 has no limits of its own: its children show them. */
 function hasSwapController({ version, hierarchies }: CgroupSystem, root: string): boolean {
   const memory = hierarchies.find(({ controllers }) => version === 2 || controllers.includes('memory'))
   if (memory === undefined) return false

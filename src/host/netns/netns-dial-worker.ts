@@ -1,6 +1,6 @@
 /**
  * Entry of the process that connects to ports inside a pod's network namespace, in which netns-dialer.ts starts it. It
- * hands each connection over and has no part in what is said on it.
+ * hands each connection over and reads nothing from it.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
@@ -14,7 +14,7 @@ function isRequest(value: unknown): value is { readonly id: number; readonly por
   return typeof value.id === 'number' && typeof value.port === 'number'
 }
 
-/** Paused from the start: whatever the server says first is for the other process to read. */
+/** Paused from the start: the other process reads all that the server sends. */
 function dial(host: string, port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port })

@@ -16,7 +16,7 @@ interface Waiting {
   readonly reject: (error: PoddError) => void
 }
 
-/** A process in a network namespace, and who waits for connections from it. */
+/** A process in a network namespace, and the callers that wait for its connections. */
 interface Dialer {
   readonly child: ChildProcess
   readonly waiting: Map<number, Waiting>
@@ -38,7 +38,7 @@ export class NetnsDialers {
 
   /**
    * Connects to `port` on 127.0.0.1, else on ::1, in the namespace at `path` (`/proc/<pid>/ns/net`). Both directions
-   * end apart from each other. Throws PoddError PORT_REFUSED where nobody listens, PORT_FORWARD_FAILED otherwise.
+   * end apart from each other. Throws PoddError PORT_REFUSED where no process listens, PORT_FORWARD_FAILED otherwise.
    */
   async dial(path: string, port: number): Promise<Socket> {
     const dialer = this.#dialers.get(path) ?? this.#start(path)
@@ -51,7 +51,7 @@ export class NetnsDialers {
       return await new Promise<Socket>((resolve, reject) => {
         dialer.waiting.set(id, { resolve, reject })
         dialer.child.send({ id, port }, (error) => {
-          // One that ends just now tells why by itself.
+          // A process that ends at this moment reports why by itself.
           if (error !== null && this.#dialers.get(path) !== dialer) reject(failed(errorMessage(error)))
         })
       })

@@ -23,7 +23,7 @@ export interface FollowResolverOptions {
 
 /**
  * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the directories
- * of the file, of whatever it links to, and of systemd-resolved's own, and every `recheckMs` besides. Told
+ * of the file, of whatever it links to, and of systemd-resolved's own, and every `recheckMs` besides. Calls it
  * once at the start.
  */
 export async function followResolver(options: FollowResolverOptions, signal: AbortSignal): Promise<void> {
@@ -41,7 +41,7 @@ export async function followResolver(options: FollowResolverOptions, signal: Abo
   }
 }
 
-/** By directory, the names that matter in it. A directory that isn't there is waited for in the one above. */
+/** By directory, the names that matter in it. A directory that doesn't exist is awaited in the one above. */
 async function watchedNames(paths: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const names = new Map<string, Set<string>>()
   const add = (path: string): void => {

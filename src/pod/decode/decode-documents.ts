@@ -20,7 +20,7 @@ import { podListSchema } from '../schema/pod-schema.ts'
 /** The most that one file or response may hold, as in the kubelet. */
 export const maxSourceBytes = 10 * 1024 * 1024
 
-/** More of them from one text help nobody. */
+/** How many problems of one text are reported; the rest is counted. */
 const maxProblems = 100
 /** Of one problem; the values that it quotes may be as large as the text. */
 const maxMessageCharacters = 2000
@@ -36,15 +36,15 @@ export interface DecodeResult {
   /** The good ones, in the order of the text. Two of them may be the same object. */
   readonly documents: readonly SourceDocument[]
   readonly problems: readonly Problem[]
-  /** Keys (`documentKey`) of those whose documents are bad: what stood under them shall stay. */
+  /** Keys (`documentKey`) of bad documents: what the text gave under these keys before stays. */
   readonly heldObjects: readonly string[]
-  /** Something bad has no readable name, so that it may stand for any of what the text gave before. */
+  /** A bad document has no readable name, so that it may be any of those that the text gave before. */
   readonly holdsAll: boolean
 }
 
 /**
- * YAML or JSON, any number of documents, to typed Pods and the objects they refer to. Never throws for what the text says: each bad
- * document becomes a problem with its place, and takes no other with it.
+ * YAML or JSON, any number of documents, to typed Pods and the objects they refer to. Never throws for what the text says:
+ * each bad document becomes a problem with its place, and affects no other.
  */
 export async function decodeDocuments(
   input: string | Uint8Array,
@@ -142,7 +142,7 @@ class Decoder {
     try {
       this.#takeKind(value, at, written)
     } catch (error) {
-      // A fault of podd's own, which must not cost more than this document.
+      // A fault of podd itself must not cost more than this document.
       this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
     }
   }
@@ -222,7 +222,7 @@ class Decoder {
 
   #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
-    // Those beyond are only counted.
+    // The rest is only counted.
     if (this.#problems.length >= maxProblems) {
       const { severity } = problem
       this.#problems.push({ severity, place: { path: this.#options.path }, message: '' })
@@ -249,7 +249,7 @@ function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'm
   return { message: `podd cannot check this document${what}`, hint: 'this is a fault of podd: report it' }
 }
 
-/** What stands there is not what it was read as: `1.20` is the number 1.2. */
+/** The value as it is written, which the number may not show: `1.20` is 1.2. */
 function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
   return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
 }
@@ -265,7 +265,7 @@ function objectOf(value: JsonObject): string | undefined {
   return named === undefined ? undefined : podKey(named)
 }
 
-/** What any kind of document under this name would be known as. */
+/** The key of every kind of document that could have this name. */
 function keysNamed(named: Named): readonly string[] {
   return [podKey(named), ...objectKindNames.map((kind) => objectKey(kind, named.namespace, named.name))]
 }

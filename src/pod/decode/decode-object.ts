@@ -53,7 +53,7 @@ function isDump({ metadata }: JsonObject): boolean {
   return ['uid', 'resourceVersion', 'managedFields'].some((key) => (metadata[key] ?? '') !== '')
 }
 
-/** Complaints quote what they complain of, which must not be a secret's value. */
+/** Problems quote the value that they are about, which must not be a Secret's. */
 function redact(problem: FieldProblem): FieldProblem {
   const [top] = problem.path
   const isMeta = top === 'apiVersion' || top === 'kind' || top === 'metadata'

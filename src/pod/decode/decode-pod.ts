@@ -37,7 +37,7 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
   }
 }
 
-/** What a cluster wrote gets one warning together; each idle field that a person wrote gets its own. */
+/** Fields that a cluster wrote get one warning together; each ignored field that a user wrote gets its own. */
 export function ignoredWarnings(
   ignored: readonly { readonly path: FieldPath; readonly reason: string }[],
   dropped: readonly string[],

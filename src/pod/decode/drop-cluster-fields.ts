@@ -10,7 +10,7 @@ export interface WithoutClusterFields {
   readonly manifest: JsonObject
   /** What was taken out, for a warning. */
   readonly dropped: readonly string[]
-  /** Whether it is a dump of a live pod, so that all of its idle fields may be a cluster's and not a person's. */
+  /** Whether it is a dump of a live pod, so that its ignored fields may be a cluster's and not a user's. */
   readonly isDump: boolean
   /** Where a field of `manifest` stands in the manifest as it was given. */
   readonly originalPath: (path: FieldPath) => FieldPath

@@ -4,7 +4,7 @@ import type { YamlLibrary } from './yaml-value.ts'
 
 /** Where a field stands in the text of a document. */
 export interface Found {
-  /** Of the field's key where it has one, else of the last thing on the way. */
+  /** Of the field's key where it has one, else of the deepest field on its path. */
   readonly offset: number
   /** Its value; undefined where there is no such field. */
   readonly node: unknown
@@ -52,7 +52,7 @@ export class FieldLocator {
     return this.#entriesOf(node).get(step)
   }
 
-  /** The fields of a mapping with those merged into it; what stands there comes before what is merged. */
+  /** The fields of a mapping with those merged into it; own fields come before merged ones. */
   #entriesOf(node: unknown): ReadonlyMap<unknown, Entry> {
     const known = this.#entries.get(node)
     if (known !== undefined) return known

@@ -46,7 +46,7 @@ const others = [
 export interface KindRefusal {
   readonly message: string
   readonly hint?: string
-  /** Whether the document really is of another kind, so that it says nothing about a pod of its name. */
+  /** Whether the document is certainly of another kind, so that it can't be a pod of its name with a typo. */
   readonly isOtherKind: boolean
 }
 

@@ -5,7 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { resolvePlain } from './plain-scalar.ts'
 import { unknownTag } from './yaml-message.ts'
 
-/** The YAML library, loaded by whoever needs it first (see read-documents.ts). */
+/** The YAML library, loaded when it is first needed (see read-documents.ts). */
 export type YamlLibrary = typeof yaml
 
 /** Deeper nesting than any manifest has; beyond it a document is refused. */
@@ -117,7 +117,7 @@ class YamlReader {
       if (own.has(key)) throw new YamlValueError(`key ${JSON.stringify(key)} stands twice`, offset)
       own.set(key, this.read(pair.value, depth + 1))
     }
-    // What is merged gives way to what stands here, and the first merged to the next ones.
+    // Own keys come before merged ones, and the first merged mapping before the next.
     return Object.fromEntries([...merged.reverse(), ...own])
   }
 

@@ -9,7 +9,7 @@ import type { AnyType, Field, Fields, ScalarType } from './types.ts'
 /** `Warn` takes unknown fields with a warning, except in a securityContext. */
 export type FieldValidation = 'Strict' | 'Warn'
 
-/** Names are guessed for so many complaints; guessing takes longer than all else. */
+/** How many unknown names get a suggestion: to find one is the most expensive step. */
 const maxGuesses = 100
 
 /** What checking a value against its schema found. */
@@ -104,7 +104,7 @@ class Check {
     }
   }
 
-  /** Gives the name that was probably meant, where the complaint makes one about that field needless. */
+  /** Gives the name that was probably meant, so that this field isn't reported as missing as well. */
   #unknown(key: string, known: readonly string[], path: FieldPath): string | undefined {
     const nearest = this.problems.length < maxGuesses ? nearestName(key, known) : undefined
     const parent = path.length === 0 ? 'the document' : formatFieldPath(path)

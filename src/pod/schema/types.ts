@@ -131,7 +131,7 @@ export function defaulted<T extends AnyType>(
   return { type, presence: 'defaulted', value, support }
 }
 
-/** A field with no effect on a host of its own; the reason is told in docs/SUPPORT.md. */
+/** A field with no effect on a host of its own; docs/SUPPORT.md states the reason. */
 export function ignored(type: AnyType, reason: string): Field<never, 'absent'> {
   return { type, presence: 'absent', support: { kind: 'ignored', reason } }
 }
@@ -149,8 +149,8 @@ export function refused(
 }
 
 /**
- * A field that one of several alike types hasn't: refused where it is given, and with its default, or
- * absent, for those who treat all of them alike.
+ * A field that one of several similar types lacks: refused where it is given; it keeps its default, so that code can
+ * treat these types alike.
  */
 export function never<F extends Field>(field: F, reason: string, harmless: readonly unknown[] = []): F {
   return { ...field, support: { kind: 'refused', reason, harmless } }

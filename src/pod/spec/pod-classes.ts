@@ -2,8 +2,8 @@ import type { ResourceList } from './pod-resources.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 
 /**
- * What a pod's RuntimeClass and PriorityClass came to when it was admitted. As in Kubernetes it is settled
- * then: a class that changes later changes no pod that is there.
+ * What a pod took from its RuntimeClass and PriorityClass when it was admitted. As in Kubernetes, a class that changes
+ * later changes no existing pod.
  */
 export interface PodClasses {
   /** The runtime's handler; empty for its default. */

@@ -32,7 +32,7 @@ export interface ObservedContainer {
   readonly specHash: string
   /** The cpu and memory it was made with, read back from its annotations; undefined where they don't tell. */
   readonly resources?: ResourceLists | undefined
-  /** Whom its first process runs as; undefined where the runtime doesn't tell. */
+  /** The user of its first process; undefined where the runtime doesn't report it. */
   readonly user?: LinuxContainerUser | undefined
   /** The pod's own limits of cpu and memory at that time; undefined where there were none. */
   readonly podLimits?: ResourceList | undefined

@@ -39,7 +39,7 @@ export interface ContainerHistory {
   /** The one that ended before it. */
   readonly endedBefore?: EndedContainer | undefined
   readonly backoff?: BackoffEntry | undefined
-  /** The image that its manifest was changed to, and that it goes on without until it is there. */
+  /** The image that its manifest was changed to; until that is available, the container runs with the previous one. */
   readonly awaitedImage?: string | undefined
   /** The newest container whose startup probe has passed. */
   readonly startedUp?: ContainerId | undefined
@@ -74,8 +74,8 @@ export interface ConditionRecord {
 export const podRecordVersion = 1
 
 /**
- * A pod as podd remembers it on disk: what was asked and what happened. What runs is the runtime's
- * to say. Written before the act it tells of, replaced atomically, versioned.
+ * A pod as podd remembers it on disk: what was requested and what happened. What runs is the runtime's
+ * to say. Written before the action it records, replaced atomically, versioned.
  */
 export interface PodRecord {
   readonly version: typeof podRecordVersion
@@ -93,13 +93,13 @@ export interface PodRecord {
   readonly generation?: number | undefined
   /** When podd began to start it (status.startTime). */
   readonly startedAtMs?: number | undefined
-  /** How many sandboxes were begun for it, whatever came of them: the number of the next one. */
+  /** How many sandboxes were begun for it, with or without success: the number of the next one. */
   readonly sandboxAttempts?: number | undefined
   /** The addresses that its last sandbox had. */
   readonly podIps?: readonly string[] | undefined
-  /** What its classes came to when it was admitted. */
+  /** What it took from its classes when it was admitted. */
   readonly classes?: PodClasses | undefined
-  /** How often the kernel had killed in its cgroup for memory when a container of it last ended; absent where nobody counted. */
+  /** How often the kernel had killed in its cgroup for memory when a container of it last ended; absent where kills were not counted. */
   readonly oomKills?: number | undefined
   readonly conditions: Readonly<Record<string, ConditionRecord>>
   readonly containers: Readonly<Record<string, ContainerHistory>>

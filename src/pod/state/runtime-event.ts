@@ -3,7 +3,7 @@ import type { ContainerId } from '../values/ids.ts'
 /** A hint that something changed in the runtime. Sandboxes are containers here too: their ids stand in `containerId`. */
 export type RuntimeEvent =
   | { readonly kind: 'started' | 'oom' | 'deleted' | 'created'; readonly containerId: ContainerId }
-  /** `exit`: how the process ended, where the event tells; the runtime's own books may lag behind it. */
+  /** `exit`: how the process ended, where the event tells; the runtime's own records may lag behind it. */
   | { readonly kind: 'exited'; readonly containerId: ContainerId; readonly exit?: ProcessExit | undefined }
   /** The stream was (re)opened: what happened before is unknown, so everything is to be listed again. */
   | { readonly kind: 'opened' }

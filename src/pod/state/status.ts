@@ -32,7 +32,7 @@ export interface ContainerState {
   readonly terminated?: ContainerStateTerminated
 }
 
-/** Whom a container's first process ran as when it started. */
+/** The user of a container's first process at its start. */
 export interface LinuxContainerUser {
   readonly uid: number
   readonly gid: number

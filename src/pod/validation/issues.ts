@@ -87,8 +87,7 @@ export class Issues {
 }
 
 /**
- * A field that the static type has only once it is supported: the rules for it stand ready, and apply
- * from the moment the schema takes it.
+ * A field that the static type has only once it is supported: its rules apply as soon as the schema accepts it.
  */
 export function fieldOf<T extends AnyType>(owner: object, key: string, type: T): Infer<T> | undefined {
   const value: unknown = new Map<string, unknown>(Object.entries(owner)).get(key)

@@ -86,7 +86,7 @@ export function oneLine(value: string): readonly string[] {
     : []
 }
 
-/** Keys of labels and annotations: a name, with a DNS name and a slash before it if one likes. */
+/** Keys of labels and annotations: a name, optionally with a DNS name and a slash before it. */
 export function qualifiedName(value: string): readonly string[] {
   const parts = value.split('/')
   const [first = '', second] = parts

@@ -9,8 +9,8 @@ const seccompPrefixes = [
 ]
 
 /**
- * Annotations by which a pod asks for something that podd would not give it: they are no mere notes. A profile
- * that a field asks for too, as the API server writes it into both, is taken.
+ * Annotations by which a pod requests something that podd would not give it. A profile that a field requests too, as the
+ * API server writes it into both, is accepted.
  */
 export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, issues: Issues): void {
   const confined = confinedContainers(spec)

@@ -28,7 +28,7 @@ export function parseResolvConf(text: string): ResolvConf {
 }
 
 /**
- * The host's resolver as pods can use it. A server on the host's loopback answers nobody inside a pod's
+ * The host's resolver as pods can use it. A server on the host's loopback can't be reached inside a pod's
  * network namespace: where the host has no other, what systemd-resolved itself asks stands in.
  */
 export function selectHostResolver(etc: ResolvConf, systemdResolved: ResolvConf | undefined): ResolvConf {

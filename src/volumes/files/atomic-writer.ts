@@ -83,7 +83,7 @@ function checkPaths(files: VolumeFiles): void {
     if (path.startsWith('..') || names.some((name) => name === '' || name === '.' || name === '..')) {
       throw new VolumeError('VOLUME_SETUP', `invalid path ${JSON.stringify(path)}`)
     }
-    // Keys that nobody chose a path for may collide with paths that somebody did.
+    // Keys without a path of their own may collide with paths that were given.
     const file = parentsOf(path).find((parent) => files.has(parent))
     if (file !== undefined) {
       const [below, above] = [path, file].map((name) => JSON.stringify(name))

@@ -13,7 +13,7 @@ function ownerFile(directory: string): string {
 }
 
 /**
- * Records the claim's source as the owner of what is in its directory, where nobody is: of a new one, and of one that
+ * Records the claim's source as the owner of what is in its directory, where it has none: of a new one, and of one that
  * podd has no record of.
  * @throws VolumeError where it belongs to a source whose data the claim may not stand for
  */

@@ -386,7 +386,9 @@ describe('TLS', () => {
     if (certificate === undefined) return context.skip('no openssl')
     const { port, close } = await serveHttps(text(podYaml('a')), certificate)
     const url = `https://127.0.0.1:${port}/`
-    expect(await askOnce(url, {})).toBe("nobody whom this host trusts vouches for the server's certificate\n")
+    expect(await askOnce(url, {})).toBe(
+      "no authority that this host trusts has signed the server's certificate\n",
+    )
     expect(await askOnce(url, { SSL_CERT_FILE: certificate.path })).toBe('a=busybox:1.36\n')
     await close()
   })
