@@ -109,6 +109,6 @@ export const logOptions = {
     type: duration(0),
     default: 0,
     owner: 'podd',
-    doc: 'How long the logs of a removed pod are kept in their directory; 0 removes them with the pod. They count for containerLogTotalMaxSize.',
+    doc: 'How long the logs of a removed pod are kept, for `podd logs`; 0 removes them with the pod. They count for containerLogTotalMaxSize.',
   }),
 } as const

@@ -10,8 +10,8 @@ import {
   parseLogFileName,
   podLogDirectory,
 } from '../translate/identity/log-path.ts'
-import { listLogInstances } from './log-files.ts'
-import { listDirectory, measurePodLogs } from './log-space.ts'
+import { listDirectory, listLogInstances } from './log-files.ts'
+import { measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'
 import { markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
 

@@ -51,12 +51,15 @@ export async function listLogInstances(directory: string): Promise<readonly numb
 }
 
 async function readNames(directory: string): Promise<readonly LogFileName[]> {
-  let names: readonly string[]
+  return (await listDirectory(directory)).flatMap((name) => readLogFileName(name) ?? [])
+}
+
+/** Nothing where there is no such directory, or no directory. */
+export async function listDirectory(path: string): Promise<readonly string[]> {
   try {
-    names = await readdir(directory)
+    return await readdir(path)
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return []
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return []
     throw error
   }
-  return names.flatMap((name) => readLogFileName(name) ?? [])
 }

@@ -1,8 +1,6 @@
-import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { errorCode } from '../base/errors.ts'
 import type { LogFileFacts } from '../decide/node/plan-log-limits.ts'
-import { readLogFileName } from './log-files.ts'
+import { listDirectory, readLogFileName } from './log-files.ts'
 import { statIfThere } from './open-log.ts'
 
 /** While a file is being compressed, and where that was interrupted. */
@@ -33,14 +31,4 @@ export async function measurePodLogs(directory: string): Promise<readonly LogFil
     }
   }
   return found
-}
-
-/** Nothing where there is no such directory, or no directory. */
-export async function listDirectory(path: string): Promise<readonly string[]> {
-  try {
-    return await readdir(path)
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return []
-    throw error
-  }
 }

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { writeFileAtomic } from '../base/atomic-file.ts'
 import { errorCode } from '../base/errors.ts'
 import type { KeptLogs } from '../decide/node/plan-log-limits.ts'
-import { listDirectory, measurePodLogs } from './log-space.ts'
+import { listDirectory } from './log-files.ts'
+import { measurePodLogs } from './log-space.ts'
 
 /** In a pod's log directory once its pod is removed: when that was, and by which podd. Log shippers don't take it for a log. */
 const removedFile = '.podd-removed'
@@ -20,25 +21,35 @@ export async function markRemoved(directory: string, owner: string, nowMs: numbe
   await writeFileAtomic(join(directory, removedFile), `${new Date(nowMs).toISOString()}\n${owner}\n`)
 }
 
-/** The logs that this podd has kept of removed pods, without their sizes. Throws what the file system throws. */
+/** Whose logs are looked for. */
+export interface RemovedPodQuery {
+  /** The podd that kept them; any where it is left out. */
+  readonly owner?: string
+  /** With this the names of their directories begin. */
+  readonly prefix?: string
+}
+
+/** The logs that were kept of removed pods, without their sizes. Throws what the file system throws. */
 export async function listRemovedPods(
   podLogsDir: string,
-  owner: string,
+  { owner, prefix = '' }: RemovedPodQuery,
 ): Promise<readonly RemovedPodDirectory[]> {
   const found: RemovedPodDirectory[] = []
   for (const name of await listDirectory(podLogsDir)) {
+    if (!name.startsWith(prefix)) continue
     const directory = join(podLogsDir, name)
     const text = await readIfThere(join(directory, removedFile))
     const [time = '', madeBy] = text?.split('\n') ?? []
     const removedAtMs = Date.parse(time)
-    if (madeBy === owner && !Number.isNaN(removedAtMs)) found.push({ directory, removedAtMs })
+    if ((owner === undefined || madeBy === owner) && !Number.isNaN(removedAtMs))
+      found.push({ directory, removedAtMs })
   }
   return found
 }
 
 /** The same, with what they take. */
 export async function measureRemovedPods(podLogsDir: string, owner: string): Promise<readonly KeptLogs[]> {
-  const removed = await listRemovedPods(podLogsDir, owner)
+  const removed = await listRemovedPods(podLogsDir, { owner })
   return Promise.all(
     removed.map(async ({ directory, removedAtMs }) => ({
       directory,

@@ -1,5 +1,4 @@
 import { execProtocol } from '../api/exec-frames.ts'
-import type { PodObject } from '../api/objects.ts'
 import { forwardProtocol } from '../api/routes.ts'
 import { readLogQuery } from './pods/log-query.ts'
 import { readPodMetrics } from './pods/pod-metrics.ts'
@@ -21,10 +20,14 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
     clock,
     signal,
   }: Call): Promise<ApiResponse> => {
+    const { reader } = readers.resources.pods
+    const request = readLogQuery(query, name, clock.wallMs())
+    const isGone = !reader
+      .list()
+      .some(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
+    const removed = isGone ? await logs.readRemoved({ namespace, name }, request) : undefined
     // While its successor is still being made ready, it is the old pod that has something to tell.
-    const pod: PodObject = findRunningPod(readers.resources.pods.reader, namespace, name)
-    const request = readLogQuery(query, pod.metadata.name, clock.wallMs())
-    const body = await logs.read(pod, request, signal)
+    const body = removed ?? (await logs.read(findRunningPod(reader, namespace, name), request, signal))
     // Who follows a log knows from the head on that nothing is wrong, however quiet the container is.
     const headFirst = request.follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }

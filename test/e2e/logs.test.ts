@@ -130,7 +130,7 @@ describePodd('logs', { config: { removedPodLogMaxAge: '1h' } }, (rig) => {
     await podd.untilGone('large')
   })
 
-  it('joins what the runtime splits, tells streams apart, and follows to the end of the container', async () => {
+  it('joins what the runtime splits, tells streams apart, follows to the end of the container, and is kept', async () => {
     const podd = rig()
     const script = `
 head -c 40000 /dev/zero | tr '\\0' x; echo
@@ -152,6 +152,11 @@ printf 'no newline'`
       /^\[pod\/mixed\/main\] \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}\S+ no newline\n?$/u,
     )
     podd.removeShared('go')
+    podd.removeManifest('mixed')
+    await podd.untilGone('mixed')
+    const kept = await podd.cli('logs', 'mixed')
+    expect(kept).toMatchObject({ code: 0, stderr: 'Pod "mixed" was removed; its log was kept.\n' })
+    expect(kept.stdout === stdout).toBe(true)
   })
 })
 

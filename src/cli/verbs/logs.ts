@@ -1,17 +1,21 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodListObject, PodObject } from '../../api/objects.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { parseDuration } from '../../config/duration.ts'
 import { annotatedContainer, containerNames, firstContainer } from '../arguments/default-container.ts'
+import { ServerError } from '../client/client.ts'
+import type { ApiClient } from '../client/client.ts'
 import { mergeLines } from '../client/merge-lines.ts'
-import { namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
+import { listPath, namespaceFlag, podPath, readNamespace } from '../arguments/namespace.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 
 export const logsVerb: Verb = {
-  usage: 'logs POD [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
-  help: `Prints the log of a pod's container, from the oldest line that is kept. With -f it follows the log, across
-restarts of the container, until the container has terminated for good or Ctrl-C.`,
+  usage:
+    'logs (POD | -l SELECTOR) [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
+  help: `Prints the log of a pod's container, from the oldest line that is kept, rotated files included. With -f it
+follows the log, across rotations and restarts of the container, until the container has terminated for good or Ctrl-C.
+The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.`,
   flags: [
     {
       name: 'container',
@@ -22,7 +26,17 @@ restarts of the container, until the container has terminated for good or Ctrl-C
     { name: 'all-containers', doc: 'All containers of the pod, init containers first.' },
     { name: 'follow', short: 'f', doc: 'Follow the log.' },
     { name: 'previous', short: 'p', doc: 'Of the instance before the last restart.' },
-    { name: 'tail', label: 'LINES', doc: 'Only so many of the last lines; -1 for all.' },
+    {
+      name: 'selector',
+      short: 'l',
+      label: 'SELECTOR',
+      doc: 'Of all pods with these labels (app=web,tier!=db).',
+    },
+    {
+      name: 'tail',
+      label: 'LINES',
+      doc: 'Only so many of the last lines; -1 for all, the default except with -l, where it is 10.',
+    },
     { name: 'since', label: 'DURATION', doc: 'Only lines newer than this (5s, 2m, 3h).' },
     { name: 'since-time', label: 'TIME', doc: 'Only lines written at this time or later (RFC 3339).' },
     { name: 'limit-bytes', label: 'BYTES', doc: 'At most so many bytes; 0 for all.' },
@@ -48,25 +62,49 @@ restarts of the container, until the container has terminated for good or Ctrl-C
   ],
   async run({ args, client, signal, notify }) {
     const [first, second, extra] = args.positionals
-    if (first === undefined) throw new UsageError('logs of which pod?', 'podd logs POD')
+    const selector = args.value('selector')
+    if (selector !== undefined && first !== undefined)
+      throw new UsageError('only a selector (-l) or a POD name is allowed')
+    if (selector === undefined && first === undefined)
+      throw new UsageError('logs of which pod?', 'podd logs POD')
     if (extra !== undefined) throw new UsageError(`logs takes no argument ${JSON.stringify(extra)}`)
-    const name = first.replace(/^pods?\//u, '')
     const named = readContainer(args, second)
     const query = readQuery(args)
     const mostFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
-    const path = podPath(readNamespace(args), name)
-    const pod = await client.get<PodObject>(path, signal)
-    const containers = args.has('all-containers')
-      ? allContainers(pod)
-      : [named ?? chooseContainer(pod, notify)]
-    if (args.has('follow') && containers.length > 1 && containers.length > mostFollowed)
-      throw new UsageError(
-        `you are attempting to follow ${containers.length} log streams, but maximum allowed concurrency is ${mostFollowed}, use --max-log-requests to increase the limit`,
-      )
-    const streams = containers.map((container) => {
-      const chunks = client.stream(`${path}/log?container=${encodeURIComponent(container)}${query}`, signal)
+    const namespace = readNamespace(args)
+    const stream = ({ namespace: where, name }: PodName, container: string | undefined) =>
+      client.stream(`${podPath(where, name)}/log?${logQuery(container, query)}`, signal)
+    const name = first?.replace(/^pods?\//u, '') ?? ''
+    let pods: readonly PodObject[]
+    try {
+      pods =
+        selector === undefined
+          ? [await client.get<PodObject>(podPath(namespace, name), signal)]
+          : await selectPods(client, { namespace, selector }, signal)
+    } catch (error) {
+      if (!(error instanceof ServerError) || error.reason !== 'NotFound' || args.has('all-containers'))
+        throw error
+      const prefix = args.has('prefix') ? `[pod/${name}${named === undefined ? '' : `/${named}`}] ` : ''
+      const kept = readRemoved(stream({ namespace, name }, named), { error, name, notify })
       return {
-        prefix: args.has('prefix') ? `[pod/${name}/${container}] ` : '',
+        kind: 'chunks',
+        chunks: prefix === '' ? kept : mergeLines([{ prefix, chunks: kept }], { inTurn: true }),
+      }
+    }
+    if (pods.length === 0) notify(`No resources found in ${namespace} namespace.`)
+    const targets = pods.flatMap((pod) =>
+      (args.has('all-containers') ? allContainers(pod) : [named ?? chooseContainer(pod, notify)]).map(
+        (container) => ({ pod: pod.metadata, container }),
+      ),
+    )
+    if (args.has('follow') && targets.length > 1 && targets.length > mostFollowed)
+      throw new UsageError(
+        `you are attempting to follow ${targets.length} log streams, but maximum allowed concurrency is ${mostFollowed}, use --max-log-requests to increase the limit`,
+      )
+    const streams = targets.map(({ pod, container }) => {
+      const chunks = stream(pod, container)
+      return {
+        prefix: args.has('prefix') ? `[pod/${pod.name}/${container}] ` : '',
         chunks: args.has('ignore-errors') ? sayErrors(chunks, notify) : chunks,
       }
     })
@@ -76,8 +114,55 @@ restarts of the container, until the container has terminated for good or Ctrl-C
   },
 }
 
-/** Of kubectl. */
+interface PodName {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** The pods with these labels, in the order in which the daemon lists them. */
+async function selectPods(
+  client: Pick<ApiClient, 'get'>,
+  { namespace, selector }: { readonly namespace: string; readonly selector: string },
+  signal: AbortSignal,
+): Promise<readonly PodObject[]> {
+  const path = `${listPath('pods', namespace)}?${new URLSearchParams({ labelSelector: selector }).toString()}`
+  return (await client.get<PodListObject>(path, signal)).items
+}
+
+/** What is kept of a pod that isn't there, with a line about that; throws why it isn't there where nothing is kept. */
+async function* readRemoved(
+  chunks: AsyncIterable<Uint8Array>,
+  {
+    error,
+    name,
+    notify,
+  }: { readonly error: ServerError; readonly name: string; readonly notify: (line: string) => void },
+): AsyncGenerator<Uint8Array, void> {
+  let hasBegun = false
+  const begin = (): void => {
+    if (!hasBegun) notify(`Pod ${JSON.stringify(name)} was removed; its log was kept.`)
+    hasBegun = true
+  }
+  try {
+    for await (const chunk of chunks) {
+      begin()
+      yield chunk
+    }
+  } catch (failure) {
+    throw !hasBegun && failure instanceof ServerError && failure.reason === 'NotFound' ? error : failure
+  }
+  begin()
+}
+
+/** The parameters of a log's request. */
+function logQuery(container: string | undefined, query: string): string {
+  const name = container === undefined ? '' : `container=${encodeURIComponent(container)}`
+  return [name, query].filter((part) => part !== '').join('&')
+}
+
+/** Both as in kubectl. */
 const defaultMostFollowed = 5
+const selectedTail = 10
 
 /** The container that is named, if any; the messages are kubectl's (`kubectl/pkg/cmd/logs/logs.go` Validate, 1.36). */
 function readContainer(args: ParsedArguments, inline: string | undefined): string | undefined {
@@ -107,6 +192,7 @@ function readQuery(args: ParsedArguments): string {
   for (const name of ['follow', 'previous', 'timestamps']) if (args.has(name)) query.set(name, 'true')
   const tail = readCount(args, 'tail', -1, '--tail must be greater than or equal to -1')
   if (tail !== undefined && tail >= 0) query.set('tailLines', String(tail))
+  else if (tail === undefined && args.has('selector')) query.set('tailLines', String(selectedTail))
   const limitBytes = readCount(args, 'limit-bytes', 0, '--limit-bytes must be greater than 0')
   if (limitBytes !== undefined && limitBytes > 0) query.set('limitBytes', String(limitBytes))
   const since = args.value('since')
@@ -116,8 +202,7 @@ function readQuery(args: ParsedArguments): string {
   const seconds = since === undefined ? 0 : sinceSeconds(since)
   if (seconds > 0) query.set('sinceSeconds', String(seconds))
   if (sinceTime !== undefined) query.set('sinceTime', sinceTime)
-  const text = query.toString()
-  return text === '' ? '' : `&${text}`
+  return query.toString()
 }
 
 /** Throws UsageError: for a number below `least`, with kubectl's words. */

@@ -10,6 +10,7 @@ import type { ContainerStatus } from '../../pod/state/status.ts'
 import { podLogDirectory } from '../../translate/identity/log-path.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { mayRunAgain } from './container-future.ts'
+import { findRemovedLog } from './removed-log.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
 /** PodLogOptions of core/v1, what of it podd knows. */
@@ -63,6 +64,20 @@ export class PodLogs {
           signal,
         })
       : readLog(directory, restartCount, options)
+    return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
+  }
+
+  /**
+   * The kept log of a pod that was removed, the one removed last where there were several of that name; undefined where
+   * none is kept. Nothing more comes in it: following it ends at its end. Throws ApiError.
+   */
+  async readRemoved(
+    pod: { readonly namespace: string; readonly name: string },
+    request: LogRequest,
+  ): Promise<AsyncIterable<Uint8Array> | undefined> {
+    const found = await findRemovedLog(this.#options.podLogsDir, pod, request)
+    if (found === undefined) return undefined
+    const chunks = readLog(found.directory, found.restartCount, request)
     return request.limitBytes === undefined ? chunks : limit(chunks, request.limitBytes)
   }
 

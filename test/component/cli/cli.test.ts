@@ -13,6 +13,7 @@ import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
 import type { PoddConfig } from '../../../src/config/options.ts'
 import type { DoctorFinding } from '../../../src/decide/doctor/host-facts.ts'
+import { markRemoved } from '../../../src/logs/removed-pod-logs.ts'
 import { ApiRig } from '../../support/api-rig.ts'
 import type { CliOptions, CliOutcome } from '../../support/cli-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
@@ -531,6 +532,50 @@ describe('podd logs', () => {
     expect((await podd('logs web --all-containers --prefix')).stdout).toBe(
       '[pod/web/main] main\n[pod/web/side] side\n',
     )
+  })
+
+  it('takes the last ten lines of all pods with given labels', async () => {
+    const text = Array.from({ length: 12 }, (_, index) => record(`${index}`)).join('')
+    await write('main', text)
+    rig.pods.put(podObject({ metadata: { labels: { app: 'web' } } }))
+    expect((await podd('logs -l app=web --prefix')).stdout).toBe(
+      Array.from({ length: 10 }, (_, index) => `[pod/web/main] ${index + 2}\n`).join(''),
+    )
+    expect((await podd('logs -l app=web --tail -1')).stdout.split('\n')).toHaveLength(13)
+    expect(await podd('logs -l app=db')).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: 'No resources found in default namespace.\n',
+    })
+    expect((await podd('logs web -l app=web')).stderr).toContain(
+      'only a selector (-l) or a POD name is allowed',
+    )
+  })
+
+  it('prints what is kept of a removed pod, and says so', async () => {
+    await write('main', record('before'), 0)
+    await write('main', record('last words'), 1)
+    await write('side', record('side'))
+    const directory = join(rig.podLogsDir, 'default_web_uid-web')
+    expect(await podd('logs web')).toMatchObject({ exitCode: 1, stdout: '' })
+    await markRemoved(directory, '/var/lib/podd', Date.now())
+    const note = 'Pod "web" was removed; its log was kept.\n'
+    expect(await podd('logs web -c main -f')).toEqual({ exitCode: 0, stdout: 'last words\n', stderr: note })
+    expect(await podd('logs web main -p --prefix')).toEqual({
+      exitCode: 0,
+      stdout: '[pod/web/main] before\n',
+      stderr: note,
+    })
+    expect((await podd('logs web')).stderr).toContain(
+      'a container name must be specified for pod web, choose one of: [main side]',
+    )
+    expect((await podd('logs web other')).stderr).toContain(
+      'container other of the removed pod web has left no log',
+    )
+    expect((await podd('logs we')).stderr).toContain('NotFound')
+    // A pod of its name that is there comes first.
+    rig.pods.put(podObject({ metadata: { uid: 'another' } }))
+    expect((await podd('logs web -c main')).stdout).toBe('')
   })
 
   it('follows no more containers at once than it may, as kubectl', async () => {
