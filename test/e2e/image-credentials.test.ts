@@ -1,4 +1,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
@@ -14,6 +16,8 @@ import {
 } from '../support/private-registry.ts'
 import { proves } from '../support/proves.ts'
 import { shellPod } from '../support/shell-pods.ts'
+
+const mediaType = 'application/vnd.oci.image.manifest.v1+json'
 
 /** Of the config, which is written before the rig knows its directory. */
 const places = mkdtempSync('/tmp/podd-credentials-')
@@ -207,47 +211,7 @@ describe.skipIf(!hasRegistry)('private registries', () => {
       expect(log).not.toContain('hunter2')
     })
 
-    it.concurrent("lets a pod use no image that another pod's Secret pulled, also after a restart", async () => {
-      const podd = rig()
-      const image = await push('verified')
-      podd.drop(
-        'verified-secrets',
-        pullSecret('owner', right()),
-        pullSecret('copy', right()),
-        pullSecret('other', wrong()),
-      )
-      podd.drop('owner', pullingPod(podd, 'owner', { image, secrets: ['owner'], policy: 'Always' }))
-      await podd.untilReady('owner')
-      const check = async (round: number): Promise<void> => {
-        const drop = (name: string, options: Omit<PodOptions, 'image'>): string => {
-          podd.drop(`${name}-${round}`, pullingPod(podd, `${name}-${round}`, { image, ...options }))
-          return `${name}-${round}`
-        }
-        const without = drop('without', {})
-        const invalid = drop('invalid', { secrets: ['other'] })
-        const never = drop('never', { policy: 'Never' })
-        const same = drop('same', { secrets: ['owner'] })
-        const copied = drop('copied', { secrets: ['copy'] })
-        for (const name of [same, copied]) {
-          await podd.untilReady(name)
-          await podd.untilEvent(name, 'Pulled', /already present on machine and can be accessed by the pod/u)
-        }
-        for (const name of [without, invalid, never]) await untilRefused(podd, name)
-        await podd.untilEvent(never, 'ErrImageNeverPull', /is not present with pull policy of Never/u)
-        for (const name of [without, invalid, never, same, copied]) podd.removeManifest(name)
-        for (const name of [without, invalid, never, same, copied]) await podd.untilGone(name)
-      }
-      await check(1)
-      const directory = join(podd.rootDir, 'image-pulls/pulled')
-      const names = readdirSync(directory).filter((name) => name.endsWith('.json'))
-      expect(names.length).toBeGreaterThan(0)
-      for (const name of names) {
-        expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600)
-        expect(readFileSync(join(directory, name), 'utf8')).not.toMatch(/smash|squash|hunter2/u)
-      }
-    })
-
-    it.concurrent('follows mirrors: one that is dead, one that lies, one that works', async () => {
+    it.concurrent('passes by a mirror that is dead, and pulls from one where there is no registry', async () => {
       const podd = rig()
       const upstream = open?.address ?? ''
       const image = (await open?.push(podd, 'mirrored')) ?? ''
@@ -272,6 +236,33 @@ describe.skipIf(!hasRegistry)('private registries', () => {
       }
     })
 
+    it.concurrent('runs nothing that a mirror gives under the digest of another image', async () => {
+      const podd = rig()
+      const image = (await open?.push(podd, 'digest')) ?? ''
+      const digest = `sha256:${'0'.repeat(63)}1`
+      const liar = createServer((request, response) => {
+        const manifest = JSON.stringify({ schemaVersion: 2, mediaType, layers: [], config: {} })
+        response.setHeader('content-type', mediaType)
+        response.setHeader('docker-content-digest', digest)
+        response.setHeader('content-length', Buffer.byteLength(manifest))
+        response.end(request.method === 'HEAD' ? undefined : manifest)
+      })
+      await new Promise<void>((resolve) => liar.listen(0, '127.0.0.1', resolve))
+      try {
+        const { port } = liar.address() as AddressInfo
+        const lied = '127.0.0.1:3'
+        const host = `[host."http://127.0.0.1:${port}"]\n  capabilities = ["pull", "resolve"]`
+        writeHosts(lied, 'server = "http://127.0.0.1:3"', host)
+        const name = image.replace(open?.address ?? '', lied).replace(/:1$/u, '')
+        podd.drop('lied', pullingPod(podd, 'lied', { image: `${name}@${digest}` }))
+        const event = await podd.untilEvent('lied', 'Failed', /Failed to pull image/u)
+        expect(event.message).toMatch(/digest/u)
+        expect(await hasImage(podd, name)).toBe(false)
+      } finally {
+        liar.close()
+      }
+    })
+
     it.concurrent('reaches a registry whose certificate an authority of its own has signed', async () => {
       const podd = rig()
       const directory = join(podd.directory, 'tls')
@@ -291,6 +282,74 @@ describe.skipIf(!hasRegistry)('private registries', () => {
       } finally {
         tls.stop()
       }
+    })
+
+    // Kubernetes' own cases (test/e2e_node/image_credential_pulls.go, "pulling images with credentials"), 1.36.
+    describe('images that a Secret has pulled', () => {
+      const can = /already present on machine and can be accessed by the pod/u
+      const cases = [
+        ['pod without PullSecret accessing previously pulled private image', 'without', [], false],
+        [
+          'pod with invalid PullSecret accessing previously pulled private image',
+          'invalid',
+          ['other'],
+          false,
+        ],
+        ['pod with the same PullSecret accessing previously pulled image', 'same', ['owner'], true],
+        [
+          'pod with the same credentials in a different secret accessing previously pulled image',
+          'copied',
+          ['copy'],
+          true,
+        ],
+      ] as const
+      const refusals = {
+        IfNotPresent: { reason: 'Failed', message: /^Failed to pull image|can be accessed/u },
+        Never: {
+          reason: 'ErrImageNeverPull',
+          message: /is not present with pull policy of Never$|can be accessed/u,
+        },
+      } as const
+      let image = ''
+
+      beforeAll(async () => {
+        const podd = rig()
+        image = await push('verified')
+        const secrets = [
+          pullSecret('owner', right()),
+          pullSecret('copy', right()),
+          pullSecret('other', wrong()),
+        ]
+        podd.drop('verified-secrets', ...secrets)
+        podd.drop('owner', pullingPod(podd, 'owner', { image, secrets: ['owner'], policy: 'Always' }))
+        await podd.untilReady('owner')
+        // What was pulled is known to the next podd, too.
+        await podd.restartDaemon('SIGKILL')
+        await podd.untilReady('owner')
+      })
+
+      for (const policy of ['IfNotPresent', 'Never'] as const)
+        it.concurrent.each(cases)(`${policy}: %s`, async (_, label, secrets, mayUse) => {
+          const podd = rig()
+          const name = `${label}-${policy.toLowerCase()}`
+          podd.drop(name, pullingPod(podd, name, { image, secrets, policy }))
+          if (mayUse) await podd.untilReady(name)
+          else await untilRefused(podd, name)
+          const refusal = refusals[policy]
+          const { message } = await podd.untilEvent(name, mayUse ? 'Pulled' : refusal.reason, refusal.message)
+          expect(message).toContain(image)
+          expect((await podd.events(name)).some((event) => can.test(event.message))).toBe(mayUse)
+        })
+
+      it.concurrent('are on record without a credential, for root alone', () => {
+        const directory = join(rig().rootDir, 'image-pulls/pulled')
+        const names = readdirSync(directory).filter((name) => name.endsWith('.json'))
+        expect(names.length).toBeGreaterThan(0)
+        for (const name of names) {
+          expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600)
+          expect(readFileSync(join(directory, name), 'utf8')).not.toMatch(/smash|squash|hunter2/u)
+        }
+      })
     })
   })
 })
