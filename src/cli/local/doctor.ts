@@ -66,6 +66,7 @@ async function gatherRuntimeFacts(
     clock: deps.clock,
     isRoot: deps.isRoot,
     podCidrs: config.podCidrs,
+    registryConfigDir: config.registryConfigDir,
     pauseProgram: pause?.hostPath,
   })
 }

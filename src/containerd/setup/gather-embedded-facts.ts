@@ -5,6 +5,7 @@ import { criAnswers } from '../process/containerd-client.ts'
 import { containerdPlaces } from '../process/containerd-places.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import { findContainerd } from '../process/containerd-process.ts'
+import { readRegistryHosts } from './read-registry-hosts.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from '../network/pod-network.ts'
 
 /** What a podd that runs says is wrong with its containerd, empty where it says nothing. */
@@ -23,6 +24,8 @@ export interface EmbeddedFactsOptions {
   readonly isRoot: boolean
   /** The configured ones; empty where podd chooses. */
   readonly podCidrs: readonly string[]
+  /** Where the settings of registries are. */
+  readonly registryConfigDir: string
   /** Where a static pause program is, if anywhere. */
   readonly pauseProgram: string | undefined
   readonly cniDirectories?: readonly string[]
@@ -43,6 +46,7 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
     }),
     pauseProgram: options.pauseProgram,
+    registryHosts: await readRegistryHosts(options.registryConfigDir, options.clock),
     subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
   }
 }

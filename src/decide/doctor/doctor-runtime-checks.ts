@@ -21,7 +21,23 @@ function checkEmbedded(runtime: EmbeddedRuntimeFacts, programs: HostPrograms): r
     checkCniPlugins(runtime),
     checkSubnet(runtime),
     checkPauseProgram(runtime),
+    ...checkRegistryHosts(runtime.registryHosts),
   ]
+}
+
+/** containerd says nothing of settings that it cannot read, but in its log. */
+function checkRegistryHosts({
+  directory,
+  registries,
+  problems,
+}: EmbeddedRuntimeFacts['registryHosts']): readonly DoctorFinding[] {
+  const name = 'registries'
+  if (problems.length > 0) {
+    const hint = 'Mend the file; it counts from the next pull on.'
+    return problems.map((message) => ({ name, status: 'error', message, hint }))
+  }
+  if (registries === 0) return []
+  return [{ name, status: 'ok', message: `${directory} has settings for ${registries}` }]
 }
 
 function checkContainerd({ containerd, ctr }: HostPrograms): DoctorFinding {

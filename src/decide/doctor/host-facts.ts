@@ -80,8 +80,17 @@ export interface CniDirectoryFacts {
   readonly hasAny: boolean
 }
 
+/** The settings of registries for the embedded containerd. */
+export interface RegistryHostsFacts {
+  readonly directory: string
+  readonly registries: number
+  /** Each with the file that it is in. */
+  readonly problems: readonly string[]
+}
+
 export interface EmbeddedRuntimeFacts {
   readonly kind: 'embedded'
+  readonly registryHosts: RegistryHostsFacts
   /** The containerd of podd's own that runs. */
   readonly pid: number | undefined
   /** Undefined: only root may ask it, or podd where it doesn't run. */

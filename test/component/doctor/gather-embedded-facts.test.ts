@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -21,6 +21,7 @@ const gather = (daemonSays: DaemonAnswer, isRoot = true) =>
     isRoot,
     podCidrs: ['10.99.0.0/24'],
     pauseProgram: undefined,
+    registryConfigDir: join(directory, 'certs.d'),
   })
 
 beforeEach(() => {
@@ -34,6 +35,20 @@ it('tells why containerd does not run only while podd does', async () => {
   expect(await gather({ kind: 'none' })).toMatchObject({ pid: undefined, failure: undefined })
   const { failure } = await gather({ kind: 'runs', message: 'invalid database' })
   expect(failure).toEqual({ message: 'invalid database', logPath, dataPath: rootDir })
+})
+
+it('looks at the settings of registries', async () => {
+  const certs = join(directory, 'certs.d')
+  const registryHosts = async () => (await gather({ kind: 'none' })).registryHosts
+  expect(await registryHosts()).toEqual({ directory: certs, registries: 0, problems: [] })
+  for (const name of ['good.io', 'bare.io', 'bad.io']) mkdirSync(join(certs, name), { recursive: true })
+  writeFileSync(join(certs, 'good.io/ca.crt'), '')
+  const host = '[host."https://mirror.example"]\n'
+  writeFileSync(join(certs, 'good.io/hosts.toml'), `${host}ca = "ca.crt"`)
+  writeFileSync(join(certs, 'bad.io/hosts.toml'), `${host}ca = "gone.crt"`)
+  const { registries, problems } = await registryHosts()
+  expect(registries).toBe(3)
+  expect(problems).toEqual([expect.stringMatching(/bad\.io\/hosts\.toml: .*ENOENT.*gone\.crt/u)])
 })
 
 it('does not judge what only root may ask', async () => {

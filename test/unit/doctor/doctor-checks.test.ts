@@ -17,6 +17,7 @@ const embedded: EmbeddedRuntimeFacts = {
   failure: undefined,
   cniDirectories: [{ path: '/usr/lib/cni', missing: [], hasAny: true }],
   pauseProgram: '/usr/bin/catatonit',
+  registryHosts: { directory: '/etc/podd/certs.d', registries: 0, problems: [] },
   subnet: '10.86.0.0/24',
 }
 
@@ -179,6 +180,20 @@ describe('checkHost', () => {
       'error',
       'static',
       'catatonit',
+    ],
+    [
+      'settings of a registry that cannot be read',
+      withEmbedded({
+        registryHosts: {
+          directory: '/d',
+          registries: 1,
+          problems: ['/d/a.io/hosts.toml: line 1 is no TOML'],
+        },
+      }),
+      'registries',
+      'error',
+      'line 1',
+      'next pull',
     ],
     [
       'no runtime',
