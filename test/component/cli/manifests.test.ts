@@ -348,7 +348,7 @@ describe('podd wait', () => {
       podObject({ name: 'db', status: { phase: 'Running', conditions: [readyCondition('True')] } }),
     )
     const { stdout } = await podd('wait', 'pods', '--all', '--for=condition=Ready')
-    expect(stdout).toBe('pod/web condition met\npod/db condition met\n')
+    expect(stdout).toBe('pod/db condition met\npod/web condition met\n')
   })
 
   it.each([
