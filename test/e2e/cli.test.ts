@@ -4,6 +4,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
 import type { EventListObject, PodListObject, PodObject } from '../../src/api/objects.ts'
+import type { ResourceList, WatchEvent } from '../../src/api/resource.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { ApiClient } from '../../src/cli/client/client.ts'
 import { rigImages } from '../support/podd-program.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
@@ -338,6 +341,47 @@ spec:
     await podd.until('the end of the command', () => exec?.output() === 'begun\nafterwards')
     await podd.until('the line after the stop', () => logs?.output().includes('afterwards'))
     for (const { child } of begun) child.kill()
+  })
+
+  it('goes on with a watch where it stopped, and never gives a revision twice', async () => {
+    const podd = rig()
+    const client = new ApiClient(podd.socketPath, systemClock)
+    const list = () => podd.get<ResourceList>('/api/v1/pods')
+    const before = (await list()).metadata.resourceVersion
+    podd.drop('watched', shellPod('watched', podd.shared, 'say start; stay'))
+    await podd.untilReady('watched')
+    const revisions: string[] = []
+    const states: string[] = []
+    // Each change over a connection of its own.
+    for (let from = before; states.at(-1) !== 'ready'; from = revisions.at(-1) ?? '') {
+      const path = `/api/v1/pods?watch=true&fieldSelector=metadata.name=watched&resourceVersion=${from}`
+      for await (const { type, object } of client.watch<WatchEvent<PodObject>>(
+        path,
+        AbortSignal.timeout(20_000),
+      )) {
+        const isReady = object.status.conditions.some(
+          (each) => each.type === 'Ready' && each.status === 'True',
+        )
+        revisions.push(object.metadata.resourceVersion ?? '')
+        states.push(isReady ? 'ready' : type)
+        break
+      }
+    }
+    expect(states[0]).toBe('ADDED')
+    expect(states.filter((state) => state === 'ADDED')).toHaveLength(1)
+    expect(revisions).toEqual([...new Set(revisions)].sort())
+    expect(Number(revisions[0])).toBeGreaterThan(Number(before))
+
+    await podd.restartDaemon('SIGKILL')
+    const after = (await list()).metadata.resourceVersion
+    expect(Number(after)).toBeGreaterThan(Number(revisions.at(-1)))
+    const late = client.watch(
+      `/api/v1/pods?watch=true&resourceVersion=${before}`,
+      AbortSignal.timeout(20_000),
+    )
+    await expect(late.next()).rejects.toMatchObject({ reason: 'Expired' })
+    podd.removeManifest('watched')
+    await podd.untilGone('watched')
   })
 
   it('says so when no daemon runs', async () => {

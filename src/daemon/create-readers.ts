@@ -1,0 +1,140 @@
+import type { ProbeReportObject } from '../api/probe-reports.ts'
+import type { DaemonPlaces, NodeJobStatus, PressureStatus } from '../api/routes.ts'
+import { poddVersion } from '../api/version.ts'
+import { formatTime } from '../base/clock.ts'
+import type { PoddConfig } from '../config/options.ts'
+import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { NodeJobReport } from '../control/node/node-jobs.ts'
+import type { NodePressure } from '../control/node/node-pressure.ts'
+import type { ProbeReport } from '../control/probing/prober-worker.ts'
+import type { LocalObjects } from '../control/serving/local-objects.ts'
+import { NodeImages } from '../control/serving/node-images.ts'
+import type { Reach } from '../control/serving/reach.ts'
+import type { ApiReaders } from '../server/requests/readers.ts'
+import type { CrashReport } from './crash-guard.ts'
+import type { NamedSource } from './create-sources.ts'
+
+/** What the API shows of the daemon's parts. */
+export function createReaders(
+  config: PoddConfig,
+  { hostName, runtime, pods, shown, archives }: PodAssembly,
+  facts: {
+    readonly reach: Reach
+    readonly localObjects: LocalObjects
+    readonly sources: readonly NamedSource[]
+    readonly startedAtMs: number
+    readonly crashes: () => readonly CrashReport[]
+  },
+): ApiReaders {
+  const whenShown = (): Promise<void> => pods.whenShown
+  return {
+    resources: {
+      pods: { reader: shown.pods, whenListed: whenShown },
+      events: { reader: shown.events, whenListed: async () => {} },
+      configmaps: { reader: shown.configmaps, whenListed: whenShown },
+      secrets: { reader: shown.secrets, whenListed: whenShown },
+      persistentvolumeclaims: {
+        reader: shown.persistentvolumeclaims,
+        whenListed: () => whenShown().then(() => facts.localObjects.measureClaims()),
+      },
+    },
+    probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
+    status: {
+      applied: () => ({
+        ...pods.applied(),
+        ...(config.staticPodPath === undefined ? {} : { manifestDirectory: config.staticPodPath }),
+        podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
+      }),
+      daemonStatus() {
+        const problem = pods.runtimeProblem
+        const snapshots = pods.snapshots()
+        return {
+          version: poddVersion,
+          pid: process.pid,
+          startedAt: formatTime(facts.startedAtMs),
+          places: placesOf(config),
+          runtime: {
+            endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,
+            healthy: problem === undefined,
+            name: runtime.name,
+            calls: runtime.calls,
+            ...(runtime.version === undefined ? {} : { version: runtime.version }),
+            ...(problem === undefined ? {} : { message: problem }),
+          },
+          sources: facts.sources.map(({ name, location }) => {
+            const snapshot = snapshots.find(({ source }) => source === name)
+            return {
+              source: name,
+              path: location,
+              ready: snapshot?.ready === true,
+              pods: snapshot?.pods.length ?? 0,
+            }
+          }),
+          problems: pods.problems(),
+          crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
+          ...(pods.pressure === undefined ? {} : { pressure: showPressure(pods.pressure) }),
+          jobs: pods.jobs().map((report) => showJob(report)),
+        }
+      },
+    },
+    claims: facts.localObjects,
+    images: new NodeImages({ runtime: runtime.imageStore, archives, garbage: () => pods.imageGarbage }),
+    reach: facts.reach,
+  }
+}
+
+function showPressure({ conditions, observations }: NodePressure): PressureStatus {
+  const signals = [...observations].map(([signal, { available, capacity }]) => ({
+    signal,
+    available,
+    capacity,
+  }))
+  return { conditions, signals }
+}
+
+function showJob({
+  name,
+  periodMs,
+  running,
+  runs,
+  lastStartMs,
+  lastDurationMs,
+  error,
+}: NodeJobReport): NodeJobStatus {
+  return {
+    name,
+    periodSeconds: periodMs / 1000,
+    running,
+    runs,
+    ...(lastStartMs === undefined ? {} : { lastStartTime: formatTime(lastStartMs) }),
+    ...(lastDurationMs === undefined ? {} : { lastDurationMs: Math.round(lastDurationMs) }),
+    ...(error === undefined ? {} : { error }),
+  }
+}
+
+/** The reports on a pod's probes as the API tells them. */
+function toProbeReports(reports: readonly ProbeReport[]): readonly ProbeReportObject[] {
+  return reports.map(({ container, probe, result, counts, lastFailure }) => ({
+    container,
+    probe,
+    result,
+    counts,
+    ...(lastFailure === undefined
+      ? {}
+      : { lastFailure: { time: formatTime(lastFailure.atMs), message: lastFailure.message } }),
+  }))
+}
+
+function placesOf({ imageServiceEndpoint, cgroupRoot, ...config }: PoddConfig): DaemonPlaces {
+  const { rootDir, runDir, podLogsDir, containerLogsDir, containerRuntimeEndpoint, cgroupDriver } = config
+  return {
+    rootDir,
+    runDir,
+    podLogsDir,
+    containerLogsDir,
+    containerRuntimeEndpoint,
+    cgroupDriver,
+    ...(imageServiceEndpoint === undefined ? {} : { imageServiceEndpoint }),
+    ...(cgroupRoot === undefined ? {} : { cgroupRoot }),
+  }
+}

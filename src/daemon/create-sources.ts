@@ -1,0 +1,56 @@
+import type { Clock } from '../base/clock.ts'
+import type { Logger } from '../base/logger.ts'
+import type { PoddConfig } from '../config/options.ts'
+import type { SourceName } from '../pod/objects/document.ts'
+import { createDecodeSource } from '../sources/decode-source.ts'
+import { createDirectorySource } from '../sources/directory.ts'
+import { createHttpSource, showUrl } from '../sources/http.ts'
+import type { Source } from '../sources/source.ts'
+import { createLastGoodStore } from '../store/last-good.ts'
+
+const warmUpManifest = `apiVersion: v1
+kind: Pod
+metadata: {name: warm-up}
+spec: {containers: [{name: main, image: localhost/warm-up}]}
+`
+
+export interface NamedSource {
+  readonly name: SourceName
+  readonly location: string
+  readonly source: Source
+}
+
+/** The sources that are configured. */
+export function createSources(
+  config: PoddConfig,
+  { clock, logger }: { clock: Clock; logger: Logger },
+): readonly NamedSource[] {
+  const lastGood = createLastGoodStore(`${config.rootDir}/sources`, {
+    persistSecrets: config.persistSecrets,
+  })
+  const decode = createDecodeSource(clock)
+  // The YAML parser is loaded with the first text: now, so that the first manifest dropped need not wait for it.
+  void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
+  const { fieldValidation } = config
+  const found: NamedSource[] = []
+  if (config.staticPodPath !== undefined) {
+    const path = config.staticPodPath
+    const rescanMs = config.fileCheckFrequencyMs
+    const source = createDirectorySource({ path, clock, logger, lastGood, decode, fieldValidation, rescanMs })
+    found.push({ name: 'file', location: path, source })
+  }
+  if (config.staticPodUrl !== undefined) {
+    const source = createHttpSource({
+      url: config.staticPodUrl,
+      headers: config.staticPodUrlHeader,
+      periodMs: config.httpCheckFrequencyMs,
+      clock,
+      logger,
+      lastGood,
+      decode,
+      fieldValidation,
+    })
+    found.push({ name: 'http', location: showUrl(config.staticPodUrl), source })
+  }
+  return found
+}
