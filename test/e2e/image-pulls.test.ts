@@ -189,8 +189,9 @@ describePodd(
       expect(containerOf(pod, 'main').imageID).toBe(`${registry.address}/pinned@${digest}`)
     })
 
-    // test/e2e_node/image_pull_test.go, 1.36
-    it.concurrent('[Kubernetes] Pull Image: Image pull retry backs off on error', async () => {
+    // Kubernetes' own: test/e2e_node/image_pull_test.go.
+    // id: image-pull-backs-off
+    it.concurrent('Pull Image: Image pull retry backs off on error', async () => {
       const podd = rig()
       const { name } = registry.add('backs-off')
       registry.misbehave('backs-off', () => ({ kind: 'status', code: 404 }))
@@ -231,8 +232,9 @@ describePodd(
   'pulls of images, two at a time',
   { config: { serializeImagePulls: false, maxParallelImagePulls: 2 } },
   (rig) => {
-    // test/e2e_node/image_pull_test.go, 1.36: there with 5
-    it('[Kubernetes] Pull Image: parallel image pull with MaxParallelImagePulls, pulls at once no more images than the limit, in order', async () => {
+    // Kubernetes' own: test/e2e_node/image_pull_test.go, there with 5.
+    // id: parallel-image-pulls
+    it('Pull Image: parallel image pull with MaxParallelImagePulls, pulls at once no more images than the limit, in order', async () => {
       const podd = rig()
       registry.calls.length = 0
       const gates = new Gates()
@@ -255,8 +257,9 @@ describePodd(
 )
 
 describePodd('pulls of images, one at a time', {}, (rig) => {
-  // test/e2e_node/image_pull_test.go, 1.36
-  it('[Kubernetes] Pull Image: serialize image pull should be waiting more', async () => {
+  // Kubernetes' own: test/e2e_node/image_pull_test.go.
+  // id: serial-image-pulls
+  it('Pull Image: serialize image pull should be waiting more', async () => {
     const podd = rig()
     registry.calls.length = 0
     const gates = new Gates()

@@ -41,6 +41,7 @@ function failingPuller(calls: Partial<ImageCalls> = {}) {
 }
 
 describe('an image that cannot be pulled', () => {
+  // id: backs-off-pulling
   it('is ErrImagePull for a moment, then ImagePullBackOff until it is tried again', async () => {
     const { clock, events, ensure, waitMs, pulls } = failingPuller()
     const first = await ensure('localhost/none:1')
@@ -66,6 +67,7 @@ describe('an image that cannot be pulled', () => {
     ])
   })
 
+  // id: invalid-image-name
   it.each(['localhost/Upper/Case:1', 'has space', 'name:-tag', ''])(
     'is InvalidImageName: %j',
     async (image) => {
@@ -82,6 +84,7 @@ describe('an image that cannot be pulled', () => {
       'image pull failed for app:1 because the registry is unavailable: no route',
     ],
     [
+      // id: runtime-names-reason
       'SignatureValidationFailed: no key',
       'image pull failed for app:1 because the signature validation failed: no key',
     ],
@@ -101,6 +104,7 @@ describe('an image that cannot be pulled', () => {
     })
   })
 
+  // id: image-inspect-error
   it('is ImageInspectError where the runtime cannot say whether it is there', async () => {
     const imageStatus = () => Promise.reject(new Error('no answer'))
     const { events, ensure, pulls } = failingPuller({ imageStatus })

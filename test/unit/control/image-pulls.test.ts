@@ -69,6 +69,7 @@ function pullsOf({ maxParallel, candidates = () => [] }: Settings) {
 }
 
 describe('pulls of images', () => {
+  // id: pulls-one-by-one
   it('go one after the other, in the order of the requests', async () => {
     const { sent, pull, settle, inFlight } = pullsOf({ maxParallel: 1 })
     const all = [pull('a', 'one'), pull('b', 'two'), pull('c', 'three')]
@@ -83,6 +84,7 @@ describe('pulls of images', () => {
     expect(await Promise.all(all)).toEqual(['refused', 'pulled', 'pulled'])
   })
 
+  // id: pulls-as-many-as-may
   it('go as many at a time as may', async () => {
     const { sent, pull, settle, inFlight } = pullsOf({ maxParallel: 2 })
     void ['one', 'two', 'three', 'four'].map((image) => pull(image, image))
@@ -93,6 +95,7 @@ describe('pulls of images', () => {
     expect(inFlight()).toEqual(['one', 'two', 'three'])
   })
 
+  // id: pulls-without-limit
   it('go all at once where there is no limit', async () => {
     const { pull, settle, inFlight } = pullsOf({})
     const images = Array.from({ length: 20 }, (_, index) => `image-${index}`)

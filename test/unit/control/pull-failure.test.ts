@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest'
 import { readPullFailure } from '../../../src/control/images/pull-failure.ts'
 
-// pkg/kubelet/images/image_manager_test.go, TestEvalCRIPullErr, 1.36
+// The kubelet's own: pkg/kubelet/images/image_manager_test.go, TestEvalCRIPullErr.
 it.each([
+  // id: reads-pull-failures
   ['registry.example/app:1: not found', 'ErrImagePull', 'registry.example/app:1: not found'],
   [
     'RegistryUnavailable',

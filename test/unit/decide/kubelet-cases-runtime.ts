@@ -263,4 +263,27 @@ export const runtimeCases: readonly LedgerSection[] = [
     file: 'e2e/logs.test.ts',
     cases: { 'the link': 'log-path', 'the CRI path': 'log-path-cri' },
   },
+  {
+    test: 'pkg/kubelet/images/image_manager_test.go',
+    file: 'unit/control/image-puller.test.ts',
+    cases: {
+      'image missing, pull if not present, fail on image inspect': 'image-inspect-error',
+      'image missing, unable to fetch': 'backs-off-pulling',
+      'invalid image name, no pull': 'invalid-image-name',
+      'image missing, SignatureValidationFailed': 'runtime-names-reason',
+      TestEvalCRIPullErr: at('unit/control/pull-failure.test.ts', 'reads-pull-failures'),
+      TestSerializedPuller: at('unit/control/image-pulls.test.ts', 'pulls-one-by-one'),
+      TestParallelPuller: at('unit/control/image-pulls.test.ts', 'pulls-without-limit'),
+      TestMaxParallelImagePullsLimit: at('unit/control/image-pulls.test.ts', 'pulls-as-many-as-may'),
+    },
+  },
+  {
+    test: 'test/e2e_node/image_pull_test.go',
+    file: 'e2e/image-pulls.test.ts',
+    cases: {
+      'parallel image pull with MaxParallelImagePulls=5': 'parallel-image-pulls',
+      'serialize image pull': 'serial-image-pulls',
+      'Image pull retry backs off on error': 'image-pull-backs-off',
+    },
+  },
 ]
