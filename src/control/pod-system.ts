@@ -1,48 +1,32 @@
 import type { AppliedReply } from '../api/applied.ts'
-import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
-import type { Logger } from '../base/logger.ts'
-import type { RandomSource } from '../base/random.ts'
-import type { PoddConfig } from '../config/options.ts'
 import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
-import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
-import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
-import type { EventRecorder, NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { podKey } from '../pod/values/ids.ts'
-import type { PodKey, PodRef, PodUid } from '../pod/values/ids.ts'
+import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
-import type { RunProbe } from '../probes/run-probe.ts'
-import type { PodRecordStore } from '../store/pod-records.ts'
 import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
 import { followHost } from './node/follow-host.ts'
-import type { ImageArchives } from './images/image-archives.ts'
-import type { ImageCredentials } from './images/image-credentials.ts'
 import { ImagePuller } from './images/image-puller.ts'
 import { imageRoom } from './images/image-room.ts'
 import { PullWatch } from './images/pull-watch.ts'
-import type { PullContent } from './images/pull-watch.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
-import type { PodHost } from './actions/pod-host.ts'
 import { pullsWith, refersTo } from './objects/object-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
-import type { AdmissionRules } from './desired/pod-admission.ts'
 import type { PodWorker } from './worker/pod-worker.ts'
 import { Prober } from './probing/prober.ts'
 import type { ProbeReport } from './probing/prober-worker.ts'
 import { RuntimeKnowledge } from './runtime/runtime-knowledge.ts'
 import { RuntimeObserver } from './runtime/runtime-observer.ts'
-import type { RuntimeEventSource } from './runtime/runtime-observer.ts'
-import type { RuntimePulse } from './runtime/runtime-pulse.ts'
 import { RuntimeWatch } from './runtime/runtime-watch.ts'
 import { findMissingReference } from './actions/resolve-pod.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
@@ -51,84 +35,13 @@ import { StatusStore } from './status/status-store.ts'
 import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
 import { sweepPodDirectories } from './node/sweep-pod-directories.ts'
 import { SyncLoop } from './sync-loop.ts'
-import { NodeJobs } from './node/node-jobs.ts'
-import type { NodeJobReport } from './node/node-jobs.ts'
-import { collectsImages, imageCollectionJob } from './node/collect-images.ts'
+import type { NodeJobReport, NodeJobs } from './node/node-jobs.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
-import type { ImageGarbageOptions } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
-import { logLimitsJob } from './node/limit-logs.ts'
-import type { LogSpace } from './node/limit-logs.ts'
-import { logRotationJob } from './node/rotate-logs.ts'
-import { volumeLimitsJob } from './node/volume-limits.ts'
 import { createNodePressure } from './node/create-node-pressure.ts'
 import type { NodePressure } from './node/node-pressure.ts'
-import type { PressureSurroundings } from './node/pressure-surroundings.ts'
-
-/** The settings that the loops go by. */
-export type PodSettings = Pick<
-  PoddConfig,
-  | 'maxPods'
-  | 'syncFrequencyMs'
-  | 'podNameSuffix'
-  | 'maxContainerRestartPeriodMs'
-  | 'serializeImagePulls'
-  | 'maxParallelImagePulls'
-  | 'registryPullQps'
-  | 'registryBurst'
-  | 'evictionHard'
-  | 'evictionSoft'
-  | 'evictionSoftGracePeriodMs'
-  | 'evictionMinimumReclaim'
-  | 'evictionPressureTransitionPeriodMs'
-  | 'evictionMaxPodGracePeriod'
-  | 'mergeDefaultEvictionSettings'
-  | 'imagePullProgressTimeoutMs'
->
-
-export interface PodSystemOptions {
-  readonly host: PodHost
-  /** Empty; the sources fill it. */
-  readonly objects: ObjectStore
-  readonly runtime: RuntimeService
-  readonly pulse: RuntimePulse
-  /** The runtime has been silent for so long that it isn't waited for any more; undefined where it is somebody else's. */
-  readonly onRuntimeFrozen: (() => void) | undefined
-  readonly images: ImageService
-  /** Left out, images are pulled without credentials, and every pod may use every image. */
-  readonly credentials?: ImageCredentials
-  /** Undefined where the runtime serves no events. */
-  readonly runtimeEvents: RuntimeEventSource | undefined
-  readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
-  readonly events: EventRecorder
-  /** Where the pods are shown; left out, in a store of their own. */
-  readonly shown?: ShownResources
-  readonly runProbe: RunProbe
-  readonly clock: Clock
-  readonly random: RandomSource
-  readonly logger: Logger
-  /** The sources that are configured: none of their pods goes before all have spoken. */
-  readonly sources: readonly SourceName[]
-  /** `containerd`; asked when a status is made. */
-  readonly runtimeName: () => string
-  readonly settings: PodSettings
-  /** Beside `maxPods`; left out, whatever fits is admitted. */
-  readonly admission?: AdmissionRules
-  /** Left out, no archives of images are followed. */
-  readonly archives?: ImageArchives
-  /** Left out, the runtime alone gives up pulls that hang. */
-  readonly pullContent?: PullContent | undefined
-  /** Left out, images stay for ever. */
-  readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
-    readonly events: NodeEventRecorder
-  }
-  /** Left out, no pod is evicted for a pressure of the node. */
-  readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
-  /** Left out, all logs together may take what they like. */
-  readonly logSpace?: LogSpace
-  /** Left out, the logs of containers grow as they like. */
-  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
-}
+import { createNodeJobs } from './node/create-node-jobs.ts'
+import type { PodSystemOptions } from './pod-system-options.ts'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
 const firstListMs = 120_000
@@ -321,66 +234,26 @@ export class PodSystem {
             clock,
             logger,
           })
-    this.#jobs = this.#createJobs()
+    this.#jobs = createNodeJobs({
+      ...options,
+      pressureJob: this.pressure?.job(),
+      imageGarbage: options.imageGarbage &&
+        this.imageGarbage && {
+          garbage: this.imageGarbage,
+          policy: options.imageGarbage.policy,
+          events: options.imageGarbage.events,
+        },
+      workers: () => this.#desired.workers.all(),
+      observed: () => this.#observer.pods(),
+      isListed: () => this.#listed,
+      isRuntimeUp: () => this.#runtimeProblem === undefined,
+      knowsAllPods: () => this.#knowsAllPods,
+    })
   }
 
   /** What runs and what is desired: without a source nothing says what is desired. */
   get #knowsAllPods(): boolean {
     return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
-  }
-
-  #createJobs(): NodeJobs {
-    const { host, runtime, clock, logger, logRotation, logSpace, imageGarbage } = this.#options
-    const jobs = new NodeJobs({ clock, logger })
-    jobs.add(
-      volumeLimitsJob({
-        workers: () => this.#desired.workers.all(),
-        measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
-        clock,
-        logger,
-      }),
-    )
-    const pressureJob = this.pressure?.job()
-    if (pressureJob !== undefined) jobs.add(pressureJob)
-    if (logRotation !== undefined)
-      jobs.add(
-        logRotationJob({
-          pods: () => (this.#runtimeProblem === undefined ? this.#observer.pods().values() : []),
-          directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
-          reopen: async (containerId, signal) => {
-            await runtime.reopenContainerLog({ containerId }, { signal })
-          },
-          clock,
-          ...logRotation,
-        }),
-      )
-    if (logSpace !== undefined)
-      jobs.add(
-        logLimitsJob({
-          pods: () => (this.#listed && this.#runtimeProblem === undefined ? this.#loggingPods() : undefined),
-          measure: (pods) => logSpace.measure(pods),
-          remove: (path) => logSpace.remove(path),
-          totalBytes: () => logSpace.totalBytes(),
-          keptMs: logSpace.keptMs,
-          clock,
-          logger,
-        }),
-      )
-    if (this.imageGarbage !== undefined && imageGarbage !== undefined && collectsImages(imageGarbage.policy))
-      jobs.add(
-        imageCollectionJob({
-          garbage: this.imageGarbage,
-          isReady: () => this.#knowsAllPods,
-          isRuntimeUp: () => this.#runtimeProblem === undefined,
-          events: imageGarbage.events,
-        }),
-      )
-    return jobs
-  }
-
-  /** What runs, and what is desired or ends. */
-  #loggingPods(): readonly PodRef[] {
-    return [...this.#observer.pods().values(), ...[...this.#desired.workers.all()].map(({ ref }) => ref)]
   }
 
   /** The periodic jobs of the node, with their results. */

@@ -12,7 +12,7 @@ import { createHookRunner } from '../../../src/control/actions/lifecycle-hooks.t
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import type { AdmissionRules } from '../../../src/control/desired/pod-admission.ts'
 import { PodSystem } from '../../../src/control/pod-system.ts'
-import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system.ts'
+import type { PodSettings, PodSystemOptions } from '../../../src/control/pod-system-options.ts'
 import type { PodHost } from '../../../src/control/actions/pod-host.ts'
 import type {
   ObjectDocument,

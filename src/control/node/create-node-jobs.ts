@@ -1,0 +1,101 @@
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
+import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+import type { ImageGarbage } from '../images/image-garbage.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+import { collectsImages, imageCollectionJob } from './collect-images.ts'
+import { logLimitsJob } from './limit-logs.ts'
+import type { LogSpace } from './limit-logs.ts'
+import { NodeJobs } from './node-jobs.ts'
+import type { NodeJob } from './node-jobs.ts'
+import { logRotationJob } from './rotate-logs.ts'
+import { volumeLimitsJob } from './volume-limits.ts'
+
+export interface NodeJobsSetup {
+  readonly host: {
+    readonly volumes: Pick<PodHost['volumes'], 'measureEmptyDir'>
+    readonly logs: Pick<PodHost['logs'], 'directory'>
+  }
+  readonly runtime: Pick<RuntimeService, 'reopenContainerLog'>
+  /** Left out, the logs of containers grow as they like. */
+  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
+  /** Left out, all logs together may take what they like. */
+  readonly logSpace?: LogSpace
+  readonly pressureJob: NodeJob | undefined
+  readonly imageGarbage:
+    | {
+        readonly garbage: ImageGarbage
+        readonly policy: ImageGarbagePolicy
+        readonly events: NodeEventRecorder
+      }
+    | undefined
+  readonly workers: () => Iterable<PodWorker>
+  /** What the runtime holds, as far as it was seen. */
+  readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
+  /** The runtime was listed since podd began. */
+  readonly isListed: () => boolean
+  readonly isRuntimeUp: () => boolean
+  /** What runs and what is desired. */
+  readonly knowsAllPods: () => boolean
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The periodic jobs of the node; those of which nothing is configured are left out. */
+export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
+  const { host, runtime, workers, observed, logRotation, logSpace, imageGarbage, clock, logger } = setup
+  const jobs = new NodeJobs({ clock, logger })
+  jobs.add(
+    volumeLimitsJob({
+      workers,
+      measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
+      clock,
+      logger,
+    }),
+  )
+  if (setup.pressureJob !== undefined) jobs.add(setup.pressureJob)
+  if (logRotation !== undefined)
+    jobs.add(
+      logRotationJob({
+        pods: () => (setup.isRuntimeUp() ? observed().values() : []),
+        directory: (pod, container) => `${host.logs.directory(pod)}/${container}`,
+        reopen: async (containerId, signal) => {
+          await runtime.reopenContainerLog({ containerId }, { signal })
+        },
+        clock,
+        ...logRotation,
+      }),
+    )
+  if (logSpace !== undefined)
+    jobs.add(
+      logLimitsJob({
+        // What runs, and what is desired or ends.
+        pods: () =>
+          setup.isListed() && setup.isRuntimeUp()
+            ? [...observed().values(), ...[...workers()].map(({ ref }) => ref)]
+            : undefined,
+        measure: (pods) => logSpace.measure(pods),
+        remove: (path) => logSpace.remove(path),
+        totalBytes: () => logSpace.totalBytes(),
+        keptMs: logSpace.keptMs,
+        clock,
+        logger,
+      }),
+    )
+  if (imageGarbage !== undefined && collectsImages(imageGarbage.policy))
+    jobs.add(
+      imageCollectionJob({
+        garbage: imageGarbage.garbage,
+        isReady: setup.knowsAllPods,
+        isRuntimeUp: setup.isRuntimeUp,
+        events: imageGarbage.events,
+      }),
+    )
+  return jobs
+}
