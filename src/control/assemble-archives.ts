@@ -21,11 +21,12 @@ export interface ArchiveAssembly {
   readonly clock: Clock
   readonly logger: Logger
   readonly onImages: (names: readonly string[]) => void
+  readonly pull: (image: string, signal: AbortSignal) => Promise<void>
 }
 
 /** The follower of `<root-dir>/images`; nothing is started yet. */
 export function assembleArchives(options: ArchiveAssembly): ImageArchives {
-  const { config, runtime, events, clock, logger, onImages } = options
+  const { config, runtime, events, clock, logger, onImages, pull } = options
   const directory = join(config.rootDir, 'images')
   return new ImageArchives({
     host: {
@@ -44,8 +45,7 @@ export function assembleArchives(options: ArchiveAssembly): ImageArchives {
         : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
       importArchive: (name, signal) =>
         runtime.imageStore.importImages(join(directory, name), { pin: true, signal }),
-      pull: async (image, signal) =>
-        void (await runtime.images.pullImage({ image: { image, userSpecifiedImage: image } }, { signal })),
+      pull,
       pin: (image, pinned) => runtime.imageStore.pinName(image, pinned),
       presentImages: async (signal) => {
         const { images } = await runtime.images.listImages({}, { signal })

@@ -141,6 +141,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     events,
     clock,
     logger,
+    pull: (image, signal) => pods.pullImage(image, signal),
     onImages: (names) => void pulled.noteImported(names).then(() => pods.reviewImages(names)),
   })
   const pods = new PodSystem({

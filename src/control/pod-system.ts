@@ -64,6 +64,7 @@ export class PodSystem {
   readonly #snapshots: SourceSnapshots
   readonly #awaited: AwaitedPods
   readonly #jobs: NodeJobs
+  readonly #images: ImagePuller
   /** Undefined where images stay for ever. */
   readonly imageGarbage: ImageGarbage | undefined
   /** Undefined where no pod is evicted. */
@@ -167,6 +168,7 @@ export class PodSystem {
       onPulling: (uid) => this.#desired.workers.get(uid)?.showPull(),
       ...(options.credentials !== undefined && { credentials: options.credentials }),
     })
+    this.#images = images
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,
       adopted: () => this.#desired.workers.all(),
@@ -314,6 +316,11 @@ export class PodSystem {
 
   offerSnapshot(snapshot: SourceSnapshot): void {
     this.#loop.post({ kind: 'snapshot', snapshot })
+  }
+
+  /** Pulls an image for no pod, with the node's credentials. Throws the runtime's error, or the signal's reason. */
+  async pullImage(image: string, signal: AbortSignal): Promise<void> {
+    await this.#images.pull({ image, signal })
   }
 
   /** These images (complete names) are there now: pods that lacked one of them try again at once. */

@@ -188,6 +188,9 @@ describe.skipIf(!hasRegistry)('private registries', () => {
       podd.drop('by-node-2', pullingPod(podd, 'by-node-2', { image }))
       await podd.untilReady('by-node-2')
       expect((await podd.events('by-node-2')).map(({ reason }) => reason)).not.toContain('Pulling')
+      const listed = await push('node/listed')
+      writeFileSync(join(podd.rootDir, 'images/private.txt'), `${listed}\n`)
+      await podd.until('the listed image', () => hasImage(podd, listed.replace(/:1$/u, '')))
     })
 
     it.concurrent('pulls with what a credential provider plugin gives', async () => {

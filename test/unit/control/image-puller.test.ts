@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ImageError } from '../../../src/control/images/image-error.ts'
 import type { ImageCalls } from '../../../src/control/images/image-puller.ts'
 import { ImagePuller } from '../../../src/control/images/image-puller.ts'
+import type * as cri from '../../../src/cri-types/cri-v1.ts'
 import type { PodEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -115,4 +116,65 @@ describe('an image that cannot be pulled', () => {
     expect(pulls()).toBe(0)
     expect(events.map(({ reason }) => reason)).toEqual(['InspectFailed'])
   })
+})
+
+describe('an image that is on the machine', () => {
+  const found: cri.Image = {
+    id: 'sha256:1',
+    repoTags: ['localhost/app:1'],
+    repoDigests: [],
+    size: 1,
+    uid: null,
+    username: '',
+    spec: null,
+    pinned: false,
+  }
+  const request = (imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never', fresh: boolean) => ({
+    pod: { namespace: 'default', name: 'web', uid: 'u1' },
+    container: { name: 'main', image: 'localhost/app:1', imagePullPolicy },
+    fresh,
+    sandboxConfig: undefined,
+    signal: new AbortController().signal,
+  })
+
+  // pkg/kubelet/images/image_manager_test.go, 1.36.
+  it.each([
+    ['IfNotPresent', true, false, ['Pulled']],
+    ['IfNotPresent', false, false, ['Pulling', 'Pulled']],
+    ['Never', true, false, ['Pulled']],
+    ['Never', false, false, ['ErrImageNeverPull']],
+    ['Always', true, false, ['Pulling', 'Pulled']],
+    ['IfNotPresent', false, true, ['Pulled']],
+  ] as const)(
+    'under %s, accessible: %s, just pulled: %s, gives %s',
+    async (policy, mayUse, fresh, reasons) => {
+      const events: PodEvent[] = []
+      const recorded: string[] = []
+      const puller = new ImagePuller({
+        images: {
+          imageStatus: async () => ({ image: found, info: {} }),
+          pullImage: async () => ({ imageRef: found.id }),
+        },
+        credentials: {
+          candidates: async () => [],
+          mayUse: async () => mayUse,
+          begin: async (image) => void recorded.push(`begin ${image}`),
+          end: async (image, { kind }) => void recorded.push(`${kind} ${image}`),
+        },
+        events: { record: (event) => events.push(event) },
+        clock: new ManualClock(),
+        maxParallel: 1,
+        pullQps: 0,
+        pullBurst: 0,
+      })
+      const outcome = await puller.ensure(request(policy, fresh)).then(
+        ({ ref }) => ref,
+        (error: ImageError) => error.reason,
+      )
+      expect(outcome).toBe(policy === 'Never' && !mayUse ? 'ErrImageNeverPull' : 'sha256:1')
+      expect(events.map(({ reason }) => reason)).toEqual(reasons)
+      const isPulled = events.some(({ reason }) => reason === 'Pulling')
+      expect(recorded).toEqual(isPulled ? ['begin localhost/app:1', 'pulled localhost/app:1'] : [])
+    },
+  )
 })
