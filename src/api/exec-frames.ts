@@ -140,6 +140,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
+    // Cut short with the connection.
     return undefined
   }
 }

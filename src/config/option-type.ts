@@ -192,6 +192,7 @@ export function duration(leastMs: number, mostMs: number = Number.POSITIVE_INFIN
       try {
         valueMs = parseDuration(value)
       } catch {
+        // parseDuration throws for malformed text alone.
         return bad('must be a duration such as 500ms, 20s or 1m30s')
       }
       if (valueMs >= leastMs && valueMs <= mostMs) return ok(valueMs)

@@ -95,6 +95,7 @@ function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // Each version of containerd writes only one of these files.
     return ''
   }
 }

@@ -45,6 +45,7 @@ function parse(text: string | undefined): Json | undefined {
     const value: Json = JSON.parse(text ?? '')
     return value
   } catch {
+    // A runtime that tells something else than JSON does not tell it.
     return undefined
   }
 }

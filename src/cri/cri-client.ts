@@ -116,6 +116,7 @@ export class CriClient {
     try {
       await this.#runtimeCaller.ask('Version', {}, startingDeadlineMs, olderVersionPath)
     } catch {
+      // Whatever the answer was, it is no older CRI; `cause` is the first failure.
       return new CriError('RUNTIME_API_VERSION', `${where} serves no CRI`, {
         cause,
         hint: "Enable its CRI plugin: take 'cri' out of disabled_plugins in /etc/containerd/config.toml.",

@@ -16,6 +16,7 @@ export function diskBytes(path: string): number | undefined {
     const { blocks, bsize } = statfsSync(nearestExisting(path))
     return blocks * bsize
   } catch {
+    // A file system that does not tell its size.
     return undefined
   }
 }

@@ -30,6 +30,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK)
     return statSync(path).isFile()
   } catch {
+    // Nothing there, or it may not be run.
     return false
   }
 }

@@ -48,6 +48,7 @@ export const systemHostProbe: HostProbe = {
         readOnly: isReadOnly(existing),
       }
     } catch {
+      // A file system that does not tell its size.
       return undefined
     }
   },
@@ -57,6 +58,7 @@ function readBytes(path: string): Buffer | undefined {
   try {
     return readFileSync(path)
   } catch {
+    // The check that asks says what the lack of it means.
     return undefined
   }
 }

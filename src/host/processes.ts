@@ -41,6 +41,7 @@ export function readProcess(pid: number, procDirectory = '/proc'): HostProcess |
       argv,
     }
   } catch {
+    // It has ended.
     return undefined
   }
 }
@@ -52,6 +53,7 @@ export function readUmask(pid: number, procDirectory = '/proc'): number | undefi
     const digits = /^Umask:\s*([0-7]+)$/m.exec(status)?.[1]
     return digits === undefined ? undefined : Number.parseInt(digits, 8)
   } catch {
+    // It has ended.
     return undefined
   }
 }

@@ -28,6 +28,7 @@ export async function openCompressed(path: string): Promise<(() => Readable) | u
     const compression = await detectCompression(path)
     return compression === 'none' ? undefined : () => decompress(path, compression)
   } catch {
+    // The import reports what keeps the archive from being read.
     return undefined
   }
 }

@@ -32,6 +32,7 @@ function readLink(path: string): string | undefined {
   try {
     return readlinkSync(path)
   } catch {
+    // No symlink, or nothing there.
     return undefined
   }
 }

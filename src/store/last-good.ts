@@ -85,6 +85,7 @@ function parseDocument(item: unknown): readonly SourceDocument[] {
       ? [{ object: objectFromManifest(manifest), manifest, place }]
       : [{ pod: podFromManifest(manifest), manifest, place }]
   } catch {
+    // Validation may be stricter than that of the podd that wrote it.
     return []
   }
 }

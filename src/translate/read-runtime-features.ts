@@ -62,6 +62,7 @@ function parseJson(text: string | undefined): Json | undefined {
     const value: Json | undefined = text === undefined ? undefined : JSON.parse(text)
     return value
   } catch {
+    // A runtime that tells something else than JSON does not tell it.
     return undefined
   }
 }

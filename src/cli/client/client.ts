@@ -216,6 +216,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
     const parsed: unknown = JSON.parse(text)
     return isJsonObject(parsed) ? parsed : undefined
   } catch {
+    // No Status of the API: the status code has to do.
     return undefined
   }
 }

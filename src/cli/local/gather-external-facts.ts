@@ -89,6 +89,7 @@ function parseObject(text: string | undefined): JsonObject {
     const value: unknown = JSON.parse(text ?? '')
     return isJsonObject(value) ? value : {}
   } catch {
+    // A runtime that tells something else than JSON does not tell it.
     return {}
   }
 }

@@ -222,6 +222,7 @@ function sinceSeconds(text: string): number {
   try {
     durationMs = parseDuration(text)
   } catch {
+    // parseDuration throws for malformed text alone.
     throw new UsageError('--since must be a duration such as 30s, 5m or 2h')
   }
   if (durationMs < 0) throw new UsageError('--since must be greater than 0')

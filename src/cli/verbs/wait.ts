@@ -102,6 +102,7 @@ export function readTimeout(args: ParsedArguments): number {
     const timeoutMs = parseDuration(text)
     return timeoutMs < 0 ? weekMs : timeoutMs
   } catch {
+    // parseDuration throws for malformed text alone.
     throw new UsageError(`--timeout must be a duration such as 30s or 5m, not ${JSON.stringify(text)}`)
   }
 }

@@ -55,6 +55,7 @@ function inodeOf(path: string): string {
   try {
     return String(statSync(path).ino)
   } catch {
+    // It went meanwhile.
     return ''
   }
 }
@@ -63,6 +64,7 @@ function filesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory).map((name) => join(directory, name))
   } catch {
+    // There is no such directory yet.
     return []
   }
 }
@@ -71,6 +73,7 @@ function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // It went meanwhile.
     return ''
   }
 }

@@ -56,6 +56,7 @@ function isJson(text: string): boolean {
     JSON.parse(text)
     return true
   } catch {
+    // Cut short by a crash: that is what is asked.
     return false
   }
 }

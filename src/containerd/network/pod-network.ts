@@ -146,6 +146,7 @@ function parseRecord(text: string | undefined): string | undefined {
     const subnet = isJsonObject(record) ? record['subnet'] : undefined
     return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
   } catch {
+    // The record is replaced by the next one.
     return undefined
   }
 }
@@ -180,6 +181,7 @@ function readOr(path: string, fallback: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // The kernel has no such file for this device.
     return fallback
   }
 }

@@ -61,6 +61,7 @@ export function readLogFrom(path: string, offset: number): string {
       closeSync(fd)
     }
   } catch {
+    // The log only adds to an error that is reported anyway.
     return ''
   }
 }

@@ -77,6 +77,7 @@ function readOr(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // The process or cgroup went meanwhile.
     return ''
   }
 }

@@ -34,6 +34,7 @@ export function readCgroup(path: string, file: string): readonly string[] {
       .split(/\s+/)
       .filter((word) => word !== '')
   } catch {
+    // The cgroup went meanwhile, or its kernel lacks the file.
     return []
   }
 }
@@ -45,6 +46,7 @@ export function childCgroups(path: string): readonly string[] {
       .filter((entry) => entry.isDirectory())
       .map((entry) => entry.name)
   } catch {
+    // The cgroup went meanwhile.
     return []
   }
 }

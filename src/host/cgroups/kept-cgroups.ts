@@ -75,6 +75,7 @@ function podUids(rootDir: string): readonly string[] {
   try {
     return readdirSync(`${rootDir}/pods`)
   } catch {
+    // No pod was ever made here.
     return []
   }
 }

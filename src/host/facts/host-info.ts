@@ -126,6 +126,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
+    // A kernel without it, or what went meanwhile.
     return ''
   }
 }
@@ -134,6 +135,7 @@ function listDirectory(path: string): readonly string[] {
   try {
     return readdirSync(path)
   } catch {
+    // A kernel without it.
     return []
   }
 }

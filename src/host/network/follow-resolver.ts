@@ -63,6 +63,7 @@ async function linkTarget(path: string): Promise<string | undefined> {
   try {
     return resolve(dirname(path), await readlink(path))
   } catch {
+    // No symlink, or nothing there: the way ends here.
     return undefined
   }
 }

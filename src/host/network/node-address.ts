@@ -34,6 +34,7 @@ function readDefaultInterface(path: string): string | undefined {
   try {
     return parseDefaultInterface(readFileSync(path, 'utf8'))
   } catch {
+    // A host without IPv4 routes.
     return undefined
   }
 }

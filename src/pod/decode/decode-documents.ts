@@ -78,6 +78,7 @@ function toText(input: string | Uint8Array): string | undefined {
     if (text.includes('\0')) return undefined
     return text.startsWith('\uFEFF') ? text.slice(1) : text
   } catch {
+    // Not UTF-8: that is what is asked.
     return undefined
   }
 }

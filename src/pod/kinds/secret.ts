@@ -65,6 +65,7 @@ function isJsonMap(value: Buffer): boolean {
   try {
     return isJsonObject(JSON.parse(value.toString('utf8')))
   } catch {
+    // Not JSON: that is what is asked.
     return false
   }
 }

@@ -168,6 +168,7 @@ function parseJson(text: string | undefined): unknown {
   try {
     return JSON.parse(text)
   } catch {
+    // Written by something else: it counts as absent.
     return undefined
   }
 }

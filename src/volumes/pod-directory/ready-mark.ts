@@ -44,6 +44,7 @@ async function isThere(path: string): Promise<boolean> {
     await access(path)
     return true
   } catch {
+    // Without a mark that can be seen the volume is made again.
     return false
   }
 }
