@@ -2,8 +2,8 @@ import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
 import { mergeSnapshots } from '../../decide/sources/merge-snapshots.ts'
 import type { MergedSnapshots } from '../../decide/sources/merge-snapshots.ts'
 import type { Incumbent } from '../../decide/sources/settle-rivals.ts'
-import type { SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
-import { renamePods } from './rename-pods.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { PodDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 
 export interface SourceSnapshotsOptions {
   /** The sources that are configured. */
@@ -42,5 +42,20 @@ export class SourceSnapshots {
   merge(incumbent: Incumbent, rules: ObjectRules): MergedSnapshots {
     const inOrder = this.#options.sources.flatMap((source) => this.#newest.get(source) ?? [])
     return mergeSnapshots(inOrder, incumbent, rules)
+  }
+}
+
+/** The pods of a snapshot under the names that the kubelet would give them: `<name>-<node>` (`podNameSuffix: node`). */
+function renamePods(snapshot: SourceSnapshot, suffix: string): SourceSnapshot {
+  return suffix === '' ? snapshot : { ...snapshot, pods: snapshot.pods.map((pod) => renamePod(pod, suffix)) }
+}
+
+function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {
+  const name = `${pod.metadata.name}${suffix}`
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  return {
+    pod: { ...pod, metadata: { ...pod.metadata, name } },
+    manifest: { ...manifest, metadata: { ...metadata, name } },
+    place,
   }
 }

@@ -1,6 +1,8 @@
 import type { Logger } from '../../base/logger.ts'
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
-import type { ObservedContainer } from '../../pod/state/observed.ts'
+
 import { readContainerFacts } from '../../translate/identity/labels.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 
@@ -38,5 +40,23 @@ export async function readEndMessage(
     const { name: pod, uid } = ref
     logger.warn({ pod, uid, container: container.name, err: error }, 'cannot read the termination message')
     return container.message
+  }
+}
+
+/** How often the kernel has killed in the pod's cgroup for memory, but for what lives; undefined where that can't be known. */
+export async function countOomKills(
+  { host, logger }: { readonly host: Pick<PodHost, 'cgroups'>; readonly logger: Logger },
+  pod: Pod,
+  { uid, sandboxes, containers }: ObservedPod,
+): Promise<number | undefined> {
+  const live = [
+    ...sandboxes.filter(({ ready }) => ready),
+    ...containers.filter(({ state }) => state !== 'exited'),
+  ].map(({ id }) => id)
+  try {
+    return await host.cgroups.countOomKills(uid, pod, live)
+  } catch (error) {
+    logger.debug({ uid, err: error }, 'cannot count OOM kills')
+    return undefined
   }
 }
