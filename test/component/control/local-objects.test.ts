@@ -1,0 +1,98 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { silentLogger } from '../../../src/base/logger.ts'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
+import { ShownResources } from '../../../src/control/status/shown-resources.ts'
+import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
+import { podObject } from '../../support/pod-objects.ts'
+
+let rootDir: string
+let objects: ObjectStore
+let shown: ShownResources
+let local: LocalObjects
+
+beforeEach(async () => {
+  rootDir = await mkdtemp(join(tmpdir(), 'podd-objects-'))
+  objects = new ObjectStore(plainObjectRules)
+  shown = new ShownResources(0)
+  local = new LocalObjects({ objects, shown, rootDir, pods: () => [], logger: silentLogger })
+  local.begin()
+})
+afterEach(() => rm(rootDir, { recursive: true }))
+
+const metadata = (name: string) => ({ name, namespace: 'default' })
+const claim: JsonObject = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: metadata('data'),
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+}
+const secret = (word: string): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: metadata('access'),
+  data: { kept: 'a2VwdA==' },
+  stringData: { word },
+})
+
+function give(...manifests: readonly JsonObject[]): void {
+  objects.replace(
+    manifests.map((manifest) => ({
+      source: 'file' as const,
+      document: { object: objectFromManifest(manifest), manifest, place: { path: '/etc/pods/all.yaml' } },
+    })),
+  )
+}
+
+it('a Secret that the sources give is shown as an API server would, and each change of it is one change', () => {
+  const changes: string[] = []
+  shown.secrets.subscribe(({ type, object }) => changes.push(`${type} ${JSON.stringify(object.data)}`))
+  give(secret('one'))
+  give(secret('one'), claim)
+  give(secret('two'))
+  give()
+  expect(changes).toEqual([
+    'ADDED {"kept":"a2VwdA==","word":"b25l"}',
+    'MODIFIED {"kept":"a2VwdA==","word":"dHdv"}',
+    'DELETED {"kept":"a2VwdA==","word":"dHdv"}',
+  ])
+})
+
+it('a claim is shown as it is bound and released, without a list that asks, and keeps its UID', async () => {
+  const claims = shown.persistentvolumeclaims
+  const phases: string[] = []
+  const uids = new Set<string>()
+  claims.subscribe(
+    ({
+      type,
+      object: {
+        status,
+        metadata: { uid },
+      },
+    }) => {
+      phases.push(`${type} ${status.phase}`)
+      uids.add(uid)
+    },
+  )
+  give(claim)
+  await expect.poll(() => phases).toEqual(['ADDED Pending'])
+  await mkdir(`${rootDir}/claims/default/data`, { recursive: true })
+  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }]
+  shown.pods.put('uid', podObject({ spec: { volumes } }))
+  await expect.poll(() => phases.at(-1)).toBe('MODIFIED Bound')
+  // How much is in it is read when somebody asks.
+  expect(claims.list()[0]?.status.usedBytes).toBe(0)
+  await writeFile(`${rootDir}/claims/default/data/file`, 'x'.repeat(100_000))
+  await local.measureClaims()
+  expect(claims.list()[0]?.status.usedBytes).toBeGreaterThanOrEqual(100_000)
+  give()
+  await expect.poll(() => phases.at(-1)).toBe('MODIFIED Released')
+  await local.purgeClaim({ namespace: 'default', name: 'data' })
+  await expect.poll(() => phases.at(-1)).toBe('DELETED Released')
+  expect(uids.size).toBe(1)
+})
