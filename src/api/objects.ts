@@ -26,6 +26,7 @@ export interface PodObject {
 export interface PodListObject {
   readonly apiVersion: 'v1'
   readonly kind: 'PodList'
+  readonly metadata: { readonly resourceVersion: string }
   readonly items: readonly PodObject[]
 }
 

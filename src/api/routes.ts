@@ -14,6 +14,7 @@
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
  * GET  /healthz                                           `ok`
  * GET  /podd/v1/status                                    DaemonStatus
+ * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
  * GET  /podd/v1/images                                    ImageEntry[]
  * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
@@ -95,10 +96,19 @@ export interface DaemonStatus {
   readonly problems: readonly Problem[]
   /** Errors that nothing handled, after which podd restarted: of the newest ten, when, and the file that tells more. */
   readonly crashes: readonly { readonly time: string; readonly report: string }[]
+  /** The node is being shut down, or was drained: no pod is admitted. */
+  readonly draining?: true
   /** Left out where no threshold is set. */
   readonly pressure?: PressureStatus
   /** The periodic work about the host. */
   readonly jobs: readonly NodeJobStatus[]
+}
+
+/** The result of POST /podd/v1/drain. */
+export interface DrainReply {
+  readonly ended: number
+  /** `namespace/name` of pods that had not ended in time. */
+  readonly stuck: readonly string[]
 }
 
 /** What the node is short of. */

@@ -99,6 +99,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
   },
   {
+    name: 'drain',
+    summary: 'End all pods in order before the host shuts down',
+    load: async () => (await import('./verbs/drain.ts')).drainVerb,
+  },
+  {
     name: 'down',
     summary: 'Stop all pods and the embedded containerd',
     load: async () => (await import('./verbs/down.ts')).downVerb,

@@ -7,6 +7,7 @@ import { evictionOptions } from './eviction-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
+import { shutdownOptions } from './shutdown-options.ts'
 import { pullOptions } from './pull-options.ts'
 import { registryOptions } from './registry-options.ts'
 import {
@@ -228,6 +229,7 @@ export const options = {
   }),
   ...imageOptions,
   ...evictionOptions,
+  ...shutdownOptions,
   ...logOptions,
   ...podOptions,
   logLevel: option({

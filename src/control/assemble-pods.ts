@@ -36,6 +36,7 @@ import { createImageAccess } from './images/create-image-access.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
+import { drainMark } from './node/drain-mark.ts'
 import { createPressureSurroundings } from './node/pressure-surroundings.ts'
 import { assembleArchives } from './assemble-archives.ts'
 import { ObjectStore } from './objects/object-store.ts'
@@ -250,6 +251,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       usesFile: smallFile(`${config.rootDir}/image-uses.json`),
       events,
     },
+    drain: { mark: drainMark(`${config.runDir}/draining`, hostInfo.bootId), events },
     pressure: {
       surroundings: createPressureSurroundings({
         config,

@@ -19,6 +19,7 @@ import type { RuntimePulse } from './runtime/runtime-pulse.ts'
 import type { ShownResources } from './status/shown-resources.ts'
 import type { ImageGarbageOptions } from './images/image-garbage.ts'
 import type { LogSpace } from './node/limit-logs.ts'
+import type { DrainMark } from './node/node-drain.ts'
 import type { PressureSurroundings } from './node/pressure-surroundings.ts'
 
 /** The settings that the loops go by. */
@@ -39,6 +40,9 @@ export type PodSettings = Pick<
   | 'evictionPressureTransitionPeriodMs'
   | 'evictionMaxPodGracePeriod'
   | 'mergeDefaultEvictionSettings'
+  | 'shutdownGracePeriodMs'
+  | 'shutdownGracePeriodCriticalPodsMs'
+  | 'shutdownGracePeriodByPodPriority'
   | 'imagePullProgressTimeoutMs'
 >
 
@@ -78,6 +82,8 @@ export interface PodSystemOptions {
   readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
     readonly events: NodeEventRecorder
   }
+  /** Left out, the host is never drained. */
+  readonly drain?: { readonly mark: DrainMark; readonly events: NodeEventRecorder }
   /** Left out, no pod is evicted for a pressure of the node. */
   readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
   /** Left out, all logs together may take what they like. */

@@ -38,6 +38,7 @@ import { SyncLoop } from './sync-loop.ts'
 import type { NodeJobReport, NodeJobs } from './node/node-jobs.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
+import { NodeDrain } from './node/node-drain.ts'
 import { createNodePressure } from './node/create-node-pressure.ts'
 import type { NodePressure } from './node/node-pressure.ts'
 import { createNodeJobs } from './node/create-node-jobs.ts'
@@ -67,6 +68,8 @@ export class PodSystem {
   readonly #images: ImagePuller
   /** Undefined where images stay for ever. */
   readonly imageGarbage: ImageGarbage | undefined
+  /** Undefined where the host is never drained. */
+  readonly drain: NodeDrain | undefined
   /** Undefined where no pod is evicted. */
   readonly pressure: NodePressure | undefined
   #runtimeProblem: string | undefined = notAskedYet
@@ -203,7 +206,7 @@ export class PodSystem {
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {
         objects: this.objects,
         features: () => this.#knowledge.features,
-        pressure: (pod) => this.pressure?.refusal(pod),
+        nodeRefusal: (pod) => this.drain?.refusal() ?? this.pressure?.refusal(pod),
       }),
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) => makePodWorker(surroundings, input),
@@ -220,6 +223,20 @@ export class PodSystem {
             clock,
             logger,
           })
+    this.drain =
+      options.drain === undefined
+        ? undefined
+        : new NodeDrain({
+            ...options.drain,
+            settings: options.settings,
+            workers: () => this.#desired.workers.all(),
+            onChange: () => {
+              this.#readmitDrained()
+              this.#desired.reviewAdmission()
+            },
+            clock,
+            logger,
+          })
     this.pressure =
       options.pressure === undefined
         ? undefined
@@ -232,7 +249,7 @@ export class PodSystem {
                 await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
             },
             onShortages: () => this.#desired.reviewAdmission(),
-            onRelaxed: () => this.#desired.readmitEvicted(),
+            onRelaxed: () => this.#desired.readmitEvicted('pressure-ends'),
             clock,
             logger,
           })
@@ -403,6 +420,7 @@ export class PodSystem {
       this.#listed = true
       try {
         this.#desired.takeObserved()
+        this.#readmitDrained()
         this.#reconcile()
       } finally {
         this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
@@ -411,6 +429,11 @@ export class PodSystem {
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
+  }
+
+  /** The host has booted since it was drained, or goes on. */
+  #readmitDrained(): void {
+    if (this.drain?.isDraining !== true) this.#desired.readmitEvicted('shutdown-ends')
   }
 
   async #loadClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>> {

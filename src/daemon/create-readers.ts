@@ -10,9 +10,12 @@ import type { ProbeReport } from '../control/probing/prober-worker.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { Reach } from '../control/serving/reach.ts'
-import type { ApiReaders } from '../server/requests/readers.ts'
+import type { ApiReaders, Drainer } from '../server/requests/readers.ts'
 import type { CrashReport } from './crash-guard.ts'
 import type { NamedSource } from './create-sources.ts'
+
+/** Where no host is drained there is nothing to end. */
+const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
 
 /** What the API shows of the daemon's parts. */
 export function createReaders(
@@ -72,12 +75,14 @@ export function createReaders(
           }),
           problems: pods.problems(),
           crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
+          ...(pods.drain?.isDraining === true ? { draining: true } : {}),
           ...(pods.pressure === undefined ? {} : { pressure: showPressure(pods.pressure) }),
           jobs: pods.jobs().map((report) => showJob(report)),
         }
       },
     },
     claims: facts.localObjects,
+    drain: pods.drain ?? noDrain,
     images: new NodeImages({ runtime: runtime.imageStore, archives, garbage: () => pods.imageGarbage }),
     reach: facts.reach,
   }

@@ -9,7 +9,7 @@ import type { Call, Route } from './requests/route.ts'
 
 /** What is podd's own, but for the images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
-  const { status, probes } = readers
+  const { status, probes, drain } = readers
   const pods = readers.resources.pods.reader
   return [
     {
@@ -22,6 +22,21 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
       pattern: '/podd/v1/applied',
       needsPods: true,
       handle: () => jsonResponse(status.applied()),
+    },
+    {
+      method: 'POST',
+      pattern: '/podd/v1/drain',
+      needsPods: true,
+      handle: async () => jsonResponse(await drain.run()),
+    },
+    {
+      method: 'POST',
+      pattern: '/podd/v1/drain/undo',
+      needsPods: true,
+      handle: async () => {
+        await drain.undo()
+        return jsonResponse({ undone: true })
+      },
     },
     {
       method: 'GET',

@@ -8,7 +8,7 @@ import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { ResourceObject } from '../../src/api/resource.ts'
-import type { DaemonStatus, ImageEntry } from '../../src/api/routes.ts'
+import type { DaemonStatus, DrainReply, ImageEntry } from '../../src/api/routes.ts'
 import { PoddError } from '../../src/base/errors.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
@@ -122,6 +122,8 @@ export class ApiRig {
     jobs: [],
   }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
+  drained: DrainReply = { ended: 2, stuck: [] }
+  undone = 0
   readonly directory: string
   readonly socketPath: string
   readonly podLogsDir: string
@@ -153,6 +155,7 @@ export class ApiRig {
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       probes: { listProbes: () => this.probes },
       claims: { purgeClaim: async () => {} },
+      drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },
       images: {
         listImages: async () => this.images,
         listArchives: () => this.archives,

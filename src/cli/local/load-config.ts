@@ -6,6 +6,7 @@ import { evictionOptionProblems } from '../../config/eviction-options.ts'
 import { imageOptionProblems } from '../../config/image-options.ts'
 import { registryOptionProblems } from '../../config/registry-options.ts'
 import { pullOptionProblems } from '../../config/pull-options.ts'
+import { shutdownOptionProblems } from '../../config/shutdown-options.ts'
 import type { ConfigFile } from '../../config/read-config-file.ts'
 import { readConfigFile } from '../../config/read-config-file.ts'
 import type { Option } from '../../config/option.ts'
@@ -73,6 +74,7 @@ export async function loadConfig(args: ParsedArguments): Promise<RunRequest> {
     ...evictionOptionProblems(config),
     ...imageOptionProblems(config),
     ...pullOptionProblems(config),
+    ...shutdownOptionProblems(config),
     ...registryOptionProblems(config),
   ]
   if (problem !== undefined) {

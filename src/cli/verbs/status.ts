@@ -39,6 +39,9 @@ function formatStatus(status: DaemonStatus, nowMs: number): string {
       ['Daemon:', `podd ${version} (pid ${pid}), started ${formatAgeOf(startedAt, nowMs)} ago`],
       ['Runtime:', `${runtimeName} (${runtime.endpoint}), ${runtime.healthy ? 'healthy' : 'not healthy'}`],
       ['Pressure:', formatPressure(status.pressure)],
+      ...(status.draining === true
+        ? [['Drained:', 'no pod is admitted; `podd drain --undo` ends that']]
+        : []),
     ]),
     new Table().layOut([
       ['SOURCE', 'READY', 'PODS', 'PLACE'],

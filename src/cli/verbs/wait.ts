@@ -1,4 +1,4 @@
-import type { PodObject } from '../../api/objects.ts'
+import type { PodListObject, PodObject } from '../../api/objects.ts'
 import type { WatchEvent } from '../../api/resource.ts'
 import { PoddError } from '../../base/errors.ts'
 import { parseDuration } from '../../config/duration.ts'
@@ -138,15 +138,17 @@ export async function waitForPods(
   const timer = clock.startTimer(timeoutMs, () => late.abort())
   try {
     const path = listPath('pods', namespace)
-    const items = (await client.get<{ readonly items: readonly PodObject[] }>(path, signal)).items
+    const { items, metadata: list } = await client.get<PodListObject>(path, signal)
     for (const name of names) {
       const found = items.filter(({ metadata }) => metadata.name === name)
       if (found.length === 0) note(name, undefined, undefined)
       for (const pod of found) note(name, pod.metadata.uid, pod)
     }
     if (open.size === 0) return
+    // From where the list stands: nothing is missed in between.
+    const changes = `${path}?watch=true&resourceVersion=${list.resourceVersion}`
     const until = AbortSignal.any([signal, late.signal])
-    for await (const { type, object } of client.watch<WatchEvent<PodObject>>(`${path}?watch=true`, until)) {
+    for await (const { type, object } of client.watch<WatchEvent<PodObject>>(changes, until)) {
       const { name, uid } = object.metadata
       if (!open.has(name)) continue
       onChange?.(object)

@@ -10,7 +10,7 @@ import { podManifestHash } from '../../pod/values/hash.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { PodRecord } from '../../pod/state/pod-record.ts'
+import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
 import { readManifestHash } from '../../translate/identity/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
@@ -148,13 +148,13 @@ export class DesiredPods {
     this.reviewAdmission()
   }
 
-  /** Starts the pods that were evicted for a pressure that has gone, as new pods. */
-  readmitEvicted(): void {
+  /** Starts the pods that were evicted until now, as new pods. */
+  readmitEvicted(now: EvictionEnd): void {
     for (const entry of this.#entries.values()) {
       const { worker, next } = entry
       if (worker === undefined || next !== undefined) continue
       const { record, pod } = worker.state
-      if (record.failed?.untilPressureEnds !== true || isLeaving(worker)) continue
+      if (record.failed?.until !== now || isLeaving(worker)) continue
       const { manifest, source, path } = record
       entry.next = {
         wanted: { document: { pod, manifest, place: { path } }, source },

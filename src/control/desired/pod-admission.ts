@@ -51,8 +51,8 @@ export function openRules(limits: HostLimits): AdmissionRules {
   }
 }
 
-/** Why the host, which is short of something, takes no such pod now; undefined where it does. */
-export type NodePressureRefusal = (pod: Pod) => string | undefined
+/** Why the host admits no such pod now, because it is short of something or shuts down; undefined where it does. */
+export type NodeRefusal = (pod: Pod) => { readonly reason: string; readonly message: string } | undefined
 
 /** A pod to admit. */
 export interface Candidate {
@@ -80,20 +80,20 @@ export class PodAdmission {
   readonly #rules: AdmissionRules
   readonly #objects: ObjectViews
   readonly #features: () => RuntimeFeatures | undefined
-  readonly #pressure: NodePressureRefusal
+  readonly #nodeRefusal: NodeRefusal
 
   constructor(
     rules: AdmissionRules,
     facts: {
       readonly objects: ObjectViews
       readonly features: () => RuntimeFeatures | undefined
-      readonly pressure?: NodePressureRefusal
+      readonly nodeRefusal?: NodeRefusal
     },
   ) {
     this.#rules = rules
     this.#objects = facts.objects
     this.#features = facts.features
-    this.#pressure = facts.pressure ?? (() => undefined)
+    this.#nodeRefusal = facts.nodeRefusal ?? (() => undefined)
   }
 
   get limits(): HostLimits {
@@ -121,8 +121,8 @@ export class PodAdmission {
     const { classes } = resolved
     const problem = this.#preflight(pod, classes.runtimeHandler)
     if (problem !== undefined) return problem
-    const pressure = this.#pressure(withClasses(pod, classes))
-    if (pressure !== undefined) return { kind: 'blocked', reason: 'NodeUnderPressure', message: pressure }
+    const node = this.#nodeRefusal(withClasses(pod, classes))
+    if (node !== undefined) return { ...node, kind: 'blocked' }
     const exclusiveClaims = claimsOf(pod.spec).filter((name) => this.#isExclusive({ pod, source }, name))
     return { kind: 'fits', classes, exclusiveClaims }
   }

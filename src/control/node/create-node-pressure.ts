@@ -56,7 +56,7 @@ export function createNodePressure(wiring: NodePressureWiring): NodePressure | u
                 reason: 'Evicted',
                 message,
                 graceSeconds,
-                untilPressureEnds: true,
+                until: 'pressure-ends',
               }),
           },
         ]

@@ -111,12 +111,12 @@ export class NodePressure {
    * Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). Unlike
    * in the kubelet a pod waits, and no longer than something is short: no scheduler has to be told for a while.
    */
-  refusal(pod: Pick<Pod, 'spec'>): string | undefined {
+  refusal(pod: Pick<Pod, 'spec'>): { readonly reason: string; readonly message: string } | undefined {
     const shortages = this.#shortages
     if (shortages.length === 0 || isCriticalPod(pod)) return undefined
     const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
     if (onlyMemory && computeQosClass(pod.spec) !== 'BestEffort') return undefined
-    return conditionMessage(shortages)
+    return { reason: 'NodeUnderPressure', message: conditionMessage(shortages) }
   }
 
   job(): NodeJob {

@@ -88,8 +88,8 @@ export class EndPass {
     this.#stops = 0
     this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
-      const { reason, message, untilPressureEnds } = ending
-      memory.change({ ending: undefined, failed: { reason, message, untilPressureEnds } })
+      const { reason, message, until } = ending
+      memory.change({ ending: undefined, failed: { reason, message, until } })
       this.#stoppedInFull = false
       await memory.save('required')
       setStage('active')

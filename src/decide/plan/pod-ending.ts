@@ -3,10 +3,7 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { endingDeadlineMs } from './termination-order.ts'
 
 /** A request to terminate a pod. */
-export type EndRequest = Pick<
-  PodEnding,
-  'cause' | 'reason' | 'message' | 'graceSeconds' | 'untilPressureEnds'
->
+export type EndRequest = Pick<PodEnding, 'cause' | 'reason' | 'message' | 'graceSeconds' | 'until'>
 
 /** Whether nothing of the pod stays after this ending. */
 export function goesAwayAfter(ending: Pick<PodEnding, 'cause'>): boolean {

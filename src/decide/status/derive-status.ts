@@ -124,9 +124,9 @@ function resizeConditions(resize: ResizeState | undefined): readonly Condition[]
   return [{ type: 'PodResizeInProgress', status: 'True', ...why }]
 }
 
-/** Of pods that were evicted for a pressure of the node (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). */
+/** Of pods that were evicted for a pressure or the shutdown of the node (`pkg/kubelet/eviction/eviction_manager.go`, synchronize, 1.36). */
 function disruptionConditions({ ending, failed }: PodRecord): readonly Condition[] {
-  const evicted = [ending, failed].find((each) => each?.untilPressureEnds === true)
+  const evicted = [ending, failed].find((each) => each?.until !== undefined)
   if (evicted === undefined) return []
   const { message } = evicted
   return [{ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message }]

@@ -49,6 +49,9 @@ export interface ContainerHistory {
   readonly resized?: { readonly containerId: ContainerId; readonly resources: ResourceLists } | undefined
 }
 
+/** The pressure on the node that a pod was evicted for has gone; the shutdown is cancelled, or the host has booted. */
+export type EvictionEnd = 'pressure-ends' | 'shutdown-ends'
+
 /** Why a pod is being ended, and by when. */
 export interface PodEnding {
   /** `removed` and `replaced` pods go away; the others stay, Failed, until their manifest goes. */
@@ -57,8 +60,8 @@ export interface PodEnding {
   readonly message: string
   readonly requestedAtMs: number
   readonly graceSeconds: number
-  /** Of an evicted pod: it is started again, as a new pod, when the pressure that it was evicted for has gone. */
-  readonly untilPressureEnds?: boolean | undefined
+  /** Of an evicted pod: when it is started again, as a new pod; absent for never. */
+  readonly until?: EvictionEnd | undefined
 }
 
 export interface ConditionRecord {
@@ -129,7 +132,7 @@ export interface PodRecord {
         /** It was never admitted: the next podd decides again. */
         readonly admission?: boolean | undefined
         /** As in PodEnding. */
-        readonly untilPressureEnds?: boolean | undefined
+        readonly until?: EvictionEnd | undefined
       }
     | undefined
 }

@@ -4,7 +4,7 @@ import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ServedResources } from '../../api/kinds/served-resources.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
-import type { DaemonStatus, ImageEntry } from '../../api/routes.ts'
+import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodReach } from './pod-reach.ts'
 
@@ -63,6 +63,13 @@ export interface ClaimPurger {
   purgeClaim(claim: { readonly namespace: string; readonly name: string }): Promise<void>
 }
 
+/** Ends the pods for a shutdown of the host. */
+export interface Drainer {
+  run(): Promise<DrainReply>
+  /** Throws the system's error where it can't be recorded. */
+  undo(): Promise<void>
+}
+
 /** All that the API needs to know. */
 export interface ApiReaders {
   readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
@@ -70,5 +77,6 @@ export interface ApiReaders {
   readonly probes: ProbeReader
   readonly images: ImageStore
   readonly claims: ClaimPurger
+  readonly drain: Drainer
   readonly reach: PodReach
 }

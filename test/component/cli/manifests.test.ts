@@ -360,3 +360,22 @@ describe('podd wait', () => {
     expect(await podd(...argv)).toMatchObject({ exitCode: 2 })
   })
 })
+
+describe('podd drain', () => {
+  it('says how many pods have ended, and which have not', async () => {
+    expect(await podd('drain')).toEqual({ exitCode: 0, stdout: 'drained: 2 pods have ended\n', stderr: '' })
+    rig.drained = { ended: 1, stuck: ['default/web'] }
+    expect(await podd('drain')).toEqual({
+      exitCode: 1,
+      stdout: 'drained: 1 pod has ended\n',
+      stderr: 'pod default/web has not ended in time\n',
+    })
+  })
+
+  it('undoes it, and shows in the status that no pod is admitted', async () => {
+    expect(await podd('drain', '--undo')).toMatchObject({ exitCode: 0 })
+    expect(rig.undone).toBe(1)
+    rig.status = { ...rig.status, draining: true }
+    expect((await podd('status')).stdout).toMatch(/^Drained: +no pod is admitted/mu)
+  })
+})

@@ -223,7 +223,10 @@ describe('NodePressure', () => {
     expect(pressure.refusal(bestEffort)).toBeUndefined()
     setAvailable(50)
     await clock.advance(10_000)
-    expect(pressure.refusal(bestEffort)).toBe('The node had condition: [MemoryPressure]. ')
+    expect(pressure.refusal(bestEffort)).toEqual({
+      reason: 'NodeUnderPressure',
+      message: 'The node had condition: [MemoryPressure]. ',
+    })
     expect(pressure.refusal(burstable)).toBeUndefined()
     expect(pressure.refusal(critical)).toBeUndefined()
     // The condition lasts, but nothing is short any more.

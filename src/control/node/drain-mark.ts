@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { writeFileAtomic } from '../../base/atomic-file.ts'
+import type { DrainMark } from './node-drain.ts'
+
+/** A file with the id of the boot that is ending: the run directory may outlast it. */
+export function drainMark(path: string, bootId: string): DrainMark {
+  return {
+    read() {
+      try {
+        return readFileSync(path, 'utf8').trim() === bootId
+      } catch {
+        // There is none: the host isn't being shut down.
+        return false
+      }
+    },
+    write: () => writeFileAtomic(path, `${bootId}\n`),
+    remove: () => rm(path, { force: true }),
+  }
+}

@@ -1,0 +1,138 @@
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { planShutdown } from '../../decide/node/plan-shutdown.ts'
+import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import type { PodKey } from '../../pod/values/ids.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+
+/** Where it is kept that this host is being shut down: it doesn't outlast the boot. */
+export interface DrainMark {
+  /** Whether it stands, of this boot. */
+  read(): boolean
+  write(): Promise<void>
+  remove(): Promise<void>
+}
+
+export interface NodeDrainOptions {
+  readonly settings: ShutdownSettings
+  readonly mark: DrainMark
+  readonly workers: () => Iterable<PodWorker>
+  /** Pods may be admitted again, or no longer. */
+  readonly onChange: () => void
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export interface DrainResult {
+  readonly ended: number
+  /** Those that had not ended in time. */
+  readonly stuck: readonly PodKey[]
+}
+
+/** How often it is looked whether a group has ended. */
+const pollMs = 50
+
+/** `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, 1.36. */
+const reason = 'Terminated'
+const message = 'Pod was terminated in response to imminent node shutdown.'
+const refusal = 'Pod was rejected as the node is shutting down.'
+
+/**
+ * Ends all pods before the host shuts down, in the order of their priorities, and admits none meanwhile. They are started
+ * again after the next boot, or when the shutdown is called off.
+ */
+export class NodeDrain {
+  readonly #options: NodeDrainOptions
+  #isDraining: boolean
+  #running: Promise<DrainResult> | undefined
+  #undone = new AbortController()
+
+  constructor(options: NodeDrainOptions) {
+    this.#options = options
+    this.#isDraining = options.mark.read()
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** Why no pod is admitted; undefined where nothing stands against it. */
+  refusal(): { readonly reason: string; readonly message: string } | undefined {
+    return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
+  }
+
+  /** Resolves when all pods have ended, or their time is over. Who asks meanwhile waits for the same. Throws where undone. */
+  run(): Promise<DrainResult> {
+    this.#running ??= this.#drain().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  /** The host goes on: pods may start again. Throws the system's error where that can't be recorded. */
+  async undo(): Promise<void> {
+    await this.#options.mark.remove()
+    if (!this.#isDraining) return
+    this.#isDraining = false
+    this.#undone.abort()
+    this.#options.events.recordNode({
+      type: 'Normal',
+      reason: 'NodeShutdownCancelled',
+      message: 'Pods start again',
+    })
+    this.#options.onChange()
+  }
+
+  async #drain(): Promise<DrainResult> {
+    const { mark, settings, workers, events, logger, onChange } = this.#options
+    this.#undone = new AbortController()
+    this.#isDraining = true
+    try {
+      await mark.write()
+    } catch (error) {
+      // Pods end all the same; a podd that is killed meanwhile would start them again.
+      logger.warn({ err: error, reason: errorMessage(error) }, 'cannot record that the node shuts down')
+    }
+    events.recordNode({
+      type: 'Normal',
+      reason: 'NodeShutdown',
+      message: 'Terminating all pods for the shutdown of the node',
+    })
+    onChange()
+    const live = [...workers()].filter(({ state }) => state.holdsResources)
+    const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
+    const groups = planShutdown(
+      live.map(({ ref, state }) => ({
+        key: podKey(ref),
+        priority: state.classedPod.spec.priority ?? 0,
+        graceSeconds: state.pod.spec.terminationGracePeriodSeconds,
+      })),
+      settings,
+    )
+    for (const group of groups) await this.#end(group, byKey)
+    const stuck = live.filter((worker) => !isOver(worker)).map(({ ref }) => podKey(ref))
+    return { ended: live.length - stuck.length, stuck }
+  }
+
+  async #end(group: ShutdownGroup, byKey: ReadonlyMap<string, PodWorker>): Promise<void> {
+    const { clock } = this.#options
+    const { signal } = this.#undone
+    signal.throwIfAborted()
+    const workers = group.pods.flatMap(({ key, graceSeconds }) => {
+      const worker = byKey.get(key)
+      worker?.end({ cause: 'evicted', reason, message, graceSeconds, until: 'shutdown-ends' })
+      return worker ?? []
+    })
+    const untilMs = clock.monotonicMs() + group.waitSeconds * 1000
+    while (workers.some((worker) => !isOver(worker)) && clock.monotonicMs() < untilMs)
+      await clock.sleep(pollMs, signal)
+  }
+}
+
+function isOver({ state }: PodWorker): boolean {
+  return state.isOver || state.stage === 'gone'
+}

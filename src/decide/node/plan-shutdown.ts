@@ -1,0 +1,78 @@
+import type { ShutdownPeriod } from '../../config/shutdown-options.ts'
+
+/** A pod that is to end before the host shuts down. */
+export interface ShutdownPod {
+  /** `namespace/name` */
+  readonly key: string
+  readonly priority: number
+  /** Its own grace, in seconds. */
+  readonly graceSeconds: number
+}
+
+/** Pods that end together, and how long is waited for them. */
+export interface ShutdownGroup {
+  /** Each with its grace, in seconds. */
+  readonly pods: readonly { readonly key: string; readonly graceSeconds: number }[]
+  /** Then the next group begins, whether or not they have ended. */
+  readonly waitSeconds: number
+}
+
+export interface ShutdownSettings {
+  readonly shutdownGracePeriodMs: number
+  readonly shutdownGracePeriodCriticalPodsMs: number
+  readonly shutdownGracePeriodByPodPriority: readonly ShutdownPeriod[]
+}
+
+/** `pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36. */
+const criticalPriority = 2_000_000_000
+/** Where nothing limits a group: what a host that is busy with ending pods may need beyond their grace. */
+const patienceSeconds = 30
+
+/**
+ * In which order pods end, and how long each may take (`pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, killPods and
+ * groupByPriority, 1.36): the lowest priority first, a pod within the range that its priority is in, the grace of its
+ * range or its own, whichever is shorter. Without settings, for which the kubelet ends no pods: critical pods last, each
+ * pod with its own grace.
+ */
+export function planShutdown(
+  pods: readonly ShutdownPod[],
+  settings: ShutdownSettings,
+): readonly ShutdownGroup[] {
+  const limited = listPeriods(settings)
+  const ranges: readonly { readonly priority: number; readonly seconds: number | undefined }[] =
+    limited.length > 0
+      ? limited
+      : [
+          { priority: 0, seconds: undefined },
+          { priority: criticalPriority, seconds: undefined },
+        ]
+  return ranges.flatMap(({ seconds }, at) => {
+    const own = pods.filter(({ priority }) => rangeOf(priority, ranges) === at)
+    if (own.length === 0) return []
+    const graces = own.map(({ key, graceSeconds }) => ({
+      key,
+      graceSeconds: Math.min(graceSeconds, seconds ?? Infinity),
+    }))
+    const longest = Math.max(...graces.map(({ graceSeconds }) => graceSeconds))
+    return [{ pods: graces, waitSeconds: seconds ?? longest + patienceSeconds }]
+  })
+}
+
+function listPeriods(settings: ShutdownSettings): readonly ShutdownPeriod[] {
+  const { shutdownGracePeriodMs: allMs, shutdownGracePeriodCriticalPodsMs: criticalMs } = settings
+  const byPriority = settings.shutdownGracePeriodByPodPriority
+  if (byPriority.length > 0) return byPriority.toSorted((one, other) => one.priority - other.priority)
+  if (allMs === 0) return []
+  return [
+    { priority: 0, seconds: Math.floor((allMs - criticalMs) / 1000) },
+    { priority: criticalPriority, seconds: Math.floor(criticalMs / 1000) },
+  ]
+}
+
+/** The last range that begins at the priority or below; the first one for what is below all. */
+function rangeOf(priority: number, ranges: readonly { readonly priority: number }[]): number {
+  return Math.max(
+    0,
+    ranges.findLastIndex((range) => range.priority <= priority),
+  )
+}

@@ -1,0 +1,88 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { conditionOf, describePodd } from '../support/podd-rig.ts'
+import { saidAt, shellPod, wordsOf } from '../support/shell-pods.ts'
+
+// Kubernetes' own: test/e2e_node/node_shutdown_linux_test.go, "after restart dbus, should be able to gracefully shutdown"
+// and "should be able to gracefully shutdown pods with various grace periods", without logind.
+describePodd(
+  'podd drain',
+  {
+    config: {
+      shutdownGracePeriodByPodPriority: [
+        { priority: 0, shutdownGracePeriodSeconds: 4 },
+        { priority: 1000, shutdownGracePeriodSeconds: 3 },
+        { priority: 2_000_000_000, shutdownGracePeriodSeconds: 2 },
+      ],
+    },
+  },
+  (rig) => {
+    it('ends pods in the order of their priorities, admits none meanwhile, and starts them again when undone', async () => {
+      const podd = rig()
+      const spec = (priorityClassName: string) => ({
+        spec: { terminationGracePeriodSeconds: 30, priorityClassName },
+      })
+      podd.drop('classes', {
+        apiVersion: 'scheduling.k8s.io/v1',
+        kind: 'PriorityClass',
+        metadata: { name: 'middle' },
+        value: 1000,
+      })
+      podd.drop('low', shellPod('low', podd.shared, 'say start; stay'))
+      // It takes no notice of SIGTERM: its range is over after 3 s.
+      podd.drop(
+        'middle',
+        shellPod('middle', podd.shared, "trap '' TERM; say start; while :; do sleep 1; done", spec('middle')),
+      )
+      podd.drop('vital', shellPod('vital', podd.shared, 'say start; stay', spec('system-node-critical')))
+      podd.drop('job', shellPod('job', podd.shared, 'say done', { spec: { restartPolicy: 'Never' } }))
+      for (const name of ['low', 'vital']) await podd.untilReady(name)
+      await podd.untilWords('middle', 1)
+      const job = await podd.untilPhase('job', 'Succeeded')
+      const uid = (await podd.findPod('low'))?.metadata.uid
+
+      expect(await podd.cliOk('drain')).toBe('drained: 3 pods have ended\n')
+      const low = await podd.findPod('low')
+      expect(low?.status).toMatchObject({
+        phase: 'Failed',
+        reason: 'Terminated',
+        message: 'Pod was terminated in response to imminent node shutdown.',
+      })
+      if (low === undefined) throw new Error('the pod is not shown')
+      expect(conditionOf(low, 'DisruptionTarget')).toBe('True')
+      // The middle one kept its range waiting until it was killed.
+      expect(saidAt(podd.lines('vital'), 'end') - saidAt(podd.lines('low'), 'end')).toBeGreaterThan(2)
+      expect((await podd.findPod('job'))?.metadata.uid).toBe(job.metadata.uid)
+
+      podd.drop('late', shellPod('late', podd.shared, 'say start; stay'))
+      const late = await podd.untilPod('late', 'refused', ({ status }) => status.reason === 'NodeShutdown')
+      expect(late.status).toMatchObject({
+        phase: 'Pending',
+        message: 'Pod was rejected as the node is shutting down.',
+      })
+
+      // Another podd of the same boot goes on with it.
+      await podd.restartDaemon('SIGKILL')
+      await podd.until('the drain', async () => (await podd.status()).draining === true)
+      expect((await podd.findPod('low'))?.status.phase).toBe('Failed')
+      expect(existsSync(join(podd.runDir, 'draining'))).toBe(true)
+
+      await podd.cliOk('drain', '--undo')
+      const again = await podd.untilReady('low')
+      expect(again.metadata.uid).not.toBe(uid)
+      for (const name of ['vital', 'late']) await podd.untilReady(name)
+      await podd.untilWords('middle', 2)
+      expect(wordsOf(podd.lines('job'))).toEqual(['done'])
+      expect((await podd.status()).draining).toBeUndefined()
+
+      // After a boot the mark is that of another one: what was drained comes back by itself.
+      await podd.cliOk('drain')
+      const drained = (await podd.findPod('low'))?.metadata.uid
+      writeFileSync(join(podd.runDir, 'draining'), 'another boot')
+      await podd.restartDaemon('SIGKILL')
+      expect((await podd.untilReady('low')).metadata.uid).not.toBe(drained)
+      expect(wordsOf(podd.lines('job'))).toEqual(['done'])
+    })
+  },
+)
