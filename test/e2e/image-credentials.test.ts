@@ -291,15 +291,19 @@ describe.skipIf(!hasRegistry)('private registries', () => {
     describe('images that a Secret has pulled', () => {
       const can = /already present on machine and can be accessed by the pod/u
       const cases = [
+        // id: pulled-without-secret
         ['pod without PullSecret accessing previously pulled private image', 'without', [], false],
         [
+          // id: pulled-invalid-secret
           'pod with invalid PullSecret accessing previously pulled private image',
           'invalid',
           ['other'],
           false,
         ],
+        // id: pulled-same-secret
         ['pod with the same PullSecret accessing previously pulled image', 'same', ['owner'], true],
         [
+          // id: pulled-copied-secret
           'pod with the same credentials in a different secret accessing previously pulled image',
           'copied',
           ['copy'],

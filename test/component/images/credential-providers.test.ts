@@ -66,6 +66,7 @@ const image = 'a.registry.io/team/app'
 describe('the answers of a plugin', () => {
   // pkg/credentialprovider/plugin/plugin_test.go (Test_ProvideWithCache …), 1.36.
   it.each([
+    // id: provider-cache
     ['Image', undefined, ['a.registry.io/team/app', 'a.registry.io/other', 'b.registry.io/x'], 600],
     ['Registry', undefined, ['a.registry.io/team/app', 'b.registry.io/x'], 600],
     ['Global', undefined, ['a.registry.io/team/app'], 600],
@@ -100,6 +101,7 @@ describe('the answers of a plugin', () => {
     expect(asked).toBe(4)
   })
 
+  // id: provider-single-flight
   it('are those of one run where an image is asked for twice at a time', async () => {
     let asked = 0
     let release = (): void => {}
@@ -121,6 +123,7 @@ describe('the answers of a plugin', () => {
     expect(asked).toBe(1)
   })
 
+  // id: provider-match
   it('are asked for images that match alone', async () => {
     const images: string[] = []
     writeConfig()

@@ -62,6 +62,7 @@ async function found(given: Given, names: readonly string[], source: SourceName 
 const json = (...users: readonly string[]): string => JSON.stringify({ auths: auths(...users) })
 
 describe('the credentials of a pod', () => {
+  // id: keyring-of-secrets
   it("are its Secrets', then the node's, then those of plugins, each once", async () => {
     const secrets = [
       ['file', secretOf('one', json('a', 'b'))],

@@ -141,6 +141,7 @@ describe('an image that was not pulled', () => {
 })
 
 describe('a pull that podd does not see the end of', () => {
+  // id: settles-intents
   it('leaves an image that is verified, if it is there', async () => {
     await start({ has: () => false }).begin(image)
     const next = start()
@@ -164,6 +165,7 @@ describe('a pull that podd does not see the end of', () => {
     expect(await pulled.mayUse(image, id, [])).toBe(false)
   })
 
+  // id: counts-intents
   it('is over with the last of those of the same image', async () => {
     const pulled = start()
     await pulled.begin(image)
@@ -185,6 +187,7 @@ describe('the records', () => {
     expect(await start().mayUse(image, id, [])).toBe(true)
   })
 
+  // id: prunes-records
   it('are forgotten with their images', async () => {
     const pulled = start()
     await pullWith(pulled)

@@ -19,6 +19,7 @@ function configOf(...providers: readonly Json[]): JsonObject {
 
 // pkg/credentialprovider/plugin/config_test.go, 1.36.
 describe('a CredentialProviderConfig', () => {
+  // id: provider-config
   it('has what each plugin is run with', () => {
     const args = ['--v=5']
     const env = [{ name: 'FOO', value: 'BAR' }]
@@ -36,6 +37,7 @@ describe('a CredentialProviderConfig', () => {
   })
 
   it.each<[string, Json, RegExp]>([
+    // id: provider-config-refused
     ['config with wrong Kind', { ...configOf(provider), kind: 'WrongKind' }, /kind/u],
     ['config with wrong apiversion', { ...configOf(provider), apiVersion: 'foobar/v1' }, /apiVersion/u],
     ['config with invalid typo', configOf({ ...provider, matchImagess: [] }), /matchImagess/u],
@@ -74,6 +76,7 @@ describe('a CredentialProviderConfig', () => {
     expect(problems.join('\n')).toMatch(problem)
   })
 
+  // id: provider-config-files
   it('may be several files, whose providers differ in their names', async () => {
     const yaml = (name: string) => JSON.stringify(configOf({ ...provider, name }))
     const files = (...names: string[]) =>
@@ -91,6 +94,7 @@ describe('a CredentialProviderConfig', () => {
 })
 
 describe('a credential provider plugin', () => {
+  // id: provider-request
   it('is asked for an image', () => {
     expect(JSON.parse(formatProviderRequest('registry.io/app'))).toEqual({
       kind: 'CredentialProviderRequest',
@@ -107,6 +111,7 @@ describe('a credential provider plugin', () => {
     auth: { '*.registry.io': { username: 'user', password: 'password' } },
   }
 
+  // id: provider-response
   it('answers with credentials', () => {
     expect(readProviderResponse(JSON.stringify(response))).toEqual({
       cacheKeyType: 'Registry',

@@ -45,6 +45,7 @@ describe('an image that is on the machine', () => {
   ) => verifyImageAccess({ policy, allowlist: [name] }, image, { maybePulled, record }, credentials)
 
   it.each<[string, PulledRecord | undefined, readonly PullCredential[], string]>([
+    // id: verifies-access
     ['without a record of how it was pulled', undefined, [credential('a', 'hash-a')], 'must-pull'],
     ['with a record of no name', recordOf({}), [credential('a', 'hash-a')], 'must-pull'],
     [
@@ -79,6 +80,7 @@ describe('an image that is on the machine', () => {
   })
 
   it.each([
+    // id: remembers-credentials
     ['the same credentials in another Secret', credential('b', 'hash-a'), secret('b', 'hash-a')],
     ['other credentials in the same Secret', credential('a', 'hash-new'), secret('a', 'hash-new')],
   ])('may be used with %s, which is remembered', (_, own, remember) => {
@@ -100,6 +102,7 @@ describe('an image that is on the machine', () => {
   })
 
   it.each<[VerificationPolicy, boolean, string]>([
+    // id: verification-policies
     ['NeverVerify', true, 'allowed'],
     ['NeverVerify', false, 'allowed'],
     ['NeverVerifyPreloadedImages', true, 'must-pull'],
@@ -154,6 +157,7 @@ describe('the record of a pulled image', () => {
         ],
       },
     ],
+    // id: pulled-record-merge
     ['node-accessible overrides all secrets', 'two', 'none', forAll],
     [
       'new creds have the same secret coordinates but a different hash',
@@ -182,6 +186,7 @@ describe('the record of a pulled image', () => {
   })
 
   it.each<[string, string, UsedCredential]>([
+    // id: pulled-record-kept
     ['no update when image already marked as node-accessible with secrets', 'all', secret('any', 'any')],
     ['no update when the Secret is in it', 'two', secret('name2', 'hash2', 'ns2')],
     ['nil credentials should not update', 'one', undefined],
@@ -207,6 +212,7 @@ describe('a list of images', () => {
     [image, ['test.io/test/image1', 'test.io/test/test-image'], true],
     [image, ['test.io/test/image1', 'different.repo/test/*'], false],
     [image, ['test.io/test/image1', 'test.io/test/*'], true],
+    // id: image-allowlist
     [image, ['test.io/*'], true],
     ['ubuntu', ['docker.io/library/ubuntu'], false],
     ['ubuntu', ['docker.io/library/*'], false],
@@ -234,6 +240,7 @@ describe('a list of images', () => {
   })
 
   it.each<[string, string | undefined]>([
+    // id: trims-tags
     ['myimage', 'myimage'],
     ['myimage:latest', 'myimage'],
     [`myimage@${digest}`, 'myimage'],

@@ -20,6 +20,7 @@ function usersOf(auths: Readonly<Record<string, string>>, image: string): readon
 // pkg/credentialprovider/keyring_test.go, 1.36.
 describe('matching registries (TestURLsMatch)', () => {
   it.each([
+    // id: matches-registries
     ['*.kubernetes.io', 'prefix.kubernetes.io', true],
     ['prefix.*.io', 'prefix.kubernetes.io', true],
     ['prefix.kubernetes.*', 'prefix.kubernetes.io', true],
@@ -55,6 +56,7 @@ describe('matching registries (TestURLsMatch)', () => {
 
 describe('credentials of an image', () => {
   it.each([
+    // id: keyring-globs
     ['https://hello.kubernetes.io', 'hello.kubernetes.io'],
     ['https://*.docker.io', 'prefix.docker.io'],
     ['https://prefix.*.io', 'prefix.docker.io'],
@@ -76,6 +78,7 @@ describe('credentials of an image', () => {
   })
 
   it.each([
+    // id: keyring-misses
     ['https://hello.kubernetes.io', 'world.mesos.org/foo/bar'],
     ['https://*.docker.com', 'prefix.docker.io'],
     ['https://suffix.*.io', 'prefix.docker.io'],
@@ -88,6 +91,7 @@ describe('credentials of an image', () => {
     expect(usersOf({ [location]: 'foo' }, `${target}/foo/bar`)).toEqual([])
   })
 
+  // id: keyring-docker-hub
   it.each(['google/docker-registry', 'jenkins', 'docker.io/library/jenkins', 'docker.io/google/app'])(
     "TestKeyringHitWith…DockerHub: Docker Hub's fit %s",
     (image) => {
@@ -96,6 +100,7 @@ describe('credentials of an image', () => {
   )
 
   it.each([
+    // id: keyring-order
     ['bar.example.com', ['ada']],
     ['bar.example.com/pong', ['grace', 'ada']],
     ['bar.example.com/ping', ['ada']],
@@ -108,6 +113,7 @@ describe('credentials of an image', () => {
     expect(usersOf(auths, image)).toEqual(users)
   })
 
+  // id: keyring-api-version
   it.each(['quay.io', 'quay.io/foo', 'quay.io/foo/bar'])('TestIssue3797: %s', (image) => {
     expect(usersOf({ 'https://quay.io/v1/': 'rex' }, image)).toEqual(['rex'])
   })
@@ -123,6 +129,7 @@ describe('credentials of an image', () => {
   })
 
   it.each([
+    // id: default-registry
     ['foo/bar', true],
     ['docker.io/foo/bar', true],
     ['index.docker.io/foo/bar', true],
@@ -165,6 +172,7 @@ describe('a credential', () => {
 // pkg/credentialprovider/config_test.go, 1.36.
 describe('a docker config', () => {
   it.each([
+    // id: docker-config-entries
     ['a user and a password', { username: 'foo', password: 'bar' }, { username: 'foo', password: 'bar' }],
     ['auth', { auth: 'Zm9vOmJhcg==' }, { username: 'foo', password: 'bar' }],
     ['auth without padding', { auth: 'Zm9vOmJhcg' }, { username: 'foo', password: 'bar' }],
