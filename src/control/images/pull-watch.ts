@@ -107,12 +107,22 @@ export class PullWatch {
     this.#lookedAtMs = nowMs
     try {
       const ingests = await content.listIngests()
-      for (const pull of this.#pulls) await this.#lookAt(pull, ingests, { nowMs, isLate })
+      for (const pull of this.#pulls)
+        await this.#lookAt(pull, this.#withoutOthers(pull, ingests), { nowMs, isLate })
     } catch {
       // What can't be seen isn't judged. The pulls themselves fail where the runtime is gone.
       for (const pull of this.#pulls) pull.movedAtMs = clock.monotonicMs()
     }
     if (this.#pulls.size > 0 && this.#timer === timer) this.#schedule()
+  }
+
+  /** What moves in another pull says nothing of one whose manifest isn't known yet. */
+  #withoutOthers(pull: Watched, ingests: readonly Ingest[]): readonly Ingest[] {
+    const partsOf = ({ read }: Watched): readonly string[] =>
+      [...read.values()].flatMap((manifest) => manifest?.blobs.map(({ digest }) => digest) ?? [])
+    const own = new Set(partsOf(pull))
+    const others = new Set([...this.#pulls].flatMap((other) => (other === pull ? [] : partsOf(other))))
+    return ingests.filter(({ digest }) => own.has(digest) || !others.has(digest))
   }
 
   async #lookAt(

@@ -3,7 +3,7 @@ import { errorCode, errorMessage } from '../../../src/base/errors.ts'
 import { describePull } from '../../../src/control/images/describe-pull.ts'
 import type { PullProgress } from '../../../src/control/images/image-request.ts'
 import { PullWatch } from '../../../src/control/images/pull-watch.ts'
-import type { PullWatchOptions } from '../../../src/control/images/pull-watch.ts'
+import type { PullWatchOptions, WatchedPull } from '../../../src/control/images/pull-watch.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const image = '127.0.0.1:5000/app:1'
@@ -27,7 +27,8 @@ function watchOf(options: Partial<PullWatchOptions> = {}) {
         const isOpen = now.offsetBytes >= 0 && !now.isStored
         return isOpen ? [{ digest: 'sha256:l', offsetBytes: now.offsetBytes }] : []
       },
-      listBlobs: async () => {
+      listBlobs: async (_registry, repository) => {
+        if (repository !== 'app') return []
         const createdAtMs = clock.wallMs()
         const manifest = { digest: 'sha256:m', sizeBytes: manifestText.length, createdAtMs }
         const layer = { digest: 'sha256:l', sizeBytes: 10 * 1024 * 1024, createdAtMs }
@@ -39,11 +40,12 @@ function watchOf(options: Partial<PullWatchOptions> = {}) {
     stallMs: 60_000,
     ...options,
   })
-  const begin = () =>
+  const begin = (changes: Partial<WatchedPull> = {}) =>
     watch.begin({
       image,
       onProgress: (progress) => told.push(progress),
       giveUp: (error) => givenUp.push(error),
+      ...changes,
     })
   /** Steps as short as the clock of a process that isn't stopped has them. */
   const pass = async (ms: number) => {
@@ -87,6 +89,16 @@ describe('a pull that is watched', () => {
     begin()
     await pass(64_000)
     expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is given up when its registry does not answer, although another pull goes on', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    const hung: unknown[] = []
+    begin({ image: '127.0.0.1:5000/none:1', giveUp: (error) => hung.push(error) })
+    for (now.offsetBytes = 1; now.offsetBytes < 40; now.offsetBytes += 1) await pass(2000)
+    expect(givenUp).toEqual([])
+    expect(hung.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
   })
 
   it('is never given up while a byte comes now and then', async () => {
