@@ -25,11 +25,14 @@ export function integerParam(query: URLSearchParams, name: string): number | und
   return Number(value)
 }
 
+/** With its zone: without one it would be a time of this host's. */
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/u
+
 /** Wall milliseconds of an RFC 3339 time. */
 export function timeParam(query: URLSearchParams, name: string): number | undefined {
   const value = query.get(name)
   if (value === null) return undefined
-  const timeMs = /^\d{4}-\d\d-\d\dT/u.test(value) ? Date.parse(value) : Number.NaN
+  const timeMs = rfc3339.test(value) ? Date.parse(value) : Number.NaN
   if (Number.isNaN(timeMs)) throw new ApiError(400, `${name} must be a time such as 2026-01-31T09:30:00Z`)
   return timeMs
 }
