@@ -28,10 +28,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['objects'],
   ],
   containerd: [['.'], ['leaks', 'setup'], ['network'], ['client', 'process']],
-  decide: [
-    ['sources', 'status'],
-    ['admission', 'doctor', 'images', 'node', 'plan'],
-  ],
+  decide: [['sources', 'status'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
   api: [['kinds'], ['.']],
   server: [['.'], ['listeners', 'resources', 'streams'], ['pods'], ['requests']],

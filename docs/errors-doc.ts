@@ -383,6 +383,11 @@ const sections: readonly {
         'See `podd get pods`.',
       ),
       entry(
+        'GARBAGE_NOT_COLLECTED',
+        'Containers, or what is left of pods that no longer exist, could not be listed or removed.',
+        'The message names them; podd tries again. `podd gc` does so at once.',
+      ),
+      entry(
         'NODE_JOB_DEADLINE',
         'A periodic job of the node exceeded its deadline.',
         'It runs again after its period; `podd status` shows its duration.',

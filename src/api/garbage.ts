@@ -17,6 +17,24 @@ export interface GarbageReport {
     /** By how much more was available afterwards; in a dry run the sum of the sizes. */
     readonly freedBytes: number
   }
+  /** Exited containers, stopped sandboxes, and what is left on the host of pods that no longer exist. */
+  readonly items: readonly GarbageItem[]
+}
+
+/** Something other than an image that is removed. */
+export interface GarbageItem {
+  /** `container`, `sandbox`, or a kind of orphan: `volumes`, `logs`, `log-link`, `cgroup`, `network-namespace` … */
+  readonly kind: string
+  /** The runtime's id, or the path. */
+  readonly id: string
+  /** What it is called in messages. */
+  readonly name: string
+  readonly reason: string
+  readonly message: string
+  /** Where that is known. */
+  readonly sizeBytes?: number
+  /** `planned`: of a dry run. `waiting`: a call in flight may still own it; it is removed by a later collection. */
+  readonly outcome: 'planned' | 'removed' | 'failed' | 'waiting'
 }
 
 export interface ImageVerdict {

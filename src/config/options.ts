@@ -4,6 +4,7 @@ import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
 import { evictionOptions } from './eviction-options.ts'
+import { containerOptions } from './container-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
@@ -227,6 +228,7 @@ export const options = {
     owner: 'podd',
     doc: '`node` names pods `<name>-<node>`, as the kubelet names static pods.',
   }),
+  ...containerOptions,
   ...imageOptions,
   ...evictionOptions,
   ...shutdownOptions,

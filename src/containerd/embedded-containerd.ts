@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
 import { hasImage } from './process/containerd-client.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
@@ -14,8 +15,17 @@ import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
 import { importImageFile, importPinnedImage, listPinnedImages, pinImage } from './process/import-image.ts'
 import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
-import { reapLeaks } from './leaks/reap-leaks.ts'
-import type { CriKnowledge } from './leaks/reap-leaks.ts'
+import { ContainerdBooks } from './leaks/containerd-books.ts'
+import type { CriKnowledge } from './leaks/containerd-books.ts'
+import { firewallOrphans } from './leaks/firewall-orphans.ts'
+import {
+  addressOrphans,
+  cniResultOrphans,
+  interfaceOrphans,
+  namespaceOrphans,
+} from './leaks/network-orphans.ts'
+import { containerOrphans, shimOrphans, taskOrphans } from './leaks/runtime-orphans.ts'
+import { leaseOrphans, snapshotOrphans } from './leaks/storage-orphans.ts'
 import { adoptContainerd, boundLog, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
 import { connectionEnd } from './process/unix-socket.ts'
@@ -71,7 +81,6 @@ export class EmbeddedContainerd {
   readonly #home: ContainerdHome
   readonly #listeners = new Set<(state: ContainerdState) => void>()
   #state: ContainerdState = { kind: 'stopped' }
-  #reaping = new AbortController()
   /** The one that runs was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #writeOuts: WriteOuts
@@ -175,7 +184,6 @@ export class EmbeddedContainerd {
     while (!signal.aborted) {
       if (this.#state.kind === 'running') {
         const since = clock.monotonicMs()
-        this.#reapLeaks(this.#state.running.importTarget.ctrPath, signal)
         await this.#waitUntilGone(signal)
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
@@ -260,20 +268,34 @@ export class EmbeddedContainerd {
     })
   }
 
+  /** What finds and removes what containerd has left of pods that no longer exist; nothing while it does not run. */
+  orphanCollectors(): readonly OrphanCollector[] {
+    const { clock, known } = this.#options
+    const tools = () => {
+      if (this.#state.kind !== 'running') return undefined
+      const { importTarget, podCidrs } = this.#state.running
+      return { ctrPath: importTarget.ctrPath, snapshotter: importTarget.snapshotter, podCidrs }
+    }
+    const books = new ContainerdBooks({ places: this.places, tools, known })
+    return [
+      shimOrphans(books, clock),
+      taskOrphans(books),
+      containerOrphans(books),
+      snapshotOrphans(books),
+      leaseOrphans(books),
+      namespaceOrphans(books),
+      interfaceOrphans(books),
+      addressOrphans(books),
+      cniResultOrphans(books),
+      firewallOrphans(books),
+    ]
+  }
+
   async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
     const { clock, sandboxImage } = this.#options
     if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
     const archive = await sandboxImage.build()
     await importPinnedImage(target, { name: sandboxImage.name, archive, tempDir: this.places.runDir })
-  }
-
-  /** What leaked costs a little memory, so nothing waits for this. */
-  #reapLeaks(ctrPath: string, signal: AbortSignal): void {
-    const { clock, logger, known } = this.#options
-    this.#reaping.abort()
-    this.#reaping = new AbortController()
-    const stop = AbortSignal.any([this.#reaping.signal, signal])
-    void reapLeaks({ places: this.places, ctrPath, known, clock, logger, signal: stop })
   }
 
   /** Without these rules pods may still work, so a failure is only said. */

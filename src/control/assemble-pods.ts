@@ -35,10 +35,13 @@ import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
 import { createImageAccess } from './images/create-image-access.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
+import { finishPurgesJob } from './node/finish-purges.ts'
+import { networkRulesJob } from './node/keep-network-rules.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
 import { drainMark } from './node/drain-mark.ts'
 import { createPressureSurroundings } from './node/pressure-surroundings.ts'
 import { assembleArchives } from './assemble-archives.ts'
+import { podOrphans } from './node/pod-orphans.ts'
 import { ObjectStore } from './objects/object-store.ts'
 import type { ImageArchives } from './images/image-archives.ts'
 import { PodSystem } from './pod-system.ts'
@@ -145,6 +148,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     pull: (image, signal) => pods.pullImage(image, signal),
     onImages: (names) => void pulled.noteImported(names).then(() => pods.reviewImages(names)),
   })
+  const keepRules = runtime.networkRulesKeeper()
   const pods = new PodSystem({
     host: {
       archives,
@@ -171,10 +175,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       readHostsFile: () => readIfThere('/etc/hosts'),
       readResolver: () => readResolver(config.resolvConf),
       followResolver: (onHint, signal) =>
-        followResolver(
-          { path: config.resolvConf ?? '/etc/resolv.conf', clock, recheckMs: config.syncFrequencyMs, onHint },
-          signal,
-        ),
+        followResolver({ path: config.resolvConf ?? '/etc/resolv.conf', clock, onHint }, signal),
       hostIps: config.nodeIps.length > 0 ? () => config.nodeIps : rememberAddress(clock),
       bootId: hostInfo.bootId,
       selinux: hostInfo.selinux,
@@ -269,6 +270,35 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
       keptMs: config.removedPodLogMaxAgeMs,
     },
+    containerPolicy: {
+      maxPerContainer: config.maximumDeadContainersPerContainer,
+      maxTotal: config.maximumDeadContainers,
+      minimumAgeMs: config.minimumContainerTtlMs,
+    },
+    orphans: {
+      collectors: [
+        ...runtime.orphanCollectors(),
+        ...podOrphans({
+          rootDir: config.rootDir,
+          logs,
+          cgroups: () => {
+            const choice = readCgroupChoice(config.rootDir)
+            const system = hostInfo.cgroups
+            return choice === undefined || system === undefined ? undefined : { tree: treeOf(choice), system }
+          },
+          sharesCgroups: rootOf(config) === '/',
+          isKnown: (uid) => pods.knowsPod(uid),
+        }),
+      ],
+      makingSinceMs: () => runtime.makingSinceMs,
+      disturbances: () => runtime.disturbances,
+    },
+    jobs: [
+      finishPurgesJob(config.rootDir),
+      ...(keepRules === undefined
+        ? []
+        : [networkRulesJob({ keep: keepRules, periodMs: config.syncFrequencyMs, clock })]),
+    ],
     ...(config.containerLogMaxSizeBytes > 0 && {
       logRotation: {
         limits: { maxSizeBytes: config.containerLogMaxSizeBytes, maxFiles: config.containerLogMaxFiles },
@@ -277,6 +307,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       },
     }),
   })
+  runtime.onSandbox(() => pods.wakeJob('keep-network-rules'))
   return {
     hostInfo,
     hostName,

@@ -3,6 +3,7 @@ import type { Logger } from '../base/logger.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ImageService, RuntimeService } from '../cri/cri-runtime.ts'
+import type { ContainerGarbagePolicy } from '../decide/node/plan-container-garbage.ts'
 import type { LogLimits } from '../decide/node/plan-log-rotation.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import type { EventRecorder, NodeEventRecorder } from '../pod/state/pod-event.ts'
@@ -20,6 +21,8 @@ import type { ShownResources } from './status/shown-resources.ts'
 import type { ImageGarbageOptions } from './images/image-garbage.ts'
 import type { LogSpace } from './node/limit-logs.ts'
 import type { DrainMark } from './node/node-drain.ts'
+import type { NodeJob } from './node/node-jobs.ts'
+import type { OrphansOptions } from './node/orphans.ts'
 import type { PressureSurroundings } from './node/pressure-surroundings.ts'
 
 /** The settings that the loops go by. */
@@ -60,7 +63,7 @@ export interface PodSystemOptions {
   /** Undefined where the runtime serves no events. */
   readonly runtimeEvents: RuntimeEventSource | undefined
   readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
-  readonly events: EventRecorder
+  readonly events: EventRecorder & NodeEventRecorder
   /** Where the pods are shown; left out, in a store of their own. */
   readonly shown?: ShownResources
   readonly runProbe: RunProbe
@@ -88,6 +91,14 @@ export interface PodSystemOptions {
   readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
   /** Left out, all logs together may take what they like. */
   readonly logSpace?: LogSpace
+  /** Which exited containers are kept; left out, as the kubelet's defaults have it. */
+  readonly containerPolicy?: ContainerGarbagePolicy
+  /** What finds what is left of pods that no longer exist, and when to look. */
+  readonly orphans?: Pick<OrphansOptions, 'collectors' | 'makingSinceMs'> & {
+    readonly disturbances: () => number
+  }
+  /** More periodic work about the host. */
+  readonly jobs?: readonly NodeJob[]
   /** Left out, the logs of containers grow as they like. */
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
 }

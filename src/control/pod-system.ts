@@ -1,8 +1,10 @@
 import type { AppliedReply } from '../api/applied.ts'
+import type { GarbageItem } from '../api/garbage.ts'
 import { PoddError } from '../base/errors.ts'
 import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
+import { defaultContainerPolicy } from '../decide/node/plan-container-garbage.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
 import { podKey } from '../pod/values/ids.ts'
@@ -13,7 +15,7 @@ import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
-import { followHost } from './node/follow-host.ts'
+import { followHostJob } from './node/follow-host.ts'
 import { ImagePuller } from './images/image-puller.ts'
 import { imageRoom } from './images/image-room.ts'
 import { PullWatch } from './images/pull-watch.ts'
@@ -22,7 +24,7 @@ import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
 import { pullsWith, refersTo } from './objects/object-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
-import type { PodWorker } from './worker/pod-worker.ts'
+import type { Eviction, PodWorker } from './worker/pod-worker.ts'
 import { Prober } from './probing/prober.ts'
 import type { ProbeReport } from './probing/prober-worker.ts'
 import { RuntimeKnowledge } from './runtime/runtime-knowledge.ts'
@@ -33,9 +35,13 @@ import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
 import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
-import { sweepPodDirectories } from './node/sweep-pod-directories.ts'
+import { containerCollectionJob } from './node/collect-containers.ts'
+import { orphanCollectionJob } from './node/collect-orphans.ts'
+import { ContainerGarbage } from './node/container-garbage.ts'
+import { garbageEvent } from './node/garbage-event.ts'
+import { Orphans } from './node/orphans.ts'
 import { SyncLoop } from './sync-loop.ts'
-import type { NodeJobReport, NodeJobs } from './node/node-jobs.ts'
+import type { NodeJob, NodeJobReport, NodeJobs } from './node/node-jobs.ts'
 import { ImageGarbage } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
 import { NodeDrain } from './node/node-drain.ts'
@@ -72,6 +78,8 @@ export class PodSystem {
   readonly drain: NodeDrain | undefined
   /** Undefined where no pod is evicted. */
   readonly pressure: NodePressure | undefined
+  readonly #containerGarbage: ContainerGarbage
+  readonly #orphans: Orphans
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
   /** The disk may have been full when podd started. */
@@ -245,6 +253,7 @@ export class PodSystem {
             settings: options.settings,
             workers: () => this.#desired.workers.all(),
             collectImages: async (signal) => {
+              await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
               if (this.#knowsAllPods)
                 await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
             },
@@ -253,8 +262,24 @@ export class PodSystem {
             clock,
             logger,
           })
+    this.#containerGarbage = new ContainerGarbage({
+      workers: () => this.#desired.workers.all(),
+      observedPods: () => (this.#listed ? this.#observer.pods() : new Map()),
+      isRemoved: (pod) => this.#desired.workers.fateOf(pod, false) === 'end',
+      endOrphans: () => this.#endOrphans(),
+      allSourcesReady: () => this.#knowsAllPods,
+      policy: options.containerPolicy ?? defaultContainerPolicy,
+      clock,
+    })
+    this.#orphans = new Orphans({
+      collectors: options.orphans?.collectors ?? [],
+      makingSinceMs: options.orphans?.makingSinceMs ?? (() => undefined),
+      clock,
+      logger,
+    })
     this.#jobs = createNodeJobs({
       ...options,
+      jobs: [...this.#hostJobs(), ...(options.jobs ?? [])],
       pressureJob: this.pressure?.job(),
       imageGarbage: options.imageGarbage &&
         this.imageGarbage && {
@@ -273,6 +298,61 @@ export class PodSystem {
   /** What runs and what is desired: without a source nothing says what is desired. */
   get #knowsAllPods(): boolean {
     return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
+  }
+
+  #hostJobs(): readonly NodeJob[] {
+    const { host, settings, orphans, events, clock, logger } = this.#options
+    const isReady = () => this.#listed && this.#runtimeProblem === undefined
+    const workers = () => this.#desired.workers.all()
+    return [
+      followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
+      containerCollectionJob({ garbage: this.#containerGarbage, isReady, events }),
+      orphanCollectionJob({
+        orphans: this.#orphans,
+        isReady,
+        disturbances: orphans?.disturbances ?? (() => 0),
+        events,
+        clock,
+      }),
+    ]
+  }
+
+  /** Runs a periodic job as soon as possible. */
+  wakeJob(name: string): void {
+    this.#jobs.wake(name)
+  }
+
+  /** Whether there is a record of the pod, readable or not, or the runtime has something of it; true while that is unknown. */
+  knowsPod(uid: PodUid): boolean {
+    return !this.#listed || this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
+  }
+
+  /**
+   * Removes, or lists, what is garbage but for images: exited containers and stopped sandboxes beyond the limits, and what
+   * is left of pods that no longer exist.
+   */
+  async collectGarbage(
+    { dryRun }: { readonly dryRun: boolean },
+    signal: AbortSignal,
+  ): Promise<readonly GarbageItem[]> {
+    const { events } = this.#options
+    if (dryRun) return [...this.#containerGarbage.preview(), ...(await this.#orphans.preview(signal)).items]
+    const containers = await this.#containerGarbage.collect({ evictNonDeletedPods: false }, signal)
+    const { items } = await this.#orphans.collect(signal)
+    for (const event of [
+      garbageEvent('ContainersRemoved', containers),
+      garbageEvent('OrphansRemoved', items),
+    ])
+      if (event !== undefined) events.recordNode(event)
+    return [...containers, ...items]
+  }
+
+  /**
+   * Terminates a pod for the sake of the node: it fails with this reason and message, and its status stays. False where
+   * there is no such pod, or it has ended or is ending already.
+   */
+  evict(uid: PodUid, eviction: Eviction): boolean {
+    return this.findPod(uid)?.evict(eviction) ?? false
   }
 
   /** The periodic jobs of the node, with their results. */
@@ -358,13 +438,12 @@ export class PodSystem {
    */
   async run(signal: AbortSignal, opened: Promise<unknown> = Promise.resolve()): Promise<void> {
     const { host, clock, logger } = this.#options
-    const { workers } = this.#desired
     const { records, unreadable } = await this.#options.records.load()
     for (const { path, uid, message } of unreadable)
       logger.error({ path, uid, err: message }, 'cannot read a pod record')
     this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records, unreadable)
-    const following = followHost({ host, workers, logger }, signal)
+    const following = host.followResolver?.(() => this.#jobs.wake('follow-host'), signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
@@ -425,7 +504,7 @@ export class PodSystem {
       } finally {
         this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
       }
-      void this.#sweepPodDirectories()
+      this.#jobs.wake('collect-orphans')
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
@@ -443,13 +522,6 @@ export class PodSystem {
       this.#options.logger.error({ err: error }, 'cannot read which source owns the data of claims')
       return new Map()
     }
-  }
-
-  #sweepPodDirectories(): Promise<void> {
-    const { host, logger } = this.#options
-    const isKnown = (uid: PodUid): boolean =>
-      this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
-    return sweepPodDirectories({ volumes: host.volumes, isKnown, logger })
   }
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */

@@ -83,7 +83,12 @@ export function createReaders(
     },
     claims: facts.localObjects,
     drain: pods.drain ?? noDrain,
-    images: new NodeImages({ runtime: runtime.imageStore, archives, garbage: () => pods.imageGarbage }),
+    images: new NodeImages({
+      runtime: runtime.imageStore,
+      archives,
+      garbage: () => pods.imageGarbage,
+      collectGarbage: (options, signal) => pods.collectGarbage(options, signal),
+    }),
     reach: facts.reach,
   }
 }

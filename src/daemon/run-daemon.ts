@@ -11,7 +11,6 @@ import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
-import { finishPurges } from '../volumes/plugins/claim-directory.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createReaders } from './create-readers.ts'
 import { createSources } from './create-sources.ts'
@@ -78,9 +77,6 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
     logger.info({ path: socketPath }, 'podd started')
-    void finishPurges(config.rootDir).catch((error: unknown) =>
-      logger.warn({ err: error }, 'cannot delete the remaining data of purged claims'),
-    )
     const running = sources.map(({ source }) =>
       source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )

@@ -1,9 +1,9 @@
-import { mkdir, readlink, rm, symlink, unlink } from 'node:fs/promises'
+import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
-import type { ContainerId, PodRef } from '../pod/values/ids.ts'
+import type { ContainerId, PodRef, PodUid } from '../pod/values/ids.ts'
 import {
   containerLogPath,
   containerLogSymlink,
@@ -13,13 +13,16 @@ import {
 import { listDirectory, listLogInstances } from './log-files.ts'
 import { measurePodLogs } from './log-space.ts'
 import { readLog } from './read-log.ts'
-import { markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
+import { listRemovedPods, markRemoved, measureRemovedPods } from './removed-pod-logs.ts'
 
 /** What a termination message may take from a log (`pkg/kubelet/container`, MaxContainerTerminationMessageLogLines and -Length, 1.36). */
 const mostTailLines = 80
 const mostTailBytes = 2048
 /** How far back they are looked for: records of a single byte of text, some 42 bytes each, give 2048 in less. */
 const tailSearchBytes = 256 * 1024
+
+/** In a pod's directory: which podd made it. Its name hides it from log shippers. */
+const ownerFile = '.podd-owner'
 
 /** A container's log is known by these three. */
 export interface LoggedContainer {
@@ -59,8 +62,48 @@ export class ContainerLogDirectories {
 
   /** Makes the directory for a container's logs; tells whether there was none. */
   async prepare(ref: PodRef, container: string): Promise<boolean> {
-    const made = await mkdir(join(this.directory(ref), container), { recursive: true, mode: 0o755 })
+    const directory = join(this.directory(ref), container)
+    const made = await mkdir(directory, { recursive: true, mode: 0o755 })
+    // The pod's is new as well.
+    if (made !== undefined && made !== directory && this.#removed !== undefined)
+      await writeFile(join(this.directory(ref), ownerFile), this.#removed.owner, { mode: 0o644 })
     return made !== undefined
+  }
+
+  /** The pods' directories that this podd has made, each with the UID of its pod, but those that it keeps of removed ones. */
+  async listOwn(): Promise<readonly { readonly path: string; readonly uid: PodUid }[]> {
+    if (this.#removed === undefined) return []
+    const { owner } = this.#removed
+    const kept = new Set(
+      (await listRemovedPods(this.#podLogsDir, { owner })).map(({ directory }) => directory),
+    )
+    const found = await Promise.all(
+      (await listDirectory(this.#podLogsDir)).map(async (name) => {
+        const path = join(this.#podLogsDir, name)
+        const marked = await readFile(join(path, ownerFile), 'utf8').catch(() => undefined)
+        const isOrphan = marked === owner && !kept.has(path)
+        return isOrphan ? [{ path, uid: name.slice(name.lastIndexOf('_') + 1) }] : []
+      }),
+    )
+    return found.flat()
+  }
+
+  /** The links to logs of pods whose directory is gone. */
+  async listDeadLinks(): Promise<readonly string[]> {
+    const found = await Promise.all(
+      (await listDirectory(this.#containerLogsDir)).map(async (name) => {
+        const path = join(this.#containerLogsDir, name)
+        const target = await readlink(path).catch(() => '')
+        if (!target.startsWith(`${this.#podLogsDir}/`)) return []
+        const [pod = ''] = target.slice(this.#podLogsDir.length + 1).split('/')
+        const isThere = await access(join(this.#podLogsDir, pod)).then(
+          () => true,
+          (error: unknown) => errorCode(error) !== 'ENOENT',
+        )
+        return isThere ? [] : [path]
+      }),
+    )
+    return found.flat()
   }
 
   /** The highest restart count of which there is a log; undefined where there is no log. */

@@ -21,7 +21,7 @@ import type {
   RunningContainerd,
 } from '../../src/containerd/embedded-containerd.ts'
 import { importImageFile } from '../../src/containerd/process/import-image.ts'
-import { reapLeaks } from '../../src/containerd/leaks/reap-leaks.ts'
+import { Orphans } from '../../src/control/node/orphans.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
@@ -109,7 +109,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
 
   it('removes the sandboxes and unmade containers that CRI does not know, and none that it knows', async () => {
     const { containerd, cri } = instance
-    const { importTarget } = await instance.start()
+    await instance.start()
     const running = await instance.runPod('running', ['sleep', '100000'])
     await instance.runPod('stopped', ['sleep', '100000'])
     const { items } = await cri.runtime.listPodSandbox({})
@@ -120,14 +120,15 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     instance.leave('leaked-without-task', { kind: 'sandbox', isRunning: false })
     instance.leave('leaked-with-task', { kind: 'sandbox', isRunning: true })
     instance.leave('leaked-container', { kind: 'container', isRunning: false })
-    await reapLeaks({
-      places: containerd.places,
-      ctrPath: importTarget.ctrPath,
-      known: instance.options.known,
-      clock: { ...systemClock, sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal) },
+    let nowMs = 0
+    const orphans = new Orphans({
+      collectors: containerd.orphanCollectors(),
+      makingSinceMs: () => undefined,
+      clock: { ...systemClock, monotonicMs: () => nowMs },
       logger: silentLogger,
-      signal: new AbortController().signal,
     })
+    for (; nowMs <= 120_000; nowMs += 30_000)
+      expect((await orphans.collect(new AbortController().signal)).failures).toEqual([])
     expect(instance.ctr('containers', 'list', '--quiet').trim().split('\n').toSorted()).toEqual(known)
     expect(instance.ctr('tasks', 'list')).not.toContain('leaked')
     expect(await instance.containerPid(running.containerId)).toBeGreaterThan(0)
@@ -262,7 +263,7 @@ class TestInstance {
       ctrPath: join(install.binDir, 'ctr'),
       cniBinDirs: [install.cniBinDir],
       launchMode: 'detached',
-      known: { list: () => this.#listAll(), isAnyInTheMaking: () => false },
+      known: { list: () => this.#listAll(), listSandboxes: () => this.#listAll() },
       clock: systemClock,
       logger: silentLogger,
       ...more,

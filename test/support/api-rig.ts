@@ -93,6 +93,7 @@ export class ApiRig {
       kept: [],
       freedBytes: 0,
     },
+    items: [],
   })
   /** What was pinned and unpinned. */
   readonly pins: string[] = []

@@ -36,7 +36,6 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
       removeTerminationLog: async () => {},
       userRange: () => ({ firstId: 65_536, length: 65_536 }),
       teardown: async () => {},
-      listPods: async () => [],
     },
     logs: {
       directory: ({ namespace, name, uid }) => `/logs/${namespace}_${name}_${uid}`,

@@ -1,4 +1,4 @@
-import type { GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import type { GarbageItem, GarbageReport, ImageVerdict } from '../../api/garbage.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
@@ -7,7 +7,12 @@ import { Table } from '../output/table.ts'
 
 export const gcVerb: Verb = {
   usage: 'gc [--dry-run] [--all] [-o json|yaml]',
-  help: `Removes all unused images, whatever the disk usage. podd does so by itself when the usage of the disk that holds
+  help: `Removes what pods leave behind: exited containers and stopped sandboxes beyond the limits
+(maximumDeadContainersPerContainer, maximumDeadContainers), and what belongs to pods that no longer exist, such as
+volumes, logs, cgroups, addresses, firewall rules and snapshots. podd does so by itself, within minutes; what a call in
+flight may still own is shown as waiting, and removed by a later collection.
+
+It also removes all unused images, whatever the disk usage. podd does that by itself when the usage of the disk that holds
 the images exceeds imageGCHighThresholdPercent, and then only down to imageGCLowThresholdPercent.
 
 An image is kept if a running or exited container uses it, if a pod of any source names it, even a waiting or rejected
@@ -17,9 +22,9 @@ affected. A removed image is pulled again when a pod needs it.
 
 -o json says of each image why it is removed or kept. Sizes are those of the download; the space that was freed on the
 disk is printed at the end.
-The exit code is 1 where an image could not be removed.`,
+The exit code is 1 where something could not be removed.`,
   flags: [
-    { name: 'dry-run', doc: 'Remove nothing; list the images that would be removed.' },
+    { name: 'dry-run', doc: 'Remove nothing; list what would be removed.' },
     {
       name: 'all',
       short: 'a',
@@ -28,8 +33,8 @@ The exit code is 1 where an image could not be removed.`,
     reportFlag('a table'),
   ],
   examples: [
-    ['gc --dry-run', 'which images would be removed, their sizes, and why'],
-    ['gc', 'remove unused images'],
+    ['gc --dry-run', 'what would be removed, the sizes, and why'],
+    ['gc', 'remove unused images and what pods have left behind'],
     ['gc --dry-run -o json', 'also why each of the others is kept'],
   ],
   async run({ args, client, signal }) {
@@ -42,19 +47,43 @@ The exit code is 1 where an image could not be removed.`,
     ].join('&')
     const report = await client.post<GarbageReport>(`/podd/v1/gc${query === '' ? '' : `?${query}`}`, signal)
     const { failed } = report.images
+    const failedItems = report.items.filter(({ outcome }) => outcome === 'failed')
     return {
       kind: 'text',
       text:
         format === undefined
           ? formatText(report)
           : await formatReport(format, 'GarbageReport', { ...report }),
-      notes: failed.map((image) => `${nameOf(image)} could not be removed: ${image.message}`),
-      exitCode: failed.length === 0 ? 0 : 1,
+      notes: [
+        ...failed.map((image) => `${nameOf(image)} could not be removed: ${image.message}`),
+        ...failedItems.map(({ kind, name, message }) => `${kind} ${name} could not be removed: ${message}`),
+      ],
+      exitCode: failed.length + failedItems.length === 0 ? 0 : 1,
     }
   },
 }
 
-function formatText({ dryRun, images }: GarbageReport): string {
+function formatText(report: GarbageReport): string {
+  return `${formatItems(report.items)}${formatImages(report)}`
+}
+
+/** Everything but images; nothing where there is nothing. */
+function formatItems(items: readonly GarbageItem[]): string {
+  const shown = items.filter(({ outcome }) => outcome !== 'failed')
+  if (shown.length === 0) return ''
+  const rows = shown.map(({ kind, name, sizeBytes, message, outcome }) => [
+    kind,
+    name,
+    sizeBytes === undefined ? '-' : formatImageSize(sizeBytes),
+    outcome === 'waiting' ? `${message}; waiting for calls in flight` : message,
+  ])
+  const counts = [...Map.groupBy(shown, ({ outcome }) => outcome)].map(([outcome, { length }]) =>
+    outcome === 'planned' ? `${length} would be removed` : `${length} ${outcome}`,
+  )
+  return `${new Table().layOut([['KIND', 'NAME', 'SIZE', 'WHY'], ...rows])}${counts.join(', ')}\n\n`
+}
+
+function formatImages({ dryRun, images }: GarbageReport): string {
   const { removed, kept, disk, freedBytes } = images
   const rows = removed.map((image) => [nameOf(image), formatImageSize(image.sizeBytes), image.message])
   const table = removed.length === 0 ? '' : new Table().layOut([['IMAGE', 'SIZE', 'WHY'], ...rows])

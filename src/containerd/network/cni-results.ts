@@ -1,16 +1,48 @@
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
 
 /** Where libcni remembers what each network gave to each sandbox; containerd can't be told another place. */
 const defaultDirectory = '/var/lib/cni/results'
 
-/** The sandboxes to which a network of podd's own gave something, as far as is remembered. */
-export async function listCniResults(
-  networkName: string,
-  directory = defaultDirectory,
-): Promise<readonly string[]> {
-  const ours = ownResults(networkName)
-  return (await list(directory)).flatMap((name) => ours.exec(name)?.[1] ?? [])
+/** What libcni remembers of one network of a sandbox. */
+export interface CniResult {
+  readonly path: string
+  readonly sandboxId: string
+  /** `cni-loopback` for the one that every sandbox has. */
+  readonly networkName: string
+  /** Of the host's ends of the pair, and of the bridge. */
+  readonly hostInterfaces: readonly string[]
+  /** The paths of the network namespaces. */
+  readonly namespaces: readonly string[]
+}
+
+/** All that is remembered, of other networks and other runtimes too. What can't be read is left out. */
+export async function readCniResults(directory = defaultDirectory): Promise<readonly CniResult[]> {
+  const results = await Promise.all(
+    (await list(directory)).map(async (name) => {
+      const path = join(directory, name)
+      return readResult(path, await readFile(path, 'utf8').catch(() => ''))
+    }),
+  )
+  return results.flatMap((result) => result ?? [])
+}
+
+function readResult(path: string, text: string): CniResult | undefined {
+  const cached = parseObject(text)
+  const { containerId, networkName, result } = cached ?? {}
+  if (typeof containerId !== 'string' || typeof networkName !== 'string') return undefined
+  const interfaces = isJsonObject(result) && Array.isArray(result['interfaces']) ? result['interfaces'] : []
+  const hostInterfaces: string[] = []
+  const namespaces: string[] = []
+  for (const each of interfaces) {
+    if (!isJsonObject(each)) continue
+    const { name, sandbox } = each
+    if (typeof sandbox === 'string' && sandbox !== '') namespaces.push(sandbox)
+    else if (typeof name === 'string') hostInterfaces.push(name)
+  }
+  return { path, sandboxId: containerId, networkName, hostInterfaces, namespaces }
 }
 
 /** Forgets what a network of podd's own gave: for when its sandboxes are gone, all of them or those with these ids. */
@@ -58,5 +90,14 @@ function isJson(text: string): boolean {
   } catch {
     // Cut short by a crash: that is what is asked.
     return false
+  }
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isJsonObject(value) ? value : undefined
+  } catch {
+    return undefined
   }
 }

@@ -91,8 +91,6 @@ export interface PodVolumes {
   userRange(uid: PodUid): UserRange
   /** Unmounts and removes all of it. */
   teardown(uid: PodUid): Promise<void>
-  /** The pods that have a directory, those of long ago included. */
-  listPods(): Promise<readonly PodUid[]>
 }
 
 /** A container's log is known by these three. */

@@ -1,4 +1,6 @@
 import type { PoddConfig } from '../../config/options.ts'
+import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
+import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import { backoffLimits } from '../../decide/plan/restart-policy.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { NewWorker } from '../worker/pod-state.ts'
@@ -15,7 +17,10 @@ export interface WorkerSurroundings {
   readonly options: Pick<
     PodWorkerDeps,
     'host' | 'events' | 'records' | 'clock' | 'random' | 'logger' | 'runtimeName'
-  > & { readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'> }
+  > & {
+    readonly settings: Pick<PoddConfig, 'maxContainerRestartPeriodMs'>
+    readonly containerPolicy?: ContainerGarbagePolicy
+  }
   readonly images: ImagePuller
   readonly observer: RuntimeObserver
   readonly prober: Prober
@@ -52,6 +57,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
       random,
       logger,
       limits: backoffLimits(options.settings.maxContainerRestartPeriodMs),
+      containerPolicy: options.containerPolicy ?? defaultContainerPolicy,
       runtimeName,
       runtimeProblem: around.runtimeProblem,
       runtimeLosses: around.runtimeLosses,

@@ -1,11 +1,15 @@
-import type { GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import type { GarbageItem, GarbageReport, ImageVerdict } from '../../api/garbage.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageCollection } from '../images/image-garbage.ts'
 
 /** The result of a collection, as the API returns it. */
-export function toGarbageReport(collection: ImageCollection, dryRun: boolean): GarbageReport {
+export function toGarbageReport(
+  collection: ImageCollection,
+  items: readonly GarbageItem[],
+  dryRun: boolean,
+): GarbageReport {
   const { disk, removed, kept, failed, freedBytes } = collection
   return {
     dryRun,
@@ -16,6 +20,7 @@ export function toGarbageReport(collection: ImageCollection, dryRun: boolean): G
       kept: kept.map(({ image, reason, message }) => verdict(image, reason, message)),
       freedBytes,
     },
+    items,
   }
 }
 

@@ -27,6 +27,8 @@ export interface NodeJobsSetup {
   readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
   /** Left out, all logs together may take what they like. */
   readonly logSpace?: LogSpace
+  /** Those that need nothing from here. */
+  readonly jobs: readonly NodeJob[]
   readonly pressureJob: NodeJob | undefined
   readonly imageGarbage:
     | {
@@ -51,6 +53,7 @@ export interface NodeJobsSetup {
 export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
   const { host, runtime, workers, observed, logRotation, logSpace, imageGarbage, clock, logger } = setup
   const jobs = new NodeJobs({ clock, logger })
+  for (const job of setup.jobs) jobs.add(job)
   jobs.add(
     volumeLimitsJob({
       workers,

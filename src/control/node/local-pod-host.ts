@@ -22,7 +22,7 @@ import {
   writeResolvConf,
 } from '../../volumes/pod-directory/resolv-conf-file.ts'
 import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
-import { listPodDirectories, volumeDirectory } from '../../volumes/pod-directory/pod-directory.ts'
+import { volumeDirectory } from '../../volumes/pod-directory/pod-directory.ts'
 import { bindSubPath } from '../../volumes/sub-path.ts'
 import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
 import {
@@ -88,7 +88,6 @@ export function createPodVolumes(options: {
       removeTerminationLog({ rootDir, uid, container, restartCount }),
     userRange: (uid) => claimUserRange(rootDir, uid),
     teardown: (uid) => teardownVolumes(rootDir, uid),
-    listPods: () => listPodDirectories(rootDir),
   }
 }
 

@@ -8,6 +8,8 @@ export interface NodeJob {
   readonly name: string
   /** From one start to the next, in milliseconds; the first run comes one period after the jobs are started. */
   readonly periodMs: number
+  /** Its first run comes as soon as the jobs are started. */
+  readonly runsAtStart?: boolean
   /** After that many milliseconds the job's signal is aborted, and it counts as failed. */
   readonly deadlineMs: number
   /** Does the work once. Gives how many milliseconds the next run has to wait at least, where that is more than the period. */
@@ -77,7 +79,8 @@ export class NodeJobs {
   async run(signal: AbortSignal): Promise<void> {
     this.#signal = signal
     const startMs = this.#clock.monotonicMs()
-    for (const state of this.#states.values()) state.dueMs = startMs + state.job.periodMs
+    for (const state of this.#states.values())
+      state.dueMs = state.job.runsAtStart === true ? startMs : startMs + state.job.periodMs
     this.#startDue()
     if (!signal.aborted)
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))

@@ -67,8 +67,7 @@ async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<
     if (emptyDir?.sizeLimit === undefined || emptyDir.medium !== '') continue
     const limitBytes = quantityValue(emptyDir.sizeLimit)
     if (limitBytes <= 0 || (await measure(worker.ref.uid, name)) <= limitBytes) continue
-    worker.end({
-      cause: 'evicted',
+    worker.evict({
       reason: 'Evicted',
       message: `Usage of EmptyDir volume "${name}" exceeds the limit "${emptyDir.sizeLimit}". `,
       graceSeconds: 1,

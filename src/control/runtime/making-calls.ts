@@ -21,9 +21,10 @@ export class MakingCalls {
     }
   }
 
-  /** Whether one is in flight that was sent by then (monotonic time). */
-  isAnyInFlight(sinceMs: number): boolean {
-    return [...this.#inFlight].some((call) => call.sinceMs <= sinceMs)
+  /** When the oldest one in flight was sent (monotonic time); undefined where none is. */
+  get sinceMs(): number | undefined {
+    const [oldest] = this.#inFlight
+    return oldest?.sinceMs
   }
 
   async #track<Reply>(send: () => Promise<Reply>): Promise<Reply> {

@@ -15,11 +15,12 @@ import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
+import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { compareContainerd } from './compare-containerd.ts'
 import { createEventSource } from './event-source.ts'
-import { keepNetworkRules } from './keep-network-rules.ts'
+import { createNetworkRulesKeeper } from './keep-network-rules.ts'
 import { MakingCalls } from './making-calls.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
@@ -63,8 +64,9 @@ export class RuntimeAccess {
   readonly #calls = new Map<string, number>()
   #name = 'containerd'
   #version: string | undefined
-  /** Aborted when a sandbox is created: that adds firewall rules. */
-  #sandboxMade = new AbortController()
+  readonly #onSandbox = new Set<() => void>()
+  /** How often the embedded containerd was started or adopted. */
+  #starts = 0
 
   constructor(options: RuntimeAccessOptions) {
     const { config, clock, logger } = options
@@ -81,10 +83,7 @@ export class RuntimeAccess {
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
           registryConfigDir: config.registryConfigDir,
-          known: {
-            list: () => this.#listAll(),
-            isAnyInTheMaking: (sinceMs) => this.#making.isAnyInFlight(sinceMs),
-          },
+          known: { list: () => this.#listAll(), listSandboxes: () => this.#listSandboxes() },
           clock,
           logger,
         })
@@ -95,7 +94,7 @@ export class RuntimeAccess {
       clock,
       onCall: (method) => {
         this.#calls.set(method, (this.#calls.get(method) ?? 0) + 1)
-        if (method === 'RunPodSandbox') this.#sandboxMade.abort()
+        if (method === 'RunPodSandbox') for (const listener of this.#onSandbox) listener()
       },
     })
     this.connection = this.#client.connection
@@ -218,26 +217,43 @@ export class RuntimeAccess {
     const watching = Promise.all([this.#meetLater(signal), this.#comparison.run(onProblem, signal)])
     if (this.#embedded === undefined) return void (await watching)
     const stop = this.#embedded.onChange((state) => {
-      if (state.kind === 'running') onProblem(undefined)
+      if (state.kind === 'running') {
+        this.#starts += 1
+        onProblem(undefined)
+      }
       if (state.kind === 'down') onProblem(state.message)
     })
-    const rules = keepNetworkRules(
-      {
-        embedded: this.#embedded,
-        listSandboxes: (filter) => this.#listSandboxes(filter, signal),
-        isAnyInTheMaking: (sinceMs) => this.#making.isAnyInFlight(sinceMs),
-        untilSandboxMade: () => {
-          this.#sandboxMade = new AbortController()
-          return this.#sandboxMade.signal
-        },
-        periodMs: this.#options.config.syncFrequencyMs,
-        clock: this.#options.clock,
-        logger: this.#options.logger,
-      },
-      signal,
-    )
-    await Promise.all([watching, this.#embedded.supervise(signal), rules])
+    await Promise.all([watching, this.#embedded.supervise(signal)])
     stop()
+  }
+
+  /** Calls back when a sandbox is asked for: that adds firewall rules. */
+  onSandbox(listener: () => void): void {
+    this.#onSandbox.add(listener)
+  }
+
+  /** Keeps the firewall rules of the pods' network; undefined where that is somebody else's. */
+  networkRulesKeeper(): (() => Promise<void>) | undefined {
+    if (this.#embedded === undefined) return undefined
+    const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
+    const listReady = () => this.#listSandboxes(filter)
+    return createNetworkRulesKeeper({ embedded: this.#embedded, listReady, logger: this.#options.logger })
+  }
+
+  /** What finds the orphans in the runtime; none where it is somebody else's. */
+  orphanCollectors(): readonly OrphanCollector[] {
+    return this.#embedded?.orphanCollectors() ?? []
+  }
+
+  /** When the oldest call in flight was sent in which the runtime makes something (monotonic time). */
+  get makingSinceMs(): number | undefined {
+    return this.#making.sinceMs
+  }
+
+  /** How often something happened so far that may leave something behind in the runtime. */
+  get disturbances(): number {
+    const count = (method: string): number => this.#calls.get(method) ?? 0
+    return count('RunPodSandbox') + count('RemovePodSandbox') + this.#starts
   }
 
   async #listAll(): Promise<ReadonlySet<string>> {

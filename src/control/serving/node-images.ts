@@ -1,4 +1,4 @@
-import type { GarbageReport } from '../../api/garbage.ts'
+import type { GarbageItem, GarbageReport } from '../../api/garbage.ts'
 import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ImageEntry } from '../../api/routes.ts'
 import { PoddError } from '../../base/errors.ts'
@@ -12,6 +12,11 @@ export interface NodeImagesOptions {
   readonly archives: ImageArchives
   /** Undefined where nothing collects images. */
   readonly garbage: () => ImageGarbage | undefined
+  /** What is garbage besides images. */
+  readonly collectGarbage: (
+    options: { readonly dryRun: boolean },
+    signal: AbortSignal,
+  ) => Promise<readonly GarbageItem[]>
 }
 
 /** How long the runtime may take to list what was imported. */
@@ -55,7 +60,8 @@ export class NodeImages {
     if (garbage === undefined) throw new PoddError('INTERNAL', 'nothing collects images')
     const mode = { kind: 'unused', young } as const
     const collection = dryRun ? await garbage.preview(mode, signal) : await garbage.collect(mode, signal)
-    return toGarbageReport(collection, dryRun)
+    const items = await this.#options.collectGarbage({ dryRun }, signal)
+    return toGarbageReport(collection, items, dryRun)
   }
 
   pinImage(image: string, pinned: boolean): Promise<void> {

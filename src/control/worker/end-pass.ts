@@ -104,16 +104,33 @@ export class EndPass {
    * What is over gives back its volumes and its cgroup; its status, containers and logs stay (`pkg/kubelet/kubelet.go`
    * SyncTerminatedPod, Kubernetes 1.36). Should it be restarted, they are recreated with its sandbox.
    */
-  async release(): Promise<void> {
+  async release(signals: PassSignals): Promise<void> {
     const { isOver, record, ref } = this.#state
     if (!isOver || record.ending !== undefined) {
       this.#released = false
       return
     }
+    await this.#removeCondemned(signals)
     if (this.#released || record.startedAtMs === undefined) return
     await this.#deps.host.volumes.teardown(ref.uid)
     await this.#deps.host.cgroups.remove(ref.uid)
     this.#released = true
+  }
+
+  /** Of a pod that is over, garbage collection may want all that the runtime still has. */
+  async #removeCondemned(signals: PassSignals): Promise<void> {
+    const { condemned, observed } = this.#state
+    const containers = observed.containers.filter(({ id, state }) => state === 'exited' && condemned.has(id))
+    const sandboxes = observed.sandboxes.filter(({ id, ready }) => !ready && condemned.has(id))
+    if (containers.length + sandboxes.length === 0) return
+    await this.#deps.executor.run(
+      [
+        { kind: 'remove-containers', ids: containers.map(({ id }) => id) },
+        { kind: 'remove-sandboxes', ids: sandboxes.map(({ id }) => id) },
+      ],
+      signals,
+    )
+    this.#deps.wake()
   }
 
   /** After all was stopped. */

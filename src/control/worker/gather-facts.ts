@@ -6,7 +6,7 @@ import { findMissingReference } from '../actions/resolve-pod.ts'
 import type { PassDeps } from './pod-executor.ts'
 import type { PodState } from './pod-state.ts'
 
-type FactsDeps = Pick<PassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 'clock'>
+type FactsDeps = Pick<PassDeps, 'host' | 'objectsKnown' | 'probes' | 'limits' | 'containerPolicy' | 'clock'>
 
 /** All facts that a pass of a live pod decides by. */
 export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFacts {
@@ -32,6 +32,8 @@ export function gatherFacts(deps: FactsDeps, state: Readonly<PodState>): PodFact
     containerFacts: Object.fromEntries(specs.map((spec) => [spec.name, row(spec)])),
     holds,
     resizeRefusal,
+    containerPolicy: deps.containerPolicy,
+    ...(state.condemned.size === 0 ? {} : { condemned: [...state.condemned] }),
     nowMs: clock.wallMs(),
     bootId: host.bootId,
     limits,

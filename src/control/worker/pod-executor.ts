@@ -1,3 +1,4 @@
+import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { Timer } from '../../base/clock.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
@@ -17,6 +18,8 @@ export interface PassDeps extends Pick<PodContext, 'host' | 'images' | 'events' 
   /** The newest of this pod. */
   readonly probes: () => ProbeVerdicts
   readonly limits: BackoffLimits
+  /** Which of its exited containers are kept. */
+  readonly containerPolicy: ContainerGarbagePolicy
   /** Whether this runtime handler can make mounts read-only all the way down. */
   readonly recursiveReadOnly: (runtimeHandler: string) => boolean
   /** How often the runtime or podd itself was away so far: what was seen before the last time may not hold any more. */

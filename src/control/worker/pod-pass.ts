@@ -59,7 +59,7 @@ export class PodPass {
     const { ending } = state.record
     if (ending !== undefined) return endPass.run(ending, signals)
     if (await this.#mayRun()) await livePass.run(signals)
-    return endPass.release()
+    return endPass.release(signals)
   }
 
   async #observe(): Promise<void> {

@@ -66,6 +66,8 @@ export class PodState {
   blockedRestarts: ReadonlyMap<string, string> = new Map()
   resize: ResizeState | undefined
   resizeRefusal: ResizeRefusal | undefined
+  /** Exited containers and stopped sandboxes that the node's garbage collection wants removed. */
+  condemned: ReadonlySet<string> = new Set()
   /** Whether it has got to where its containers were started, or wait for something. */
   isSettled = false
   /** Whether it was looked at since this podd began. */

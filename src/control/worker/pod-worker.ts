@@ -43,6 +43,9 @@ export interface PodWorkerDeps extends PodExecutorDeps, PodDisplayDeps {
   readonly random: RandomSource
 }
 
+/** Why the node terminates a pod, and how long it may take, in seconds. */
+export type Eviction = Pick<EndRequest, 'reason' | 'message' | 'graceSeconds'>
+
 const errorRetryMs = 10_000
 const endingRetryMs = 2000
 
@@ -213,6 +216,23 @@ export class PodWorker {
   /** The pull of one of its images goes on. */
   showPull(): void {
     if (this.#state.isSeen && this.#state.stage !== 'gone') this.#publish()
+  }
+
+  /**
+   * Terminates the pod for the sake of the node: it fails with this reason and message, its status stays
+   * (`pkg/kubelet/eviction/eviction_manager.go`, evictPod, 1.36). False where it has ended or is ending already.
+   */
+  evict({ reason, message, graceSeconds }: Eviction): boolean {
+    const { stage, isOver, record } = this.#state
+    if (stage === 'stopped' || stage === 'gone' || isOver || record.ending !== undefined) return false
+    this.end({ cause: 'evicted', reason, message, graceSeconds })
+    return true
+  }
+
+  /** Has these exited containers and stopped sandboxes removed, as soon as nothing else is to be done for the pod. */
+  collect(condemned: ReadonlySet<string>): void {
+    this.#state.condemned = condemned
+    this.#loop.wake()
   }
 
   /** Why a pod is terminated that is still desired (`pkg/kubelet/active_deadline.go`, `eviction_manager.go`, 1.36). */

@@ -1,5 +1,7 @@
+import { defaultContainerPolicy, selectDeadContainers } from '../node/plan-container-garbage.ts'
 import { isSidecar } from '../../pod/spec/pod-resources.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import type { ContainerId } from '../../pod/values/ids.ts'
 import { isOutdated, isUnrun } from './container-view.ts'
 import { hasFinished, runsAgain, viewCurrent } from './has-finished.ts'
 import { computeInitSequence } from './init-sequence.ts'
@@ -13,7 +15,6 @@ import { isRestartRequested } from './restart-request.ts'
 import { changesPodLevel, needsRestart, selectResizes } from './resize.ts'
 import type { ResizeState } from './resize.ts'
 import { computeSandboxChange } from './sandbox-change.ts'
-import { selectDeadContainers } from './select-dead-containers.ts'
 import { canReplace, planStart } from './start-plan.ts'
 
 /**
@@ -241,6 +242,15 @@ class Plan {
     return undefined
   }
 
+  /** A container that is started in this plan may need the one before it. */
+  #selectCondemned(): readonly ContainerId[] {
+    const { condemned, observed } = this.#facts
+    if (condemned === undefined || this.actions.length > 0) return []
+    return observed.containers
+      .filter(({ id, state }) => condemned.includes(id) && (state === 'exited' || state === 'created'))
+      .map(({ id }) => id)
+  }
+
   wakeAt(wallMs: number): void {
     this.#wakeAtMs = Math.min(this.#wakeAtMs ?? Infinity, wallMs)
   }
@@ -254,8 +264,10 @@ class Plan {
   }
 
   result(): PodPlan {
-    const dead = selectDeadContainers(this.#facts.observed)
-    if (dead.containers.length > 0) this.actions.push({ kind: 'remove-containers', ids: dead.containers })
+    const { observed, containerPolicy = defaultContainerPolicy, nowMs } = this.#facts
+    const dead = selectDeadContainers(observed, containerPolicy, nowMs)
+    const ids = [...new Set([...dead.containers, ...this.#selectCondemned()])]
+    if (ids.length > 0) this.actions.push({ kind: 'remove-containers', ids })
     if (dead.sandboxes.length > 0) this.actions.push({ kind: 'remove-sandboxes', ids: dead.sandboxes })
     // What is to be stopped is stopped together, before anything starts, as the kubelet's SyncPod has it.
     const isStop = ({ kind }: PodAction): boolean => kind === 'stop-container'

@@ -3,6 +3,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { ContainerGarbagePolicy } from '../node/plan-container-garbage.ts'
 import type { Holds } from './hold.ts'
 import type { ResizeRefusal } from './resize.ts'
 import type { BackoffLimits } from './restart-policy.ts'
@@ -55,4 +56,8 @@ export interface PodFacts {
   /** Another one after each boot of the host. */
   readonly bootId: string
   readonly limits: BackoffLimits
+  /** Undefined for the kubelet's defaults. */
+  readonly containerPolicy?: ContainerGarbagePolicy | undefined
+  /** Containers that the node's garbage collection wants removed; what runs is left alone. */
+  readonly condemned?: readonly string[] | undefined
 }

@@ -23,3 +23,12 @@ export function hasProcesses(
       .some((inner) => readCgroup(inner, 'cgroup.procs').length > 0),
   )
 }
+
+/** Whether any process lives in a cgroup or below it, in any hierarchy. */
+export function isInhabited({ hierarchies }: CgroupSystem, path: string): boolean {
+  return hierarchies
+    .map((hierarchy) => `${hierarchy.path}${path}`)
+    .filter((directory) => existsSync(directory))
+    .flatMap((directory) => cgroupTree(directory))
+    .some((directory) => readCgroup(directory, 'cgroup.procs').length > 0)
+}

@@ -15,16 +15,13 @@ export interface FollowResolverOptions {
   /** The file that is followed; it may be a symbolic link, and need not exist. */
   readonly path: string
   readonly clock: Clock
-  /** How long an event may be missed. */
-  readonly recheckMs: number
   /** The resolver may have changed. */
   readonly onHint: () => void
 }
 
 /**
  * Tells when the host's resolver may have changed, until the signal is aborted: by inotify on the directories
- * of the file, of whatever it links to, and of systemd-resolved's own, and every `recheckMs` besides. Calls it
- * once at the start.
+ * of the file, of whatever it links to, and of systemd-resolved's own. Calls it once at the start.
  */
 export async function followResolver(options: FollowResolverOptions, signal: AbortSignal): Promise<void> {
   const { clock, onHint } = options
@@ -35,8 +32,8 @@ export async function followResolver(options: FollowResolverOptions, signal: Abo
     for (const [directory, files] of names) watchDirectory(directory, files, () => round.abort(), until)
     // Now that it is watched: what changed before is seen too.
     onHint()
-    await clock.sleep(options.recheckMs, until).catch(() => undefined)
-    round.abort()
+    if (!until.aborted)
+      await new Promise<void>((resolve) => until.addEventListener('abort', () => resolve(), { once: true }))
     await clock.sleep(settleMs, signal).catch(() => undefined)
   }
 }
@@ -68,7 +65,7 @@ async function linkTarget(path: string): Promise<string | undefined> {
   }
 }
 
-/** A directory that can't be watched is left to the recheck. */
+/** A directory that can't be watched is left to whoever looks now and then besides. */
 function watchDirectory(
   directory: string,
   names: ReadonlySet<string>,

@@ -997,8 +997,8 @@ describe('podd gc', () => {
     const before = rig.collect
     rig.collect = (options) => {
       asked.push(options)
-      const { dryRun, images } = before(options)
-      return { dryRun, images: { ...images, removed: [unused], kept: [kept], freedBytes: 2_100_000 } }
+      const { dryRun, images, items } = before(options)
+      return { dryRun, items, images: { ...images, removed: [unused], kept: [kept], freedBytes: 2_100_000 } }
     }
   })
 
@@ -1038,7 +1038,33 @@ localhost/old:1   2MB    unused for 3d
     })
   })
 
-  it('fails where an image cannot be removed', async () => {
+  const orphan = {
+    kind: 'cgroup',
+    id: 'lost',
+    name: 'lost',
+    reason: 'orphan',
+    message: 'without a pod',
+  } as const
+
+  it('tells what else was removed, and what may be in use', async () => {
+    const before = rig.collect
+    rig.collect = (options) => ({
+      ...before(options),
+      items: [
+        { ...orphan, outcome: 'removed' },
+        { ...orphan, kind: 'volumes', sizeBytes: 4_200_000, outcome: 'waiting' },
+      ],
+    })
+    expect((await podd('gc')).stdout.split('\n').slice(0, 5)).toEqual([
+      'KIND      NAME   SIZE    WHY',
+      'cgroup    lost   -       without a pod',
+      'volumes   lost   4.2MB   without a pod; waiting for calls in flight',
+      '1 removed, 1 waiting',
+      '',
+    ])
+  })
+
+  it('fails where something cannot be removed', async () => {
     rig.collect = () => ({
       dryRun: false,
       images: {
@@ -1048,11 +1074,14 @@ localhost/old:1   2MB    unused for 3d
         failed: [{ ...unused, reason: 'failed', message: 'read-only file system' }],
         freedBytes: 0,
       },
+      items: [{ ...orphan, outcome: 'failed', message: 'device or resource busy' }],
     })
     expect(await podd('gc')).toEqual({
       exitCode: 1,
       stdout: '0 images removed, 0B freed, 0 kept; /images was 100% full\n',
-      stderr: 'localhost/old:1 could not be removed: read-only file system\n',
+      stderr:
+        'localhost/old:1 could not be removed: read-only file system\n' +
+        'cgroup lost could not be removed: device or resource busy\n',
     })
   })
 })

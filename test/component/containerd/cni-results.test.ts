@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import {
-  listCniResults,
+  readCniResults,
   removeCniResults,
   removeTornCniResults,
 } from '../../../src/containerd/network/cni-results.ts'
@@ -40,12 +40,11 @@ it('forgets all of a network, with the loopback of its sandboxes', async () => {
   expect(readdirSync(directory)).toEqual([`cni-loopback-${other}-lo`])
 })
 
-it('lists and forgets the results of some sandboxes alone', async () => {
+it('forgets the results of some sandboxes alone', async () => {
   result(`podd-${id}-eth0`, '{}')
   result(`cni-loopback-${id}-lo`, '{}')
   result(`podd-${other}-eth0`, '{}')
   result(`bridge-${id}-eth0`, '{}')
-  expect(new Set(await listCniResults('podd', directory))).toEqual(new Set([id, other]))
   await removeCniResults('podd', { ids: new Set([id]), directory })
   expect(readdirSync(directory).sort()).toEqual([`bridge-${id}-eth0`, `podd-${other}-eth0`])
 })
@@ -54,5 +53,26 @@ it('does without the directory', async () => {
   const absent = join(directory, 'absent')
   await expect(removeCniResults('podd', { directory: absent })).resolves.toBeUndefined()
   await expect(removeTornCniResults('podd', absent)).resolves.toBeUndefined()
-  await expect(listCniResults('podd', absent)).resolves.toEqual([])
+  await expect(readCniResults(absent)).resolves.toEqual([])
+})
+
+it('reads which interfaces and namespaces a sandbox has', async () => {
+  const interfaces = [
+    { name: 'podd0' },
+    { name: 'veth1' },
+    { name: 'eth0', sandbox: '/run/netns/cni-1' },
+    'nonsense',
+  ]
+  const cached = { containerId: id, networkName: 'podd', result: { interfaces } }
+  result(`podd-${id}-eth0`, JSON.stringify(cached))
+  result(`podd-${other}-eth0`, '{"containerId":')
+  expect(await readCniResults(directory)).toEqual([
+    {
+      path: join(directory, `podd-${id}-eth0`),
+      sandboxId: id,
+      networkName: 'podd',
+      hostInterfaces: ['podd0', 'veth1'],
+      namespaces: ['/run/netns/cni-1'],
+    },
+  ])
 })

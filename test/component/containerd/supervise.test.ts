@@ -110,7 +110,7 @@ function options(change: Partial<EmbeddedContainerdOptions> = {}): EmbeddedConta
     cniBinDirs: ['/none'],
     podCidrs: ['10.99.0.0/24'],
     launchMode: 'detached',
-    known: { list: () => Promise.resolve(new Set()), isAnyInTheMaking: () => false },
+    known: { list: async () => new Set(), listSandboxes: async () => new Set() },
     clock: systemClock,
     logger: silentLogger,
     ...change,

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../src/base/json.ts'
 import { sameData } from '../../../src/base/json.ts'
+import type { OrphanCollector } from '../../../src/decide/node/plan-orphans.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { defaultConfig } from '../../../src/config/options.ts'
 import type { LogFields } from '../../../src/base/logger.ts'
@@ -277,6 +278,20 @@ export class PodRig {
     return this.#options.sources ?? ['file']
   }
 
+  #podDirectoryCollector(): OrphanCollector {
+    const isOrphan = (uid: PodUid): boolean => !this.system.knowsPod(uid)
+    return {
+      kind: 'volumes',
+      list: async () =>
+        this.podDirectories.filter(isOrphan).map((id) => ({ kind: 'volumes', id, message: 'lost' })),
+      remove: async ({ id }) => {
+        this.tornDown.push(id)
+        this.podDirectories = this.podDirectories.filter((uid) => uid !== id)
+        return true
+      },
+    }
+  }
+
   #systemOptions(): PodSystemOptions {
     const { clock, fake } = this
     return {
@@ -288,7 +303,12 @@ export class PodRig {
       images: fake.images,
       runtimeEvents: fake.events,
       records: this.records,
-      events: { record: (event) => void this.events.push(event) },
+      events: { record: (event) => void this.events.push(event), recordNode: () => undefined },
+      orphans: {
+        collectors: [this.#podDirectoryCollector()],
+        makingSinceMs: () => undefined,
+        disturbances: () => 0,
+      },
       runProbe: async (probe, { containerId, podIps }) => this.probe(containerId, probe, podIps),
       clock,
       random: () => 0,
@@ -351,7 +371,6 @@ export class PodRig {
         listClaimOwners: async () => this.claimOwners,
         checkHostPaths: (pod) => this.checkHostPaths(pod),
         teardown: async (uid) => void this.tornDown.push(uid),
-        listPods: async () => this.podDirectories,
       },
       logs: {
         ...plain.logs,

@@ -75,7 +75,6 @@ describe('followResolver', () => {
       {
         path,
         clock: systemClock,
-        recheckMs: 60_000,
         onHint: () => {
           hints += 1
           for (const wake of waiting.splice(0)) wake()

@@ -160,7 +160,7 @@ describe('emptyDir', () => {
     const path = (await podVolumes.prepare({ uid, pod, source: 'file' })).get('fast')?.hostPath
     const options = readMounts().find(({ mountPoint }) => mountPoint === path)?.superOptions
     expect(options).toContain(`size=${sizeKib}k`)
-    expect(await podVolumes.listPods()).toEqual([uid])
+    expect(await listPodDirectories(rootDir)).toEqual([uid])
     await podVolumes.teardown(uid)
   })
 

@@ -20,10 +20,10 @@ function fakeWorker(uid: string, ended: string[]): PodWorker {
       volumes: [{ name: 'v', emptyDir: { sizeLimit: '1Mi' } }],
     },
   })
-  const worker: Pick<PodWorker, 'ref' | 'end'> & { state: Partial<PodWorker['state']> } = {
+  const worker: Pick<PodWorker, 'ref' | 'evict'> & { state: Partial<PodWorker['state']> } = {
     ref: { uid, name: uid, namespace: 'default' },
     state: { stage: 'active', isOver: false, pod },
-    end: ({ message }) => void ended.push(`${uid}: ${message}`),
+    evict: ({ message }) => ended.push(`${uid}: ${message}`) > 0,
   }
   return worker as PodWorker
 }

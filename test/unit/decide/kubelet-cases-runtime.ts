@@ -197,7 +197,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: `${manager} TestPruneInitContainers`,
-    file: 'unit/decide/select-dead-containers.test.ts',
+    file: 'unit/decide/plan-container-garbage.test.ts',
     cases: { 'keeps the last of each name': 'keeps-each-name' },
   },
   {
@@ -241,7 +241,7 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: 'pkg/kubelet/kuberuntime/kuberuntime_gc_test.go',
-    file: 'unit/decide/select-dead-containers.test.ts',
+    file: 'unit/decide/plan-container-garbage.test.ts',
     cases: {
       'the oldest dead go first': 'removes-those-before',
       'running ones stay': 'never-removes-runs-or',

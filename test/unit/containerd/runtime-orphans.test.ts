@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseTasks } from '../../../src/containerd/leaks/reap-leaks.ts'
-import { selectLeakedShims } from '../../../src/containerd/leaks/reap-shims.ts'
+import { parseTasks } from '../../../src/containerd/leaks/containerd-books.ts'
+import { selectLeakedShims } from '../../../src/containerd/leaks/runtime-orphans.ts'
 import type { HostProcess } from '../../../src/host/processes.ts'
 
 function shim(pid: number, args: readonly string[]): HostProcess {
@@ -16,7 +16,7 @@ describe('selectLeakedShims', () => {
     ['one that names none', ['-namespace', 'k8s.io'], [], []],
     ['one whose id is no id', ['-namespace', 'k8s.io', '-id', '../..'], [], []],
   ])('judges %s', (_title, args, known, expected) => {
-    expect(selectLeakedShims([shim(7, args)], known).map((leak) => leak.shim.pid)).toEqual(expected)
+    expect(selectLeakedShims([shim(7, args)], new Set(known)).map((leak) => leak.shim.pid)).toEqual(expected)
   })
 })
 

@@ -1,0 +1,111 @@
+import type { OrphanLook } from '../../decide/node/plan-orphans.ts'
+import { commandOutput } from '../../host/run-command.ts'
+import type { ContainerdPlaces } from '../process/containerd-places.ts'
+
+/** The ids of what CRI knows. */
+export interface CriKnowledge {
+  /** All sandboxes and containers but those in creation. */
+  list(): Promise<ReadonlySet<string>>
+  /** Sandboxes, stopped ones included. */
+  listSandboxes(): Promise<ReadonlySet<string>>
+}
+
+/** The programs of a containerd that runs. */
+export interface ContainerdTools {
+  readonly ctrPath: string
+  /** Undefined for containerd's default. */
+  readonly snapshotter: string | undefined
+  readonly podCidrs: readonly string[]
+}
+
+export interface BooksOptions {
+  readonly places: ContainerdPlaces
+  /** Undefined while containerd does not run: then nothing is known, and nothing is found. */
+  readonly tools: () => ContainerdTools | undefined
+  readonly known: CriKnowledge
+}
+
+export interface Task {
+  readonly id: string
+  /** As containerd names it: CREATED, RUNNING, STOPPED, … */
+  readonly status: string
+}
+
+/** What containerd itself records in CRI's namespace, and what CRI lists. */
+export interface Books {
+  /** Of CRI's sandboxes. */
+  readonly sandboxes: readonly string[]
+  /** Of CRI's containers. */
+  readonly containers: readonly string[]
+  /** Of all containers in the namespace. */
+  readonly all: ReadonlySet<string>
+  readonly tasks: readonly Task[]
+  /** Asked last. */
+  readonly known: ReadonlySet<string>
+}
+
+/** containerd's own records, read by its client, once for each look. */
+export class ContainerdBooks {
+  readonly places: ContainerdPlaces
+  readonly #options: BooksOptions
+  readonly #looks = new WeakMap<OrphanLook, Promise<Books>>()
+
+  constructor(options: BooksOptions) {
+    this.places = options.places
+    this.#options = options
+  }
+
+  get tools(): ContainerdTools | undefined {
+    return this.#options.tools()
+  }
+
+  get known(): CriKnowledge {
+    return this.#options.known
+  }
+
+  /** Undefined while containerd does not run. Throws HostCommandError, and what CRI's calls throw. */
+  async read(look: OrphanLook): Promise<Books | undefined> {
+    if (this.tools === undefined) return undefined
+    let books = this.#looks.get(look)
+    if (books === undefined) {
+      books = this.#read()
+      this.#looks.set(look, books)
+    }
+    return books
+  }
+
+  /** First containerd's records, then CRI's: what is made meanwhile is in both. */
+  async #read(): Promise<Books> {
+    const sandboxes = await this.#listOfKind('sandbox')
+    const containers = await this.#listOfKind('container')
+    const all = new Set((await this.ctr(['containers', 'list', '--quiet'])).split('\n'))
+    const tasks = await this.tasks()
+    return { sandboxes, containers, all, tasks, known: await this.#options.known.list() }
+  }
+
+  async #listOfKind(kind: 'sandbox' | 'container'): Promise<readonly string[]> {
+    const filter = `labels."io.cri-containerd.kind"==${kind}`
+    const ids = await this.ctr(['containers', 'list', '--quiet', filter])
+    return ids.split('\n').filter((id) => id !== '')
+  }
+
+  async tasks(): Promise<readonly Task[]> {
+    return parseTasks(await this.ctr(['tasks', 'list']))
+  }
+
+  /** Runs containerd's client in CRI's namespace. Throws HostCommandError; with nothing to run, gives nothing. */
+  async ctr(args: readonly string[]): Promise<string> {
+    const { tools } = this
+    if (tools === undefined) return ''
+    const { socketPath } = this.places
+    return commandOutput(tools.ctrPath, ['--address', socketPath, '--namespace', 'k8s.io', ...args])
+  }
+}
+
+/** What `ctr tasks list` prints: task, pid, status. */
+export function parseTasks(table: string): readonly Task[] {
+  return table.split('\n').flatMap((line) => {
+    const [id = '', pid = '', status] = line.trim().split(/\s+/)
+    return status === undefined || !/^\d+$/.test(pid) ? [] : [{ id, status }]
+  })
+}

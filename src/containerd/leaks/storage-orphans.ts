@@ -1,0 +1,57 @@
+import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
+import type { ContainerdBooks } from './containerd-books.ts'
+
+/** What CRI makes for a sandbox or container bears its id. */
+const criId = /^[0-9a-f]{64}$/u
+
+/**
+ * The file systems of containers that containerd no longer knows: one that is killed between a container's file system
+ * and its record leaves it, held by a lease for a day (`client.NewContainer`, WithLease).
+ */
+export function snapshotOrphans(books: ContainerdBooks): OrphanCollector {
+  const snapshots = (): readonly string[] => {
+    const snapshotter = books.tools?.snapshotter
+    return ['snapshots', ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter])]
+  }
+  return {
+    kind: 'snapshot',
+    async list(look) {
+      if (books.tools === undefined) return []
+      const table = await books.ctr([...snapshots(), 'list'])
+      const read = await books.read(look)
+      return firstWords(table)
+        .filter((key) => criId.test(key) && read?.all.has(key) === false && !read.known.has(key))
+        .map((id) => ({ kind: 'snapshot', id, message: 'its container is unknown to containerd' }))
+    },
+    async remove({ id }) {
+      const all = (await books.ctr(['containers', 'list', '--quiet'])).split('\n')
+      if (all.includes(id)) return false
+      await books.ctr([...snapshots(), 'remove', id])
+      return true
+    },
+  }
+}
+
+/** Leases of sandboxes that CRI no longer lists; containerd 2 makes one for each. Others expire within a day. */
+export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
+  return {
+    kind: 'lease',
+    async list(look) {
+      if (books.tools === undefined) return []
+      const table = await books.ctr(['leases', 'list', '--quiet'])
+      const read = await books.read(look)
+      return firstWords(table)
+        .filter((id) => criId.test(id) && read?.all.has(id) === false && !read.known.has(id))
+        .map((id) => ({ kind: 'lease', id, message: 'its sandbox is unknown to containerd' }))
+    },
+    async remove({ id }) {
+      if ((await books.known.list()).has(id)) return false
+      await books.ctr(['leases', 'delete', id])
+      return true
+    },
+  }
+}
+
+function firstWords(table: string): readonly string[] {
+  return table.split('\n').map((line) => line.trim().split(/\s+/u)[0] ?? '')
+}

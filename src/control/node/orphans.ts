@@ -1,0 +1,114 @@
+import type { GarbageItem } from '../../api/garbage.ts'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import { planOrphans } from '../../decide/node/plan-orphans.ts'
+import type { Orphan, OrphanCollector, OrphanMemory, OrphanPlan } from '../../decide/node/plan-orphans.ts'
+
+export interface OrphansOptions {
+  /** Those that find what depends on others' removal stand after them. */
+  readonly collectors: readonly OrphanCollector[]
+  /** When the oldest call in flight was sent in which the runtime makes something (monotonic time). */
+  readonly makingSinceMs: () => number | undefined
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export interface OrphanCollection {
+  readonly items: readonly GarbageItem[]
+  /** When the next of those that wait can be removed (monotonic time); undefined where none waits. */
+  readonly nextMs: number | undefined
+  /** What could not be listed or removed, in words. */
+  readonly failures: readonly string[]
+}
+
+/** What is left on the host of pods that no longer exist. Collections take place one at a time. */
+export class Orphans {
+  readonly #options: OrphansOptions
+  readonly #turn = new Semaphore(1)
+  #firstSeen: OrphanMemory = new Map()
+
+  constructor(options: OrphansOptions) {
+    this.#options = options
+  }
+
+  /** What a collection would find now; it counts as a look. */
+  preview(signal: AbortSignal): Promise<OrphanCollection> {
+    return this.#turn.run(async () => {
+      const { plan, failures } = await this.#look(signal)
+      const items = [
+        ...plan.remove.map((orphan) => itemOf(orphan, 'planned')),
+        ...plan.wait.map(({ orphan }) => itemOf(orphan, 'waiting')),
+      ]
+      return { items, nextMs: nextOf(plan), failures }
+    })
+  }
+
+  /** Removes what has been without a pod for long enough. Throws the signal's reason alone. */
+  collect(signal: AbortSignal): Promise<OrphanCollection> {
+    return this.#turn.run(async () => {
+      const { collectors, logger } = this.#options
+      const { plan, failures } = await this.#look(signal)
+      const items = plan.wait.map(({ orphan }) => itemOf(orphan, 'waiting'))
+      for (const orphan of plan.remove) {
+        signal.throwIfAborted()
+        const { kind, id, message } = orphan
+        try {
+          const collector = collectors.find((each) => each.kind === kind)
+          if ((await collector?.remove(orphan)) !== true) continue
+          logger.warn({ id: `${kind} ${id}`, reason: message }, 'removed an orphan')
+          items.push(itemOf(orphan, 'removed'))
+        } catch (error) {
+          failures.push(`${kind} ${id}: ${errorMessage(error)}`)
+          items.push({ ...itemOf(orphan, 'failed'), message: errorMessage(error) })
+        }
+      }
+      return { items, nextMs: nextOf(plan), failures }
+    })
+  }
+
+  async #look(signal: AbortSignal): Promise<{ plan: OrphanPlan; failures: string[] }> {
+    const { clock, collectors } = this.#options
+    // Asked before the look: what is done by then is found as it is.
+    const makingSinceMs = this.#options.makingSinceMs()
+    const look = { signal }
+    const found: Orphan[] = []
+    const failures: string[] = []
+    for (const collector of collectors) {
+      signal.throwIfAborted()
+      try {
+        found.push(...(await collector.list(look)))
+      } catch (error) {
+        failures.push(`${collector.kind}: ${errorMessage(error)}`)
+      }
+    }
+    // What is sent from now on is not among them.
+    const nowMs = clock.monotonicMs()
+    const plan = planOrphans({ found, firstSeen: this.#firstSeen, makingSinceMs, nowMs })
+    this.#firstSeen = plan.firstSeen
+    return { plan, failures }
+  }
+}
+
+/** Throws PoddError GARBAGE_NOT_COLLECTED where anything failed. */
+export function throwFailures({ failures }: Pick<OrphanCollection, 'failures'>): void {
+  if (failures.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', failures.join('; '))
+}
+
+function nextOf({ wait }: OrphanPlan): number | undefined {
+  return wait.length === 0 ? undefined : Math.min(...wait.map(({ untilMs }) => untilMs))
+}
+
+function itemOf(orphan: Orphan, outcome: GarbageItem['outcome']): GarbageItem {
+  const { kind, id, message, sizeBytes } = orphan
+  return {
+    kind,
+    id,
+    name: id,
+    reason: 'orphan',
+    message,
+    ...(sizeBytes === undefined ? {} : { sizeBytes }),
+    outcome,
+  }
+}

@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { OrphanCollector, OrphanKind } from '../../decide/node/plan-orphans.ts'
+import type { PodCgroups } from '../../host/cgroups/cgroups.ts'
+import { isInhabited } from '../../host/cgroups/inhabited-cgroups.ts'
+import type { CgroupSystem } from '../../host/cgroups/layout.ts'
+import type { ContainerLogDirectories } from '../../logs/container-log-directories.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
+import { listPodDirectories, podDirectory } from '../../volumes/pod-directory/pod-directory.ts'
+import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
+
+export interface PodOrphansOptions {
+  readonly rootDir: string
+  readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listDeadLinks'>
+  /** The cgroups that pods were given last; undefined before the first one. */
+  readonly cgroups: () => { readonly tree: PodCgroups; readonly system: CgroupSystem } | undefined
+  /** A kubelet on this host may have its pods below the same cgroup. */
+  readonly sharesCgroups: boolean
+  /** Whether there is a record of the pod, readable or not, or the runtime has something of it. */
+  readonly isKnown: (uid: PodUid) => boolean
+}
+
+/** By the kubelet's default; what other distributions have instead links there. */
+const kubeletPods = '/var/lib/kubelet/pods'
+
+/**
+ * What is left of pods that nothing knows any more, because their records were lost: their directories
+ * (`pkg/kubelet/kubelet_volumes.go`, cleanupOrphanedPodDirs, 1.36), logs and links to logs
+ * (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`, evictPodLogsDirectories), and cgroups (`pkg/kubelet/kubelet_pods.go`,
+ * cleanupOrphanedPodCgroups).
+ */
+export function podOrphans(options: PodOrphansOptions): readonly OrphanCollector[] {
+  return [volumeOrphans(options), logOrphans(options), linkOrphans(options), cgroupOrphans(options)]
+}
+
+const message = 'there is no record of its pod'
+
+function volumeOrphans({ rootDir, isKnown }: PodOrphansOptions): OrphanCollector {
+  return {
+    kind: 'volumes',
+    async list() {
+      const uids = (await listPodDirectories(rootDir)).filter((uid) => !isKnown(uid))
+      return Promise.all(uids.map(async (uid) => sized('volumes', uid, message, podDirectory(rootDir, uid))))
+    },
+    async remove({ id }) {
+      if (isKnown(id)) return false
+      await teardownVolumes(rootDir, id)
+      return true
+    },
+  }
+}
+
+function logOrphans({ logs, isKnown }: PodOrphansOptions): OrphanCollector {
+  const find = async () => (await logs.listOwn()).filter(({ uid }) => !isKnown(uid))
+  return {
+    kind: 'logs',
+    list: async () => Promise.all((await find()).map(({ path }) => sized('logs', path, message, path))),
+    async remove({ id }) {
+      if (!(await find()).some(({ path }) => path === id)) return false
+      await rm(id, { recursive: true, force: true })
+      return true
+    },
+  }
+}
+
+function linkOrphans({ logs }: PodOrphansOptions): OrphanCollector {
+  return {
+    kind: 'log-link',
+    list: async () =>
+      (await logs.listDeadLinks()).map((id) => ({
+        kind: 'log-link',
+        id,
+        message: 'the log of its pod is gone',
+      })),
+    async remove({ id }) {
+      if (!(await logs.listDeadLinks()).includes(id)) return false
+      await rm(id, { force: true })
+      return true
+    },
+  }
+}
+
+/** Only empty ones: what lives in a cgroup is ended with its container. */
+function cgroupOrphans({ cgroups, isKnown, sharesCgroups }: PodOrphansOptions): OrphanCollector {
+  const find = (): readonly PodUid[] => {
+    const found = sharesCgroups && existsSync(kubeletPods) ? undefined : cgroups()
+    if (found === undefined) return []
+    const { tree, system } = found
+    return tree
+      .listPods()
+      .filter((pod) => !isKnown(pod.uid) && !isInhabited(system, tree.parentOf(pod)))
+      .map(({ uid }) => uid)
+  }
+  return {
+    kind: 'cgroup',
+    list: async () => find().map((id) => ({ kind: 'cgroup', id, message: `${message}, and it is empty` })),
+    async remove({ id }) {
+      if (!find().includes(id)) return false
+      const left = (await cgroups()?.tree.removePod(id)) ?? []
+      if (left.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', `cannot remove ${left.join(', ')}`)
+      return true
+    },
+  }
+}
+
+async function sized(kind: OrphanKind, id: string, why: string, path: string) {
+  try {
+    return { kind, id, message: why, sizeBytes: await measureDiskUsage(path) }
+  } catch (error) {
+    return { kind, id, message: `${why} (size unknown: ${errorMessage(error)})` }
+  }
+}

@@ -1,0 +1,156 @@
+import type { ContainerId, PodUid, SandboxId } from '../../pod/values/ids.ts'
+import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../../pod/state/observed.ts'
+
+/** The kubelet's policy (`pkg/kubelet/container/container_gc.go`, GCPolicy, 1.36). A negative number sets no limit. */
+export interface ContainerGarbagePolicy {
+  /** Exited containers that are kept of each container of a pod. */
+  readonly maxPerContainer: number
+  /** Exited containers that are kept of all pods. */
+  readonly maxTotal: number
+  /** No container is removed before it was created that long ago. */
+  readonly minimumAgeMs: number
+}
+
+/** One exited container of each container, as the kubelet's defaults have it. */
+export const defaultContainerPolicy: ContainerGarbagePolicy = {
+  maxPerContainer: 1,
+  maxTotal: -1,
+  minimumAgeMs: 0,
+}
+
+export interface GarbagePod {
+  readonly observed: ObservedPod
+  /** `terminated`: nothing of it runs or will run, only its status is kept. `removed`: no source has it. */
+  readonly fate: 'live' | 'terminated' | 'removed'
+}
+
+export interface ContainerGarbageFacts {
+  readonly pods: readonly GarbagePod[]
+  /** Otherwise a pod may be missing only because its source has not been read: none counts as removed. */
+  readonly allSourcesReady: boolean
+  /** Terminated pods keep nothing either: for a host that runs out of space. */
+  readonly evictNonDeletedPods: boolean
+}
+
+export interface DeadThings {
+  readonly containers: readonly ContainerId[]
+  readonly sandboxes: readonly SandboxId[]
+}
+
+/** `removed`, `terminated`: the pod's fate. `container-limit`, `total-limit`: see the policy. `superseded`: a newer one took its place. */
+export type GarbageReason = 'removed' | 'terminated' | 'container-limit' | 'total-limit' | 'superseded'
+
+export interface ContainerGarbage {
+  readonly pod: ObservedPod
+  readonly containers: readonly { readonly container: ObservedContainer; readonly reason: GarbageReason }[]
+  readonly sandboxes: readonly { readonly sandbox: ObservedSandbox; readonly reason: GarbageReason }[]
+}
+
+interface Dead {
+  readonly uid: PodUid
+  readonly container: ObservedContainer
+}
+
+/**
+ * The exited containers and stopped sandboxes to remove, by pod, in the order of the pods
+ * (`pkg/kubelet/kuberuntime/kuberuntime_gc.go`, evictContainers and evictSandboxes, 1.36). Containers of a pod that has not been removed are considered by pod and container name. Unlike
+ * the kubelet, a container that was created and never started is kept only while it is the newest, and counts for no limit.
+ * @param nowMs of the wall clock
+ */
+export function planContainerGarbage(
+  facts: ContainerGarbageFacts,
+  policy: ContainerGarbagePolicy,
+  nowMs: number,
+): readonly ContainerGarbage[] {
+  const reasons = new Map<ContainerId, GarbageReason>()
+  const units: Dead[][] = []
+  for (const pod of facts.pods) {
+    const { containers, uid } = pod.observed
+    const dead = containers.filter((each) => isDead(each) && nowMs - each.createdAtMs >= policy.minimumAgeMs)
+    const fate = fateOf(pod, facts)
+    if (fate !== 'live') {
+      for (const { id } of dead) reasons.set(id, fate)
+      continue
+    }
+    for (const container of dead)
+      if (container.state === 'created' && isSuperseded(container, containers))
+        reasons.set(container.id, 'superseded')
+    const exited = dead
+      .filter(({ state }) => state === 'exited')
+      // Until the runtime itself reports the exit, the record may not know how the newest one ended.
+      .filter((each) => each.provisional !== true || isSuperseded(each, containers))
+      .map((container) => ({ uid, container }))
+    units.push(...Map.groupBy(exited, ({ container }) => container.name).values())
+  }
+  let kept = units.map((unit) => unit.toSorted(byRestartCount))
+  const limit = (most: number, reason: GarbageReason): void => {
+    for (const { container } of kept.flatMap((unit) => unit.slice(most))) reasons.set(container.id, reason)
+    kept = kept.map((unit) => unit.slice(0, most)).filter(({ length }) => length > 0)
+  }
+  if (policy.maxPerContainer >= 0) limit(policy.maxPerContainer, 'container-limit')
+  const { maxTotal } = policy
+  if (maxTotal >= 0 && kept.flat().length > maxTotal) {
+    limit(Math.max(1, Math.floor(maxTotal / kept.length)), 'total-limit')
+    for (const { container } of kept.flat().toSorted(newestFirst).slice(maxTotal))
+      reasons.set(container.id, 'total-limit')
+  }
+  return facts.pods.flatMap((pod) => {
+    const { observed } = pod
+    const containers = observed.containers.flatMap((container) => {
+      const reason = reasons.get(container.id)
+      return reason === undefined ? [] : [{ container, reason }]
+    })
+    const held = new Set(observed.containers.filter(({ id }) => !reasons.has(id)).map((c) => c.sandboxId))
+    const fate = fateOf(pod, facts)
+    const sandboxes = observed.sandboxes
+      .slice(fate === 'live' ? 1 : 0)
+      .filter(({ id, ready }) => !ready && !held.has(id))
+      .map((sandbox) => ({ sandbox, reason: fate === 'live' ? ('superseded' as const) : fate }))
+    return containers.length + sandboxes.length === 0 ? [] : [{ pod: observed, containers, sandboxes }]
+  })
+}
+
+/**
+ * What of a pod that is not removed may go by its own limits, the total left aside: what its worker removes after each
+ * restart.
+ */
+export function selectDeadContainers(
+  observed: ObservedPod,
+  policy: ContainerGarbagePolicy,
+  nowMs: number,
+): DeadThings {
+  const facts = {
+    pods: [{ observed, fate: 'live' } as const],
+    allSourcesReady: true,
+    evictNonDeletedPods: false,
+  }
+  const [garbage] = planContainerGarbage(facts, { ...policy, maxTotal: -1 }, nowMs)
+  return {
+    containers: garbage?.containers.map(({ container }) => container.id) ?? [],
+    sandboxes: garbage?.sandboxes.map(({ sandbox }) => sandbox.id) ?? [],
+  }
+}
+
+function fateOf({ fate }: GarbagePod, facts: ContainerGarbageFacts): GarbagePod['fate'] {
+  if (fate === 'removed') return facts.allSourcesReady ? 'removed' : 'live'
+  return fate === 'terminated' && !(facts.evictNonDeletedPods && facts.allSourcesReady) ? 'live' : fate
+}
+
+function isDead({ state }: ObservedContainer): boolean {
+  return state === 'exited' || state === 'created'
+}
+
+function isSuperseded(container: ObservedContainer, all: readonly ObservedContainer[]): boolean {
+  return all.some(
+    ({ name, restartCount }) => name === container.name && restartCount > container.restartCount,
+  )
+}
+
+/** Newest first; within a unit no wall clock is needed for that. */
+function byRestartCount({ container: one }: Dead, { container: other }: Dead): number {
+  return other.restartCount - one.restartCount
+}
+
+function newestFirst({ container: one }: Dead, { container: other }: Dead): number {
+  return other.createdAtMs - one.createdAtMs
+}
