@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { awaitCounts, countHost } from '../support/host-counts.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import { runShortPods } from '../support/short-pods.ts'
+
+describePodd('short pods', {}, (current) => {
+  it('sixty that come, end and go leave the host as it was', async () => {
+    const podd = current()
+    // The bridge, the levels of cgroups and the like come with the first one, and stay.
+    await runShortPods(podd, 2, 2)
+    const before = countHost(podd)
+    await runShortPods(podd, 60, 6)
+    expect(await awaitCounts(podd, before)).toEqual([])
+  })
+})
