@@ -35,6 +35,8 @@ export interface DrainResult {
 
 /** How often it is looked whether a group has ended. */
 const pollMs = 50
+/** How long is waited in the end for pods that were killed because their time was over. */
+const killedMs = 10_000
 
 /** `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, 1.36. */
 const reason = 'Terminated'
@@ -114,22 +116,27 @@ export class NodeDrain {
       settings,
     )
     for (const group of groups) await this.#end(group, byKey)
+    // What was killed when its time was over takes a moment to be gone.
+    await this.#await(live, killedMs)
     const stuck = live.filter((worker) => !isOver(worker)).map(({ ref }) => podKey(ref))
     return { ended: live.length - stuck.length, stuck }
   }
 
   async #end(group: ShutdownGroup, byKey: ReadonlyMap<string, PodWorker>): Promise<void> {
-    const { clock } = this.#options
-    const { signal } = this.#undone
-    signal.throwIfAborted()
+    this.#undone.signal.throwIfAborted()
     const workers = group.pods.flatMap(({ key, graceSeconds }) => {
       const worker = byKey.get(key)
       worker?.end({ cause: 'evicted', reason, message, graceSeconds, until: 'shutdown-ends' })
       return worker ?? []
     })
-    const untilMs = clock.monotonicMs() + group.waitSeconds * 1000
+    await this.#await(workers, group.waitSeconds * 1000)
+  }
+
+  async #await(workers: readonly PodWorker[], waitMs: number): Promise<void> {
+    const { clock } = this.#options
+    const untilMs = clock.monotonicMs() + waitMs
     while (workers.some((worker) => !isOver(worker)) && clock.monotonicMs() < untilMs)
-      await clock.sleep(pollMs, signal)
+      await clock.sleep(pollMs, this.#undone.signal)
   }
 }
 
