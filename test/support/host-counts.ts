@@ -11,7 +11,7 @@ import { slowness } from './slowness.ts'
 export type HostCounts = Readonly<Record<string, number>>
 
 /** Written when podd gets to it, whatever pods come and go. */
-const ownFiles = ['events.json', 'image-uses.json', 'cgroups.json']
+const ownFiles = ['events.json', 'image-uses.json', 'cgroups.json', 'tmpmounts']
 
 /** Counts without asking podd. Its containerd has to run. */
 export function countHost(podd: PoddRig): HostCounts {
@@ -43,11 +43,11 @@ export function countHost(podd: PoddRig): HostCounts {
   }
 }
 
-/** Waits until the counts are what they were, prints both, and gives what is more or less than before. */
+/** Waits until the counts are what they were, prints both, and gives what is more than before. */
 export async function awaitCounts(
   podd: PoddRig,
   before: HostCounts,
-  patienceMs = 120_000,
+  patienceMs = 60_000,
 ): Promise<readonly string[]> {
   const untilMs = Date.now() + patienceMs * slowness
   let now = countHost(podd)
@@ -59,9 +59,10 @@ export async function awaitCounts(
   return differences(before, now)
 }
 
-function differences(before: HostCounts, now: HostCounts): readonly string[] {
+/** What is more than before. */
+export function differences(before: HostCounts, now: HostCounts): readonly string[] {
   return Object.entries(now)
-    .filter(([kind, count]) => count !== before[kind])
+    .filter(([kind, count]) => count > (before[kind] ?? 0))
     .map(([kind, count]) => `${kind} ${before[kind]} -> ${count}`)
 }
 
@@ -85,7 +86,8 @@ function filesBelow(directory: string): readonly string[] {
   return names.filter((path) => !ownFiles.some((name) => path.includes(name)))
 }
 
-function cgroupsBelow(root: string): readonly string[] {
+/** The cgroups of a root, in all hierarchies. */
+export function cgroupsBelow(root: string): readonly string[] {
   const base = '/sys/fs/cgroup'
   return [base, ...entries(base).map((name) => join(base, name))]
     .map((hierarchy) => join(hierarchy, root))

@@ -1,0 +1,193 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { GarbageReport } from '../../src/api/garbage.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { awaitCounts, cgroupsBelow, countHost, differences } from '../support/host-counts.ts'
+import type { HostCounts } from '../support/host-counts.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { runShortPods } from '../support/short-pods.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+const entries = (directory: string): number => (existsSync(directory) ? readdirSync(directory).length : 0)
+
+/** What a pod brings, in the order in which it comes; each can be seen without asking anybody. */
+const kinds: Readonly<Record<string, (podd: PoddRig) => number>> = {
+  record: (podd) => entries(join(podd.rootDir, 'records')),
+  volumes: (podd) => entries(join(podd.rootDir, 'pods')),
+  cgroup: (podd) => cgroupsBelow(podd.cgroupRoot).filter((path) => /\/pod[^/]+$/u.test(path)).length,
+  'network namespace': (podd) => entries(inState(podd, 'io.containerd.grpc.v1.cri/netns')),
+  address: (podd) => entries(join(podd.runDir, 'containerd/cni', placesOf(podd).networkName)),
+  sandbox: (podd) => entries(join(podd.rootDir, 'containerd/io.containerd.grpc.v1.cri/sandboxes')),
+  'log directory': (podd) => entries(podd.logsDir),
+  container: (podd) => entries(placesOf(podd).criContainersDir),
+  task: (podd) => entries(inState(podd, 'io.containerd.runtime.v2.task/k8s.io')),
+}
+const names = Object.keys(kinds)
+
+function placesOf(podd: PoddRig) {
+  return containerdPlaces(podd.rootDir, podd.runDir)
+}
+
+function inState(podd: PoddRig, directory: string): string {
+  return join(placesOf(podd).stateDir, directory)
+}
+
+function measure(podd: PoddRig, kind: string): number {
+  return kinds[kind]?.(podd) ?? 0
+}
+
+async function kill(podd: PoddRig, withContainerd: boolean): Promise<void> {
+  if (withContainerd) process.kill(podd.containerdPid, 'SIGKILL')
+  await podd.stopDaemon('SIGKILL')
+}
+
+/** Waits for a change that stays: however late it is noticed, the kill comes after it. */
+async function untilChanged(look: () => boolean): Promise<void> {
+  const untilMs = performance.now() + 60_000
+  while (!look()) {
+    if (performance.now() > untilMs) throw new Error('it never came to that')
+    await sleep(1)
+  }
+}
+
+const manifest = (podd: PoddRig, name: string): object =>
+  shellPod(name, podd.shared, 'say start; stay', {
+    volumes: [{ name: 'data', emptyDir: {} }],
+    mounts: [{ name: 'data', mountPath: '/data' }],
+  })
+
+/** Starts podd, and gives what is left of the pod's record when it is gone. */
+async function backWithout(podd: PoddRig, name: string): Promise<number> {
+  await podd.startDaemon()
+  await podd.untilGone(name)
+  return measure(podd, 'record')
+}
+
+describe('garbage', () => {
+  describePodd('podd killed around deletions', {}, (rig) => {
+    let before: HostCounts
+    beforeAll(async () => {
+      await runShortPods(rig(), 2, 2)
+      before = countHost(rig())
+    })
+
+    it.each(names)('podd is killed when the %s of a removed pod has gone', async (kind) => {
+      const podd = rig()
+      podd.drop('doomed', manifest(podd, 'doomed'))
+      await podd.untilReady('doomed')
+      const ready = measure(podd, kind)
+      podd.removeManifest('doomed')
+      await untilChanged(() => measure(podd, kind) < ready)
+      await kill(podd, false)
+      expect(await backWithout(podd, 'doomed')).toBe(0)
+    })
+
+    it.each(['address', 'container', 'task'])(
+      'podd and containerd are killed when the %s of a removed pod has gone',
+      async (kind) => {
+        const podd = rig()
+        podd.drop('doomed', manifest(podd, 'doomed'))
+        await podd.untilReady('doomed')
+        const ready = measure(podd, kind)
+        podd.removeManifest('doomed')
+        await untilChanged(() => measure(podd, kind) < ready)
+        await kill(podd, true)
+        expect(await backWithout(podd, 'doomed')).toBe(0)
+      },
+    )
+
+    it.each(names)(
+      'podd and containerd are killed when a pod has got its %s, and it is removed',
+      async (kind) => {
+        const podd = rig()
+        const none = measure(podd, kind)
+        podd.drop('begun', manifest(podd, 'begun'))
+        await untilChanged(() => measure(podd, kind) > none)
+        await kill(podd, true)
+        podd.removeManifest('begun')
+        expect(await backWithout(podd, 'begun')).toBe(0)
+      },
+    )
+
+    it('nothing of all that is left', async () => {
+      expect(await awaitCounts(rig(), before)).toEqual([])
+    })
+
+    it('what is planted of each kind is listed by podd gc --dry-run, and removed', async () => {
+      const podd = rig()
+      podd.drop('live', manifest(podd, 'live'))
+      await podd.untilReady('live')
+      const clean = countHost(podd)
+      await podd.stopDaemon('SIGKILL')
+      plant(podd)
+      expect(differences(clean, countHost(podd)).length).toBeGreaterThan(5)
+      await podd.startDaemon()
+      const seen = new Set<string>()
+      await podd.until('each kind to be listed', async () => {
+        const report: GarbageReport = JSON.parse(await podd.cliOk('gc', '--dry-run', '-o', 'json'))
+        for (const { kind } of report.items) seen.add(kind)
+        return seen.size >= 7
+      })
+      expect([...seen].toSorted()).toEqual([
+        'address',
+        'cgroup',
+        'firewall-rules',
+        'interface',
+        'lease',
+        'log-link',
+        'network-namespace',
+      ])
+      await podd.untilEvent('box', 'OrphansRemoved', /volumes/u)
+      await podd.untilEvent('box', 'OrphansRemoved', /interface/u)
+      expect(await awaitCounts(podd, clean)).toEqual([])
+      await podd.untilReady('live')
+      podd.removeManifest('live')
+      await podd.untilGone('live')
+    })
+  })
+})
+
+const lost = '00000000-0000-4000-8000-00000000dead'
+const lostSandbox = 'dead'.repeat(16)
+
+/** What a podd and a containerd that were killed, and records that were lost, may leave; none of it is any pod's. */
+function plant(podd: PoddRig): void {
+  const { bridgeName, networkName, cniDataDir } = placesOf(podd)
+  const run = (program: string, ...args: readonly string[]) => void execFileSync(program, args)
+  mkdirSync(join(podd.rootDir, 'pods', lost, 'volumes/kubernetes.io~empty-dir/data'), { recursive: true })
+  const logs = join(podd.logsDir, `default_lost_${lost}`)
+  mkdirSync(join(logs, 'main'), { recursive: true })
+  writeFileSync(join(logs, '.podd-owner'), podd.rootDir)
+  writeFileSync(join(logs, 'main/0.log'), 'x'.repeat(10_000))
+  symlinkSync(
+    join(podd.logsDir, 'default_gone_uid/main/0.log'),
+    join(podd.linksDir, `gone_default_main-${lostSandbox}.log`),
+  )
+  for (const parent of cgroupsBelow(podd.cgroupRoot).filter((path) => path.endsWith('/besteffort')))
+    mkdirSync(join(parent, `pod${lost}`))
+  writeFileSync(join(cniDataDir, networkName, freeAddress(podd)), `${lostSandbox}\neth0`)
+  const netns = inState(podd, 'io.containerd.grpc.v1.cri/netns/cni-lost')
+  writeFileSync(netns, '')
+  run('unshare', `--net=${netns}`, 'true')
+  const veth = `veth${bridgeName.slice(-8)}`
+  run('ip', 'link', 'add', veth, 'type', 'veth', 'peer', 'name', `${veth}p`)
+  run('ip', 'link', 'set', veth, 'master', bridgeName)
+  const chain = 'CNI-deaddeaddeaddeaddeaddead'
+  const comment = `name: "${networkName}" id: "${lostSandbox}"`
+  run('iptables', '-w', '-t', 'nat', '-N', chain)
+  run('iptables', '-w', '-t', 'nat', '-A', chain, '-m', 'comment', '--comment', comment, '-j', 'ACCEPT')
+  const rule = ['POSTROUTING', '-s', '192.0.2.1', '-m', 'comment', '--comment', comment, '-j', chain]
+  run('iptables', '-w', '-t', 'nat', '-A', ...rule)
+  podd.ctr('leases', 'create', '--id', lostSandbox, '--expires', '0')
+}
+
+/** One of the pods' network that no pod has. */
+function freeAddress(podd: PoddRig): string {
+  const { cniDataDir, networkName } = placesOf(podd)
+  const taken = readdirSync(join(cniDataDir, networkName)).find((name) => /^[\d.]+$/u.test(name)) ?? ''
+  return taken.replace(/\d+$/u, '250')
+}
