@@ -212,6 +212,26 @@ const sections: readonly {
       ),
       entry('IMAGE_NOT_FOUND', 'There is no image of that name.', '`podd images` lists the images.'),
       entry(
+        'IMAGE_IN_USE',
+        'The image to be removed is used, or named, by a pod or by another container of the runtime.',
+        'Remove the pod first, or use `--force`.',
+      ),
+      entry(
+        'IMAGE_PINNED',
+        'The image to be removed is pinned, as imported images are.',
+        'Unpin it with `podd images unpin`, or use `--force`.',
+      ),
+      entry(
+        'IMAGE_EXPORT',
+        'An image could not be exported: its content is not complete, say.',
+        'Pull or import it again.',
+      ),
+      entry(
+        'EXPORT_UNSUPPORTED',
+        'Images can be exported from the embedded containerd only.',
+        "Use the runtime's own tool.",
+      ),
+      entry(
         'PIN_UNSUPPORTED',
         'Images can be pinned in the embedded containerd only.',
         "Use the runtime's own tool.",

@@ -16,11 +16,15 @@
  * GET  /podd/v1/status                                    DaemonStatus
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
- * GET  /podd/v1/images                                    ImageEntry[]
+ * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them
  * GET  /podd/v1/images/archives                           ArchiveReport[] (image-archives.ts)
  * POST /podd/v1/images/import?path=FILE.tar               { images: string[] }; they are pinned, but with ?pin=false
+ * POST /podd/v1/images/pull?image=NAME                    one PullUpdate (image-calls.ts) a line
+ * GET  /podd/v1/images/export?image=NAME                  a tar, OCI layout; ?image any number
+ * POST /podd/v1/images/remove?image=NAME                  RemovedImage; ?force=true: also one that is pinned or used
+ * POST /podd/v1/images/prune                              GarbageReport, of images alone; ?dryRun ?all as with gc
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
- * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes images that nobody needs; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
+ * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes images that nobody needs, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
@@ -148,4 +152,6 @@ export interface ImageEntry {
   readonly digests: readonly string[]
   readonly sizeBytes: number
   readonly pinned: boolean
+  /** Where that was asked for: `pod default/web`, `container default/web main`, … */
+  readonly usedBy?: readonly string[]
 }

@@ -36,12 +36,24 @@ export function verbHelp(verb: Verb): string {
     '',
     'Flags:',
     ...indent([...verb.flags, ...globalFlags].map((flag) => [formatFlag(flag), flag.doc])),
+    ...(verb.actions === undefined
+      ? []
+      : [
+          '',
+          'Actions:',
+          ...indent(verb.actions.map((action) => [action.verb.usage, summaryOf(action.verb)])),
+        ]),
     ...(verb.more === undefined ? [] : ['', `${verb.more.title}:`, ...indent(verb.more.rows)]),
     ...(verb.examples.length === 0
       ? []
       : ['', 'Examples:', ...indent(verb.examples.map(([command, does]) => [`podd ${command}`, does]))]),
     '',
   ].join('\n')
+}
+
+/** The first sentence of its help. */
+function summaryOf({ help }: Verb): string {
+  return help.replaceAll('\n', ' ').split('. ')[0]?.replace(/\.$/u, '') ?? ''
 }
 
 function formatFlag({ name, short, label }: FlagSpec): string {

@@ -68,13 +68,14 @@ async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): P
     await call.output.write(programHelp(verbs))
     return 0
   }
-  const verb = await findVerb(target).load()
+  const words = wantsHelp ? after.slice(1) : after
+  const { verb, rest } = pickAction(target, await findVerb(target).load(), words)
   if (wantsHelp) {
     await call.output.write(verbHelp(verb))
     return 0
   }
   const args = parseArguments(
-    [...before.filter((word) => word !== '--version'), ...after],
+    [...before.filter((word) => word !== '--version'), ...rest],
     [...verb.flags, ...globalFlags],
   )
   if (args.has('help')) {
@@ -107,6 +108,24 @@ async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: C
 
 /** Flags that may stand before the verb: those of every verb, and the namespace, as with kubectl. */
 const flagsBefore: readonly FlagSpec[] = [...globalFlags, namespaceFlag]
+
+/** The action of a verb that the next word names; the verb itself where it has none, or a flag follows. */
+function pickAction(
+  name: string,
+  verb: Verb,
+  words: readonly string[],
+): { readonly verb: Verb; readonly rest: readonly string[] } {
+  const [word, ...rest] = words
+  if (verb.actions === undefined || word === undefined || word.startsWith('-')) return { verb, rest: words }
+  const found = verb.actions.find((action) => action.name === word || action.aliases?.includes(word) === true)
+  if (found !== undefined) return { verb: found.verb, rest }
+  const names = verb.actions.map((action) => action.name)
+  const near = nearestName(word, names)
+  throw new UsageError(
+    `unknown action ${JSON.stringify(word)} of ${name}`,
+    near === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${near}?`,
+  )
+}
 
 /** The values of the flags before the verb must not be taken for it. */
 function splitCommand(argv: readonly string[]): {

@@ -80,7 +80,7 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'images',
     aliases: ['image'],
-    summary: 'List, import and pin images',
+    summary: 'List, pull, import, export, remove and pin images',
     load: async () => (await import('./verbs/images.ts')).imagesVerb,
   },
   {

@@ -13,7 +13,14 @@ import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
-import { importImageFile, importPinnedImage, listPinnedImages, pinImage } from './process/import-image.ts'
+import {
+  discardImage,
+  exportImages,
+  importImageFile,
+  importPinnedImage,
+  listPinnedImages,
+  pinImage,
+} from './process/import-image.ts'
 import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
 import type { CriKnowledge } from './leaks/containerd-books.ts'
@@ -241,10 +248,22 @@ export class EmbeddedContainerd {
     return names
   }
 
+  /** An archive of images, as it is read. Throws as `importImages`, and PoddError IMAGE_EXPORT. */
+  async *exportImages(names: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    const { importTarget } = await this.#whenRunning()
+    yield* exportImages(importTarget, names, signal)
+  }
+
   /** Keeps image garbage collection away from an image, by one of its names, or no longer does. Throws as `importImages`. */
   async pinImage(name: string, pinned: boolean): Promise<void> {
     const { importTarget } = await this.#whenRunning()
     await pinImage(importTarget, name, pinned)
+  }
+
+  /** Removes a name of an image, if it is there. Throws as `importImages`. */
+  async discardImage(name: string): Promise<void> {
+    const { importTarget } = await this.#whenRunning()
+    await discardImage(importTarget, name)
   }
 
   /** The names that are pinned. Throws as `importImages`. */

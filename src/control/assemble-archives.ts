@@ -45,6 +45,7 @@ export function assembleArchives(options: ArchiveAssembly): ImageArchives {
         : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
       importArchive: (name, signal) =>
         runtime.imageStore.importImages(join(directory, name), { pin: true, signal }),
+      discard: (image) => runtime.imageStore.discardName(image),
       pull,
       pin: (image, pinned) => runtime.imageStore.pinName(image, pinned),
       presentImages: async (signal) => {

@@ -145,7 +145,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     events,
     clock,
     logger,
-    pull: (image, signal) => pods.pullImage(image, signal),
+    pull: async (image, signal) => void (await pods.pullImage({ image, signal })),
     onImages: (names) => void pulled.noteImported(names).then(() => pods.reviewImages(names)),
   })
   const keepRules = runtime.networkRulesKeeper()

@@ -17,6 +17,7 @@ import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
 import { followHostJob } from './node/follow-host.ts'
 import { ImagePuller } from './images/image-puller.ts'
+import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { imageRoom } from './images/image-room.ts'
 import { PullWatch } from './images/pull-watch.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
@@ -160,7 +161,7 @@ export class PodSystem {
         collect: async (signal) => this.imageGarbage?.collect({ kind: 'thresholds' }, signal),
         clock,
       })
-    const images = new ImagePuller({
+    this.#images = new ImagePuller({
       images: options.images,
       events,
       clock,
@@ -179,7 +180,6 @@ export class PodSystem {
       onPulling: (uid) => this.#desired.workers.get(uid)?.showPull(),
       ...(options.credentials !== undefined && { credentials: options.credentials }),
     })
-    this.#images = images
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,
       adopted: () => this.#desired.workers.all(),
@@ -190,7 +190,7 @@ export class PodSystem {
     })
     const surroundings: WorkerSurroundings = {
       options,
-      images,
+      images: this.#images,
       observer: this.#observer,
       prober: this.#prober,
       statuses: this.statuses,
@@ -204,7 +204,7 @@ export class PodSystem {
       objectsKnown: () => this.#objectsKnown,
     }
     this.#desired = new DesiredPods({
-      images,
+      images: this.#images,
       takeShown: (key) => this.#awaited.take(key),
       podFromManifest,
       missingReference: (sourced) => findMissingReference(host, sourced),
@@ -416,8 +416,8 @@ export class PodSystem {
   }
 
   /** Pulls an image for no pod, with the node's credentials. Throws the runtime's error, or the signal's reason. */
-  async pullImage(image: string, signal: AbortSignal): Promise<void> {
-    await this.#images.pull({ image, signal })
+  pullImage(request: PullRequest): Promise<PresentImage> {
+    return this.#images.pull(request)
   }
 
   /** These images (complete names) are there now: pods that lacked one of them try again at once. */

@@ -88,6 +88,7 @@ export function createReaders(
       archives,
       garbage: () => pods.imageGarbage,
       collectGarbage: (options, signal) => pods.collectGarbage(options, signal),
+      pull: (request) => pods.pullImage(request),
     }),
     reach: facts.reach,
   }

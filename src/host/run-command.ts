@@ -66,6 +66,34 @@ export function runCommand(
   })
 }
 
+/**
+ * Runs a host program and gives its standard output as it comes; it runs no faster than that is read. A non-zero exit is
+ * a HostCommandError at the end. Who stops reading, or aborts the signal, kills it.
+ */
+export async function* commandChunks(
+  path: string,
+  args: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void> {
+  const child = spawn(path, args, { stdio: ['ignore', 'pipe', 'pipe'], killSignal: 'SIGKILL', signal })
+  const stderr: Buffer[] = []
+  child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', (error) =>
+      reject(new HostCommandError(`cannot run ${path}: ${error.message}`, error)),
+    )
+    child.once('close', (exitCode) => resolve(exitCode))
+  })
+  ended.catch(() => undefined)
+  try {
+    for await (const chunk of child.stdout) if (Buffer.isBuffer(chunk)) yield chunk
+    const exitCode = await ended
+    if (exitCode !== 0) throw new HostCommandError(`${path} failed: ${text(stderr).trim().slice(-2000)}`)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
 /** Runs a host program and gives its standard output; a non-zero exit is a HostCommandError. */
 export async function commandOutput(
   path: string,

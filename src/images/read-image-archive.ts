@@ -30,14 +30,17 @@ const indexFiles: readonly string[] = ['index.json', 'manifest.json']
 
 /**
  * Reads which images an archive holds: an OCI image layout or the output of `docker save`, as a tar, compressed with
- * gzip or zstd or not at all. Of a plain tar only headers and indexes are read. Throws the system's errors where the
- * file can't be read.
+ * gzip or zstd or not at all; and whether the blobs of a layout have the digests that they are named after: an import
+ * replaces an image of the same name before it finds a damaged layer. Throws the system's errors where the file can't be
+ * read.
  */
 export async function readImageArchive(path: string): Promise<ArchiveReading> {
   const compression = await detectCompression(path)
   const files = new Map<string, Buffer>()
   const options = {
     wants: (name: string) => indexFiles.includes(plainPath(name)),
+    digestOf: (name: string) =>
+      /^blobs\/sha256\/(?<hex>[0-9a-f]{64})$/u.exec(plainPath(name))?.groups?.['hex'],
     mostBytes: mostIndexBytes,
     onFile: ({ path: name, data }: TarFile) => void files.set(plainPath(name), data),
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ByteSource } from './byte-source.ts'
 
 /** A file in a tar archive whose content was asked for. */
@@ -22,13 +23,16 @@ const blockBytes = 512
 const mostHeaderBytes = 1024 * 1024
 
 /**
- * Walks through a tar archive (ustar, GNU, pax) and hands over the files that `wants` names, each of at most
- * `mostBytes`; whatever the size of the others, only these are held in memory. Throws what the source throws.
+ * Walks through a tar archive (ustar, GNU, pax), checks the digests of files, and hands over those that `wants` names,
+ * each of at most `mostBytes`; whatever the size of the others, only these are held in memory. Throws what the source
+ * throws.
  */
 export async function readTar(
   source: ByteSource,
   options: {
     readonly wants: (path: string) => boolean
+    /** The SHA-256 that a file shall have, in hex; undefined where any will do. */
+    readonly digestOf: (path: string) => string | undefined
     readonly mostBytes: number
     readonly onFile: (file: TarFile) => void
   },
@@ -58,6 +62,14 @@ export async function readTar(
       longPath = undefined
       longSize = undefined
     }
+    const digest = type === '0' || type === '\0' ? options.digestOf(path) : undefined
+    if (digest !== undefined) {
+      const found = await hash(source, sizeBytes)
+      if (found === undefined || !(await source.skip(paddingBytes))) return { kind: 'truncated' }
+      if (found !== digest)
+        return { kind: 'malformed', message: `${path} is damaged: its digest is sha256:${found}` }
+      continue
+    }
     if (!isLong && !isWanted) {
       if (!(await source.skip(sizeBytes + paddingBytes))) return { kind: 'truncated' }
       continue
@@ -77,6 +89,20 @@ export async function readTar(
       longSize = Number.isSafeInteger(size) ? size : undefined
     } else options.onFile({ path, data })
   }
+}
+
+const hashedBytes = 1024 * 1024
+
+/** Of the next bytes; undefined where the source ends before so many. */
+async function hash(source: ByteSource, length: number): Promise<string | undefined> {
+  const digest = createHash('sha256')
+  for (let left = length; left > 0;) {
+    const part = await source.read(Math.min(left, hashedBytes))
+    if (part.length === 0) return undefined
+    digest.update(part)
+    left -= part.length
+  }
+  return digest.digest('hex')
 }
 
 function readPath(header: Buffer): string {

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -19,6 +20,7 @@ import { formatDockerArchive } from '../support/docker-archive.ts'
 import { shellImage } from '../support/oci-image.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
+import { push, registryProgram, startRegistry } from '../support/loopback-registry.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
 /** Nobody answers there: what isn't imported can't be had. */
@@ -121,14 +123,15 @@ describePodd('air gap', {}, (rig) => {
   it('names a bad archive and why, and goes on with the others', async () => {
     const podd = rig()
     place(podd, 'a-text.tar', 'this is no archive\n'.repeat(100))
-    // Its layer is in no other archive: one that is there already would stand in for it.
-    const own = { kind: 'file', path: 'own', mode: 0o644, data: Buffer.from('broken') } as const
-    const image = shellImage(`${registry}/broken:1`)
-    const whole = formatOciArchive({ ...image, entries: [...image.entries, own] })
-    const layer = whole.indexOf(Buffer.from('1f8b08', 'hex'))
-    whole.fill(0xff, layer + 5000, layer + 6000)
+    const whole = archiveOf('broken:1')
+    whole.fill(0xff, whole.indexOf('1f8b08', 0, 'hex') + 5000, whole.indexOf('1f8b08', 0, 'hex') + 6000)
     place(podd, 'b-broken.tar', whole)
     place(podd, 'c-xz.tar.xz', 'xz')
+    // Of docker save no layer bears its digest: containerd finds out, and what it has imported by then goes.
+    const own = { kind: 'file', path: 'own', mode: 0o644, data: Buffer.from('layered') } as const
+    const layered = formatDockerArchive(`${registry}/layered:1`, [...shellImage().entries, own])
+    layered.write('damaged', layered.lastIndexOf('layered', layered.lastIndexOf('manifest.json')))
+    place(podd, 'd-layered.tar', layered)
     place(podd, 'good.tar', archiveOf('good:1'))
     podd.drop('good', podWith(podd, 'good', 'good:1'))
     await podd.untilReady('good')
@@ -141,7 +144,11 @@ describePodd('air gap', {}, (rig) => {
       severity: 'error',
       message: 'it is not a tar archive',
     })
-    expect((await problem('b-broken.tar')).message).toMatch(/^cannot import .*b-broken\.tar: /u)
+    expect((await problem('b-broken.tar')).message).toMatch(
+      /^blobs\/sha256\/[0-9a-f]{64} is damaged: its digest is /u,
+    )
+    expect((await problem('d-layered.tar')).message).toMatch(/^cannot import .*d-layered\.tar: /u)
+    expect(podd.ctr('images', 'ls', '-q')).not.toMatch(/broken|layered/u)
     expect((await problem('c-xz.tar.xz')).message).toContain('its name ends in none of .tar, .tar.gz')
     expect((await podd.cli('images')).stderr).toContain(
       `${archivePath(podd, 'a-text.tar')}: it is not a tar archive`,
@@ -149,7 +156,8 @@ describePodd('air gap', {}, (rig) => {
     expect((await nodeEvents(podd, 'ImageImportFailed')).join('\n')).toContain(
       'a-text.tar: it is not a tar archive',
     )
-    for (const name of ['a-text.tar', 'b-broken.tar', 'c-xz.tar.xz']) rmSync(archivePath(podd, name))
+    for (const name of ['a-text.tar', 'b-broken.tar', 'c-xz.tar.xz', 'd-layered.tar'])
+      rmSync(archivePath(podd, name))
     await podd.until('no problems', async () => (await podd.status()).problems.length === 0)
   })
 
@@ -167,6 +175,66 @@ describePodd('air gap', {}, (rig) => {
     expect(isPinned('gzip:2')).toBe(true)
     expect(isPinned('zstd:1')).toBe(true)
   })
+
+  it('exports an image, which another store imports as the same', async () => {
+    const podd = rig()
+    const file = join(podd.directory, 'exported.tar')
+    const before = await podd.until('its image', () => findImage(podd, 'docker:1'))
+    expect(await podd.cliOk('images', 'export', `${registry}/docker:1`, '-o', file)).toMatch(
+      /^exported .*docker:1 to .*exported\.tar \([\d.]+MB\)$/mu,
+    )
+    expect(await podd.cli('images', 'export', 'none:1', '-o', file)).toMatchObject({ code: 1 })
+    // A pod of the first test uses it.
+    const refused = await podd.cli('images', 'rm', `${registry}/docker:1`)
+    expect(refused).toMatchObject({ code: 1 })
+    expect(refused.stderr).toContain('is used by container default/docker main, pod default/docker')
+    podd.removeManifest('docker')
+    await podd.untilGone('docker')
+    expect((await podd.cli('images', 'rm', `${registry}/docker:1`)).stderr).toContain('is pinned')
+    rmSync(archivePath(podd, 'docker.tar'))
+    await podd.until('it unpinned', async () => (await findImage(podd, 'docker:1'))?.pinned === false)
+    expect(await podd.cliOk('images', 'prune', '--all', '--dry-run')).toContain(`${registry}/docker:1 `)
+    expect(await podd.cliOk('images', 'rm', `${registry}/docker:1`)).toMatch(/^removed .* freed$/mu)
+    expect(await findImage(podd, 'docker:1')).toBeUndefined()
+    expect(await podd.cliOk('images', 'import', file)).toBe(`imported ${registry}/docker:1\n`)
+    const after = await podd.until('it again', () => findImage(podd, 'docker:1'))
+    expect(after).toMatchObject({ id: before.id, pinned: true })
+    podd.drop('docker', podWith(podd, 'docker', 'docker:1'))
+    await podd.untilReady('docker')
+    expect(await podd.cliOk('images', 'ls', '-o', 'wide', '--digests')).toMatch(
+      /air\/docker +1 +<none> +[0-9a-f]{13} +[\d.]+MB +yes +container default\/docker main, pod default\/docker$/mu,
+    )
+  })
+
+  it.skipIf(!existsSync(registryProgram))(
+    'pulls what a list names, and pins it; and what is asked for',
+    async () => {
+      const podd = rig()
+      const { child, address } = await startRegistry(podd)
+      try {
+        for (const name of ['listed:1', 'asked:1']) await push(podd, address, name)
+        const image = (name: string) => async (): Promise<ImageEntry | undefined> => {
+          const images = await podd.get<readonly ImageEntry[]>('/podd/v1/images')
+          return images.find(({ tags }) => tags.includes(`${address}/${name}`))
+        }
+        place(podd, 'list.txt', `# from the registry\n${address}/listed:1\n127.0.0.1:1/none:1\n`)
+        await podd.until('it pulled', image('listed:1'))
+        await podd.until('it pinned', async () => (await image('listed:1')())?.pinned)
+        const { problems } = await podd.status()
+        expect(problems.map(({ message }) => message).join()).toMatch(
+          /^cannot pull 127\.0\.0\.1:1\/none:1: /u,
+        )
+        rmSync(archivePath(podd, 'list.txt'))
+        const pulled = await podd.cli('images', 'pull', `${address}/asked:1`)
+        expect(pulled).toMatchObject({ code: 0 })
+        expect(pulled.stdout).toMatch(/^pulled .*asked:1: sha256:[0-9a-f]{64}, [\d.]+MB$/mu)
+        expect(await image('asked:1')()).toBeDefined()
+        expect(await podd.cli('images', 'pull', `${address}/none:1`)).toMatchObject({ code: 1, stdout: '' })
+      } finally {
+        child.kill('SIGKILL')
+      }
+    },
+  )
 
   it('imports again what containerd has lost', async () => {
     const podd = rig()

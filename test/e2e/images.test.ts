@@ -1,50 +1,13 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
-import { freePort } from '../support/free-port.ts'
-import { shell } from '../support/podd-program.ts'
+import { push, registryProgram, startRegistry } from '../support/loopback-registry.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
-import type { PoddRig } from '../support/podd-rig.ts'
 import { proves } from '../support/proves.ts'
 import { shellPod } from '../support/shell-pods.ts'
 
-const registryProgram = '/usr/bin/docker-registry'
-
 function waitingReason(pod: PodObject): string | undefined {
   return pod.status.containerStatuses?.[0]?.state.waiting?.reason
-}
-
-/** A registry on loopback, with the shell image pushed as `app:1`. */
-async function startRegistry(
-  podd: PoddRig,
-): Promise<{ readonly child: ChildProcess; readonly address: string }> {
-  const directory = join(podd.directory, 'registry')
-  mkdirSync(directory)
-  const address = `127.0.0.1:${await freePort()}`
-  const config = {
-    version: 0.1,
-    storage: { filesystem: { rootdirectory: directory } },
-    http: { addr: address },
-    log: { level: 'error' },
-  }
-  const configPath = join(podd.directory, 'registry.yml')
-  writeFileSync(configPath, JSON.stringify(config))
-  const child = spawn(registryProgram, ['serve', configPath], { stdio: 'ignore' })
-  await podd.until('the registry', async () => (await fetch(`http://${address}/v2/`)).ok)
-  return { child, address }
-}
-
-async function push(podd: PoddRig, address: string, name: string): Promise<void> {
-  const target = `${address}/${name}`
-  podd.ctr('images', 'tag', shell, target)
-  podd.ctr('images', 'push', '--plain-http', target)
-  podd.ctr('images', 'rm', target)
-  // CRI hears of it a moment later.
-  const repository = target.replace(/:1$/u, '')
-  await podd.until('it gone', async () => !(await podd.cliOk('images')).includes(`${repository} `))
 }
 
 describePodd('images', {}, (rig) => {

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AppliedReply } from '../../src/api/applied.ts'
+import type { RemovedImage } from '../../src/api/image-calls.ts'
 import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
@@ -106,6 +107,18 @@ export class ApiRig {
     this.imported.push(path)
     return ['localhost/web:1']
   }
+  pullImage: (
+    image: string,
+    onProgress: (progress: { doneBytes: number; totalBytes: number | undefined }) => void,
+  ) => Promise<{ id: string; sizeBytes: number }> = async () => ({ id: 'sha256:1', sizeBytes: 2_500_000 })
+  exportImages: (images: readonly string[]) => AsyncIterable<Uint8Array> = async function* (images) {
+    yield Buffer.from(`archive of ${images.join(' ')}`)
+  }
+  removeImage: (image: string, force: boolean) => Promise<RemovedImage> = async (image) => {
+    const found = this.images.find(({ tags }) => tags.includes(image))
+    if (found === undefined) throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`)
+    return { id: found.id, names: found.tags, freedBytes: found.sizeBytes }
+  }
   reach: PodReach = {
     startCommand: () => Promise.reject(new Error('no commands here')),
     dial: () => Promise.reject(new Error('no ports here')),
@@ -158,10 +171,16 @@ export class ApiRig {
       claims: { purgeClaim: async () => {} },
       drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },
       images: {
-        listImages: async () => this.images,
+        listImages: async ({ users }) =>
+          users
+            ? this.images.map((image) => Object.assign({ usedBy: ['pod default/web'] }, image))
+            : this.images,
         listArchives: () => this.archives,
         importImages: (path, { pin }) => this.importImages(pin ? path : `${path} unpinned`),
         collect: async (options) => this.collect(options),
+        pullImage: (image, onProgress) => this.pullImage(image, onProgress),
+        exportImages: (images) => this.exportImages(images),
+        removeImage: (image, force) => this.removeImage(image, force),
         pinImage: async (image, pinned) => {
           if (!this.images.some(({ tags }) => tags.includes(image)))
             throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`)

@@ -16,10 +16,22 @@ export interface Verb {
   readonly more?: HelpSection
   /** Command lines without `podd`, each with what it does. */
   readonly examples: readonly (readonly [command: string, does: string])[]
+  /**
+   * Verbs of its own, by the word that follows; what stands here is then their common help, and `run` is called where no
+   * such word follows.
+   */
+  readonly actions?: readonly VerbAction[]
   /** It handles SIGINT by itself. */
   readonly takesSignals?: boolean
   /** Throws UsageError for wrong arguments, any PoddError for what failed. */
   run(context: VerbContext): Promise<VerbResult>
+}
+
+/** One of the actions of a verb (`podd images pull`). */
+export interface VerbAction {
+  readonly name: string
+  readonly aliases?: readonly string[]
+  readonly verb: Verb
 }
 
 export interface HelpSection {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { StatusObject } from '../../api/routes.ts'
 import { commandBytesHeader, encodeCommand } from '../../api/exec-command.ts'
 import type { Clock } from '../../base/clock.ts'
 import { parseApiReason } from '../../api/reasons.ts'
@@ -18,6 +19,12 @@ export class ServerError extends PoddError {
       hint,
     })
     this.reason = reason
+  }
+
+  /** An error that came in the middle of an answer. */
+  static of({ reason, message, details }: StatusObject): ServerError {
+    const hint = details?.causes?.[0]?.message
+    return new ServerError(reason, message, hint === '' ? undefined : hint)
   }
 }
 
@@ -51,8 +58,12 @@ export class ApiClient {
    * The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. Once the answer has begun
    * it may take any time.
    */
-  async *stream(path: string, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    const response = await this.#await(signal, (until) => this.#send('GET', path, until))
+  async *stream(
+    path: string,
+    signal: AbortSignal,
+    method: 'GET' | 'POST' = 'GET',
+  ): AsyncGenerator<Uint8Array, void> {
+    const response = await this.#await(signal, (until) => this.#send(method, path, until))
     try {
       for await (const chunk of response) if (Buffer.isBuffer(chunk)) yield chunk
     } catch (error) {
@@ -65,10 +76,14 @@ export class ApiClient {
    * The objects of a watch, one for each line; ends quietly when the signal is aborted. Throws PoddError DAEMON_GONE
    * where the daemon ends it, which has no end of its own, and ServerError where the daemon says why.
    */
-  async *watch<T>(path: string, signal: AbortSignal): AsyncGenerator<T, void> {
+  async *watch<T>(
+    path: string,
+    signal: AbortSignal,
+    method: 'GET' | 'POST' = 'GET',
+  ): AsyncGenerator<T, void> {
     const decoder = new TextDecoder()
     let rest: string[] = []
-    for await (const chunk of this.stream(path, signal)) {
+    for await (const chunk of this.stream(path, signal, method)) {
       const [end = '', ...lines] = decoder.decode(chunk, { stream: true }).split('\n')
       // An object may be larger than many chunks: its pieces are put together once.
       rest.push(end)

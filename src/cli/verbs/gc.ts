@@ -1,4 +1,5 @@
-import type { GarbageItem, GarbageReport, ImageVerdict } from '../../api/garbage.ts'
+import type { GarbageItem, GarbageReport } from '../../api/garbage.ts'
+import { formatGarbage, garbageNotes } from '../output/garbage-report.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
@@ -55,7 +56,7 @@ The exit code is 1 where something could not be removed.`,
           ? formatText(report)
           : await formatReport(format, 'GarbageReport', { ...report }),
       notes: [
-        ...failed.map((image) => `${nameOf(image)} could not be removed: ${image.message}`),
+        ...garbageNotes(report),
         ...failedItems.map(({ kind, name, message }) => `${kind} ${name} could not be removed: ${message}`),
       ],
       exitCode: failed.length + failedItems.length === 0 ? 0 : 1,
@@ -64,7 +65,7 @@ The exit code is 1 where something could not be removed.`,
 }
 
 function formatText(report: GarbageReport): string {
-  return `${formatItems(report.items)}${formatImages(report)}`
+  return `${formatItems(report.items)}${formatGarbage(report)}`
 }
 
 /** Everything but images; nothing where there is nothing. */
@@ -81,18 +82,4 @@ function formatItems(items: readonly GarbageItem[]): string {
     outcome === 'planned' ? `${length} would be removed` : `${length} ${outcome}`,
   )
   return `${new Table().layOut([['KIND', 'NAME', 'SIZE', 'WHY'], ...rows])}${counts.join(', ')}\n\n`
-}
-
-function formatImages({ dryRun, images }: GarbageReport): string {
-  const { removed, kept, disk, freedBytes } = images
-  const rows = removed.map((image) => [nameOf(image), formatImageSize(image.sizeBytes), image.message])
-  const table = removed.length === 0 ? '' : new Table().layOut([['IMAGE', 'SIZE', 'WHY'], ...rows])
-  const size = formatImageSize(freedBytes)
-  const counted = removed.length === 1 ? '1 image' : `${removed.length} images`
-  const what = dryRun ? `${counted} (${size}) would be removed` : `${counted} removed, ${size} freed`
-  return `${table}${what}, ${kept.length} kept; ${disk.path} was ${disk.usedPercent}% full\n`
-}
-
-function nameOf({ names, id }: Pick<ImageVerdict, 'names' | 'id'>): string {
-  return names[0] ?? id
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { commandOutput, runCommand } from '../../host/run-command.ts'
+import { commandChunks, commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdVersion } from './containerd-version.ts'
 
 /** An image archive that could not be imported (`IMAGE_IMPORT`). */
@@ -79,6 +79,23 @@ export function parseImportedNames(output: string): readonly string[] {
   return [...output.matchAll(/^unpacking (\S+) \(sha256:/gm)].flatMap(([, name]) => name ?? [])
 }
 
+/** The images of these names as an OCI archive, which `docker load` takes too, as it is read. Throws PoddError IMAGE_EXPORT. */
+export async function* exportImages(
+  target: ImageImportTarget,
+  names: readonly string[],
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void> {
+  const flags = hasLocalTransfers(target) ? ['--local'] : []
+  const args = [...ctrArgs(target), 'images', 'export', ...flags, '-', ...names]
+  try {
+    yield* commandChunks(target.ctrPath, args, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    const message = `cannot export ${names.join(', ')}: ${lastLine(errorMessage(error))}`
+    throw new PoddError('IMAGE_EXPORT', message, { cause: error })
+  }
+}
+
 /** Imports an archive from memory and keeps image garbage collection away from it. */
 export async function importPinnedImage(
   target: ImageImportTarget,
@@ -103,6 +120,11 @@ export async function pinImage(target: ImageImportTarget, name: string, pinned =
   await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'label', name, label])
 }
 
+/** Removes a name of an image; one that isn't there is fine. */
+export async function discardImage(target: ImageImportTarget, name: string): Promise<void> {
+  await commandOutput(target.ctrPath, [...ctrArgs(target), 'images', 'rm', '--sync', name])
+}
+
 /** The names of the images that are pinned, on any version of containerd. */
 export async function listPinnedImages(target: ImageImportTarget): Promise<readonly string[]> {
   const filter = `labels."${pinLabel}"==pinned`
@@ -114,12 +136,15 @@ function ctrArgs(target: ImageImportTarget): readonly string[] {
   return ['--address', target.socketPath, '--namespace', 'k8s.io']
 }
 
+/** The transfer service, which newer versions use by default, says neither the names nor why it failed. */
+function hasLocalTransfers({ version }: ImageImportTarget): boolean {
+  return version.major > 1 || version.minor >= 7
+}
+
 function importFlags(target: ImageImportTarget): readonly string[] {
-  const { version, snapshotter } = target
-  // The transfer service, which newer versions use by default, says neither the names nor why it failed.
-  const hasLocal = version.major > 1 || version.minor >= 7
+  const { snapshotter } = target
   return [
-    ...(hasLocal ? ['--local'] : []),
+    ...(hasLocalTransfers(target) ? ['--local'] : []),
     ...(snapshotter === undefined ? [] : ['--snapshotter', snapshotter]),
   ]
 }

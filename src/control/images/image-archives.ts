@@ -32,6 +32,8 @@ export interface ImageArchivesHost {
   readonly unsupported: string | undefined
   /** Imports and pins; gives the names that were imported. */
   readonly importArchive: (name: string, signal: AbortSignal) => Promise<readonly string[]>
+  /** Forgets a name that an import which failed has left behind. */
+  readonly discard: (image: string) => Promise<void>
   readonly pull: (image: string, signal: AbortSignal) => Promise<void>
   readonly pin: (image: string, pinned: boolean) => Promise<void>
   /** Complete names. */
@@ -251,6 +253,7 @@ export class ImageArchives {
     const seen = this.#files.get(name)
     const content = seen?.content
     if (seen === undefined || content?.kind !== 'archive') return
+    const before = this.#present
     try {
       const names = await host.importArchive(name, signal)
       const images = names.map((image) => normalizeImageName(image))
@@ -262,6 +265,7 @@ export class ImageArchives {
       this.#options.onImages(images)
     } catch (error) {
       if (signal.aborted) return
+      await this.#discard(content.images, before)
       this.#files.fail(seen, `${errorMessage(error)}${await this.#describeRoom(seen)}`)
     }
   }
@@ -344,6 +348,15 @@ export class ImageArchives {
       events.recordNode({ type: 'Warning', reason: 'ImageImportFailed', message: `${path}: ${message}` })
     }
     this.#told = failed
+  }
+
+  /** An image that was imported in part would count as present. */
+  async #discard(images: readonly string[], before: ReadonlySet<string> | undefined): Promise<void> {
+    for (const image of images)
+      if (before?.has(image) === false)
+        await this.#options.host
+          .discard(image)
+          .catch((error: unknown) => this.#options.logger.debug({ image, err: error }, 'nothing to discard'))
   }
 
   /** What an import that failed may have lacked. */

@@ -1,9 +1,10 @@
+import type { RemovedImage } from '../../api/image-calls.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import { planImageGarbage } from '../../decide/node/plan-image-garbage.ts'
+import { findImageByName, listImageUsers, planImageGarbage } from '../../decide/node/plan-image-garbage.ts'
 import type {
   DiskSpace,
   ImageFacts,
@@ -148,6 +149,49 @@ export class ImageGarbage {
     })
   }
 
+  /** Who needs each image, by its id; those of other clients of the runtime too. Throws what the runtime's calls throw. */
+  listUsers(signal: AbortSignal): Promise<ReadonlyMap<string, readonly string[]>> {
+    return this.#turn.run(async () => {
+      const { images, uses } = await this.#gather(signal)
+      return listImageUsers(images, [...uses, ...(this.#options.namedImages() ?? [])])
+    })
+  }
+
+  /**
+   * Removes one image with all its names. Throws PoddError IMAGE_NOT_FOUND; without `force` also IMAGE_IN_USE,
+   * IMAGE_PINNED, and IMAGES_NOT_KNOWN before it is known what pods need; what the runtime's calls throw.
+   */
+  remove(name: string, force: boolean, signal: AbortSignal): Promise<RemovedImage> {
+    return this.#turn.run(async () => {
+      const { host, logger } = this.#options
+      const { images, uses, path } = await this.#gather(signal)
+      const image = findImageByName(images, name)
+      if (image === undefined)
+        throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
+      if (!force) this.#checkRemovable(image, uses)
+      const before = await host.readDisk(path)
+      await host.removeImage(image.id)
+      const after = await host.readDisk(path)
+      logger.info({ image: nameOf(image), id: image.id, reason: 'on request' }, 'removed an image')
+      const freedBytes = Math.max(0, after.availableBytes - before.availableBytes)
+      return { id: image.id, names: image.names, freedBytes }
+    })
+  }
+
+  #checkRemovable(image: ImageFacts, uses: readonly ImageUse[]): void {
+    const named = this.#options.namedImages()
+    if (named === undefined) throw notKnown()
+    const users = listImageUsers([image], [...uses, ...named]).get(image.id) ?? []
+    if (users.length > 0)
+      throw new PoddError('IMAGE_IN_USE', `${nameOf(image)} is used by ${users.join(', ')}`, {
+        hint: 'With --force it is removed all the same; a pod that needs it again pulls it.',
+      })
+    if (image.pinned)
+      throw new PoddError('IMAGE_PINNED', `${nameOf(image)} is pinned`, {
+        hint: 'Unpin it with `podd images unpin`, or remove it with --force.',
+      })
+  }
+
   #plan(
     { uses }: Gathered,
     images: readonly ImageFacts[],
@@ -157,11 +201,7 @@ export class ImageGarbage {
   ): ImageGarbagePlan {
     const { clock, namedImages, policy } = this.#options
     const named = namedImages()
-    if (named === undefined) {
-      throw new PoddError('IMAGES_NOT_KNOWN', 'it is not known yet which images pods need', {
-        hint: 'Wait until the runtime runs and every source was read; `podd status` shows both.',
-      })
-    }
+    if (named === undefined) throw notKnown()
     const facts = { images, uses: [...uses, ...named], disk, goalBytes }
     return planImageGarbage(facts, policy, mode, clock.monotonicMs())
   }
@@ -187,6 +227,12 @@ export class ImageGarbage {
     }))
     return { images: await this.#uses.note(seen, [...uses, ...(namedImages() ?? [])]), uses, path }
   }
+}
+
+function notKnown(): PoddError {
+  return new PoddError('IMAGES_NOT_KNOWN', 'it is not known yet which images pods need', {
+    hint: 'Wait until the runtime runs and every source was read; `podd status` shows both.',
+  })
 }
 
 /** A container that has ended counts as well: it may be started again. */

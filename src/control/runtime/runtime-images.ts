@@ -6,6 +6,7 @@ import type { ImageService, RuntimeService } from '../../cri/cri-runtime.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { openCompressed } from '../../images/open-archive.ts'
 import { sandboxImageName } from '../../images/sandbox-image.ts'
+import { findImageByName } from '../../decide/node/plan-image-garbage.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 
 export interface RuntimeImagesOptions {
@@ -49,6 +50,33 @@ export class RuntimeImages {
       const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
       return Object.assign({}, image, { pinned: image.pinned || isPinned })
     })
+  }
+
+  /** Removes one name of an image, if it is there. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
+  async discardName(name: string): Promise<void> {
+    await this.#options.embedded?.discardImage(name)
+  }
+
+  /**
+   * An archive of these images, each by any of its names, as it is read. Throws PoddError IMAGE_NOT_FOUND,
+   * EXPORT_UNSUPPORTED or IMAGE_EXPORT.
+   */
+  async *exportImages(wanted: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    if (this.#options.embedded === undefined) {
+      throw new PoddError('EXPORT_UNSUPPORTED', 'images can be exported from the embedded containerd only', {
+        hint: 'Use `ctr -n k8s.io images export FILE.tar NAME` with your containerd.',
+      })
+    }
+    const { images } = await this.#options.images.listImages({}, { signal })
+    const known = images.map(({ id, repoTags, repoDigests }) => ({ id, names: repoTags.concat(repoDigests) }))
+    const names = wanted.map((name) => {
+      const found = findImageByName(known, name)
+      if (found === undefined)
+        throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${name}`, { hint: 'See `podd images`.' })
+      const complete = normalizeImageName(name)
+      return found.names.find((each) => each === name || each === complete) ?? found.names[0] ?? found.id
+    })
+    yield* this.#options.embedded.exportImages(names, signal)
   }
 
   /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */

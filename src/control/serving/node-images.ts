@@ -1,8 +1,10 @@
 import type { GarbageItem, GarbageReport } from '../../api/garbage.ts'
+import type { RemovedImage } from '../../api/image-calls.ts'
 import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ImageEntry } from '../../api/routes.ts'
 import { PoddError } from '../../base/errors.ts'
 import type { ImageArchives } from '../images/image-archives.ts'
+import type { PresentImage, PullProgress, PullRequest } from '../images/image-request.ts'
 import type { ImageGarbage } from '../images/image-garbage.ts'
 import { toGarbageReport } from '../images/garbage-report.ts'
 import type { RuntimeImages } from '../runtime/runtime-images.ts'
@@ -10,6 +12,7 @@ import type { RuntimeImages } from '../runtime/runtime-images.ts'
 export interface NodeImagesOptions {
   readonly runtime: RuntimeImages
   readonly archives: ImageArchives
+  readonly pull: (request: PullRequest) => Promise<PresentImage>
   /** Undefined where nothing collects images. */
   readonly garbage: () => ImageGarbage | undefined
   /** What is garbage besides images. */
@@ -30,15 +33,36 @@ export class NodeImages {
     this.#options = options
   }
 
-  async listImages(): Promise<readonly ImageEntry[]> {
-    const images = await this.#options.runtime.listImages()
-    return images.map((image) => ({
-      id: image.id,
-      tags: image.repoTags,
-      digests: image.repoDigests,
-      sizeBytes: image.size,
-      pinned: image.pinned,
-    }))
+  async listImages(
+    { users: wantsUsers }: { readonly users: boolean },
+    signal: AbortSignal,
+  ): Promise<readonly ImageEntry[]> {
+    const images = await this.#options.runtime.listImages(signal)
+    const users = wantsUsers ? await this.#options.garbage()?.listUsers(signal) : undefined
+    return images.map(({ id, repoTags: tags, repoDigests: digests, size: sizeBytes, pinned }) => {
+      const entry = { id, tags, digests, sizeBytes, pinned }
+      return users === undefined ? entry : Object.assign(entry, { usedBy: users.get(id) ?? [] })
+    })
+  }
+
+  async pullImage(
+    image: string,
+    onProgress: (progress: PullProgress) => void,
+    signal: AbortSignal,
+  ): Promise<{ readonly id: string; readonly sizeBytes: number }> {
+    const pulled = await this.#options.pull({ image, signal, onProgress })
+    await this.#options.archives.announce([image], signal)
+    return { id: pulled.ref, sizeBytes: pulled.image.size }
+  }
+
+  exportImages(images: readonly string[], signal: AbortSignal): AsyncIterable<Uint8Array> {
+    return this.#options.runtime.exportImages(images, signal)
+  }
+
+  removeImage(image: string, force: boolean, signal: AbortSignal): Promise<RemovedImage> {
+    const garbage = this.#options.garbage()
+    if (garbage === undefined) throw new PoddError('INTERNAL', 'nothing collects images')
+    return garbage.remove(image, force, signal)
   }
 
   listArchives(): readonly ArchiveReport[] {
@@ -53,14 +77,18 @@ export class NodeImages {
   }
 
   async collect(
-    { dryRun, young }: { readonly dryRun: boolean; readonly young: boolean },
+    {
+      dryRun,
+      young,
+      imagesOnly,
+    }: { readonly dryRun: boolean; readonly young: boolean; readonly imagesOnly: boolean },
     signal: AbortSignal,
   ): Promise<GarbageReport> {
     const garbage = this.#options.garbage()
     if (garbage === undefined) throw new PoddError('INTERNAL', 'nothing collects images')
     const mode = { kind: 'unused', young } as const
     const collection = dryRun ? await garbage.preview(mode, signal) : await garbage.collect(mode, signal)
-    const items = await this.#options.collectGarbage({ dryRun }, signal)
+    const items = imagesOnly ? [] : await this.#options.collectGarbage({ dryRun }, signal)
     return toGarbageReport(collection, items, dryRun)
   }
 

@@ -137,6 +137,41 @@ export function selectUsedImages(
   return new Set(images.flatMap((image) => (findUser(image, users) === undefined ? [] : [image.id])))
 }
 
+/** Everybody who needs an image, each once, by the ids of the images. */
+export function listImageUsers(
+  images: readonly Pick<ImageFacts, 'id' | 'names'>[],
+  uses: readonly ImageUse[],
+): ReadonlyMap<string, readonly string[]> {
+  const users = new Map<string, Set<string>>()
+  for (const { image, by } of uses)
+    for (const name of new Set([image, normalizeImageName(image)]))
+      users.set(name, (users.get(name) ?? new Set()).add(by))
+  return new Map(
+    images.map(({ id, names }) => {
+      const known = [id, ...names, ...names.map((name) => normalizeImageName(name))]
+      const all = new Set<string>()
+      for (const name of known) for (const by of users.get(name) ?? []) all.add(by)
+      return [id, [...all]]
+    }),
+  )
+}
+
+/** The image of this name, id, or beginning of an id (12 digits at least, as far as only one has it). */
+export function findImageByName<T extends Pick<ImageFacts, 'id' | 'names'>>(
+  images: readonly T[],
+  wanted: string,
+): T | undefined {
+  const complete = normalizeImageName(wanted)
+  const named = images.find(({ id, names }) =>
+    [id, ...names].some((name) => name === wanted || normalizeImageName(name) === complete),
+  )
+  if (named !== undefined) return named
+  const start = /^(?:sha256:)?(?<digits>[0-9a-f]{12,64})$/u.exec(wanted)?.groups?.['digits']
+  if (start === undefined) return undefined
+  const [found, other] = images.filter(({ id }) => id.startsWith(`sha256:${start}`))
+  return other === undefined ? found : undefined
+}
+
 function unusedMs(image: ImageFacts, nowMs: number): number {
   return nowMs - (image.lastUsedMs ?? image.firstSeenMs)
 }

@@ -1,5 +1,6 @@
 import type { AppliedReply } from '../../api/applied.ts'
 import type { GarbageReport } from '../../api/garbage.ts'
+import type { RemovedImage } from '../../api/image-calls.ts'
 import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ServedResources } from '../../api/kinds/served-resources.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
@@ -44,16 +45,27 @@ export interface StatusReader {
 
 /** The runtime's images. All methods reject with a PoddError that says what to do. */
 export interface ImageStore {
-  listImages(): Promise<readonly ImageEntry[]>
+  /** `users`: with who uses each. */
+  listImages(options: { readonly users: boolean }, signal: AbortSignal): Promise<readonly ImageEntry[]>
   /** What is made of the files in the directory of image archives. */
   listArchives(): readonly ArchiveReport[]
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
   importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
   /** Removes all images that nobody needs; `young`: also those younger than the minimum age. */
   collect(
-    options: { readonly dryRun: boolean; readonly young: boolean },
+    options: { readonly dryRun: boolean; readonly young: boolean; readonly imagesOnly: boolean },
     signal: AbortSignal,
   ): Promise<GarbageReport>
+  /** Pulls an image with the node's credentials. Throws the runtime's error. */
+  pullImage(
+    image: string,
+    onProgress: (progress: { readonly doneBytes: number; readonly totalBytes: number | undefined }) => void,
+    signal: AbortSignal,
+  ): Promise<{ readonly id: string; readonly sizeBytes: number }>
+  /** An archive of images, as it is read. Throws PoddError IMAGE_NOT_FOUND. */
+  exportImages(images: readonly string[], signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Removes an image with all its names. Throws PoddError IMAGE_NOT_FOUND, IMAGE_IN_USE or IMAGE_PINNED. */
+  removeImage(image: string, force: boolean, signal: AbortSignal): Promise<RemovedImage>
   /** Keeps image garbage collection away from an image, or no longer does. Throws PoddError IMAGE_NOT_FOUND. */
   pinImage(image: string, pinned: boolean): Promise<void>
 }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, symlink, writeFile, readFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile, readFile, readdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -423,6 +423,11 @@ describe('wrong usage', () => {
     ['events --types foo', 'podd: there are no events of type "foo"\nValid --types are Normal and Warning.'],
     ['events --types Normal,Wrning -w', 'podd: there are no events of type "Wrning"'],
     ['images import', 'podd: images import needs a file'],
+    ['images pull', 'podd: images pull needs an image'],
+    ['images export', 'podd: images export needs an image'],
+    ['images rm', 'podd: images rm needs an image'],
+    ['images prune all', 'podd: images prune takes no argument "all"'],
+    ['images pull web -o json', 'podd: unknown flag -o'],
     ['gc now', 'podd: gc takes no argument "now"'],
     ['images pin', 'podd: images pin needs an image'],
     ['images delete', 'podd: unknown action "delete"'],
@@ -970,6 +975,159 @@ localhost:5000/web          2        0123456789abc   1.23MB   yes
     expect(rig.imported[1]).toBe(`${join(process.cwd(), 'web.tar')} unpinned`)
   })
 
+  it('shows digests, whole ids and users where asked', async () => {
+    const digest = `sha256:${'ab'.repeat(32)}`
+    rig.images.push({
+      id: `sha256:${'12'.repeat(32)}`,
+      tags: ['localhost/web:1'],
+      digests: [`localhost/other@sha256:00`, `localhost/web@${digest}`],
+      sizeBytes: 1_000,
+      pinned: false,
+    })
+    expect((await podd('images ls --digests -o wide')).stdout)
+      .toBe(`IMAGE           TAG   DIGEST          IMAGE ID        SIZE   PINNED   USED BY
+localhost/web   1     ababababababa   1212121212121   1kB    no       pod default/web
+`)
+    const { stdout } = await podd('images --digests --no-trunc')
+    expect(stdout).toContain(` ${digest.slice(7)}   ${'12'.repeat(32)} `)
+    expect(JSON.parse((await podd('images -o json')).stdout)).toMatchObject({
+      kind: 'ImageList',
+      items: [{ kind: 'Image', usedBy: ['pod default/web'] }],
+    })
+    expect((await podd('images ls -o name')).stdout).toBe('image/localhost/web:1\n')
+  })
+
+  it('names what of the directory of archives could not be imported', async () => {
+    const images: readonly string[] = []
+    rig.archives = [
+      { path: '/images/a.tar', type: 'archive', state: 'imported', images },
+      { path: '/images/b.tar', type: 'archive', state: 'failed', message: 'it is not a tar archive', images },
+      { path: '/images/c.txt', type: 'list', state: 'pending', message: 'to be pulled', images },
+    ]
+    expect(await podd('images')).toMatchObject({
+      exitCode: 0,
+      stderr: `No images found
+error: /images/b.tar: it is not a tar archive
+pending: /images/c.txt: to be pulled
+`,
+    })
+  })
+
+  it('imports several files, and what comes on standard input', async () => {
+    rig.importImages = async (path) => {
+      if (path.endsWith('bad.tar')) throw new PoddError('IMAGE_IMPORT', 'cannot import bad.tar')
+      const text = path.endsWith('/image.tar') ? await readFile(path, 'utf8') : ''
+      rig.imported.push(text)
+      return [`localhost/${rig.imported.length}`]
+    }
+    expect(await podd('images import a.tar bad.tar b.tar.zst')).toEqual({
+      exitCode: 1,
+      stdout: 'imported localhost/1\nimported localhost/2\n',
+      stderr: 'podd: Error from server (InternalError): cannot import bad.tar\n',
+    })
+    expect(await podd('images import - -q', { stdin: 'the archive' })).toEqual({
+      exitCode: 0,
+      stdout: 'localhost/3\n',
+      stderr: '',
+    })
+    expect(rig.imported[2]).toBe('the archive')
+  })
+
+  it('pulls, with a line for each tenth where there is no terminal', async () => {
+    rig.pullImage = async (image, onProgress) => {
+      if (image === 'bad') throw new PoddError('RUNTIME_NOT_FOUND', 'not found: bad', { hint: 'Look again.' })
+      onProgress({ doneBytes: 250_000, totalBytes: 1_000_000 })
+      await new Promise((resolve) => setImmediate(resolve))
+      return { id: 'sha256:1', sizeBytes: 1_000_000 }
+    }
+    expect(await podd('images pull web:1')).toEqual({
+      exitCode: 0,
+      stdout: 'pulled web:1: sha256:1, 1MB\n',
+      stderr: 'web:1: 20%, 250kB of 1MB\n',
+    })
+    expect(await podd('images pull -q web:1 bad')).toEqual({
+      exitCode: 1,
+      stdout: 'pulled web:1: sha256:1, 1MB\n',
+      stderr: 'podd: Error from server (InternalError): not found: bad\nLook again.\n',
+    })
+    expect(await podd('images pull bad')).toMatchObject({ exitCode: 1, stdout: '' })
+  })
+
+  it('exports to a file, which is there only when it is complete, and to standard output', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'podd-cli-'))
+    const file = join(directory, 'web.tar')
+    expect(await podd(`images export web:1 db:1 -o ${file}`)).toEqual({
+      exitCode: 0,
+      stdout: `exported web:1, db:1 to ${file} (21B)\n`,
+      stderr: '',
+    })
+    expect(await readFile(file, 'utf8')).toBe('archive of web:1 db:1')
+    expect((await podd('images export web:1')).stdout).toBe('archive of web:1')
+    await rm(file)
+    rig.exportImages = async function* () {
+      yield Buffer.from('half')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      throw new PoddError('IMAGE_EXPORT', 'content is missing')
+    }
+    expect(await podd(`images export web:1 -o ${file}`)).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(await readdir(directory)).toEqual([])
+    rig.exportImages = async function* (images) {
+      if (images.includes('none')) throw new PoddError('IMAGE_NOT_FOUND', 'there is no image none')
+      yield Buffer.from('archive')
+    }
+    expect(await podd(`images export none -o ${file}`)).toMatchObject({
+      exitCode: 1,
+      stderr: 'podd: Error from server (NotFound): there is no image none\n',
+    })
+    await rm(directory, { recursive: true })
+  })
+
+  it('removes images, and says what that frees, or who uses them', async () => {
+    rig.images.push({
+      id: 'sha256:1',
+      tags: ['a:1', 'b:1'],
+      digests: [],
+      sizeBytes: 2_000_000,
+      pinned: false,
+    })
+    expect(await podd('images rm a:1 none')).toEqual({
+      exitCode: 1,
+      stdout: 'removed a:1, b:1: 2MB freed\n',
+      stderr: 'podd: Error from server (NotFound): there is no image none\n',
+    })
+    rig.removeImage = async (image, force) => {
+      if (force) return { id: 'sha256:1', names: [image], freedBytes: 0 }
+      throw new PoddError('IMAGE_IN_USE', 'a:1 is used by pod default/web', { hint: 'With --force.' })
+    }
+    expect(await podd('images rm a:1')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'podd: Error from server (Conflict): a:1 is used by pod default/web\nWith --force.\n',
+    })
+    expect((await podd('images rm a:1 --force')).stdout).toBe('removed a:1: 0B freed\n')
+  })
+
+  it('prunes by the rules of garbage collection', async () => {
+    expect(await podd('images prune --dry-run')).toEqual({
+      exitCode: 0,
+      stdout: '0 images (0B) would be removed, 0 kept; /images was 50% full\n',
+      stderr: '',
+    })
+  })
+
+  it('has a help for each action', async () => {
+    const { stdout } = await podd('images --help')
+    for (const action of ['pull NAME…', 'import FILE…|-', 'export NAME… -o FILE.tar', 'rm NAME…', 'prune'])
+      expect(stdout).toContain(`images ${action}`)
+    for (const action of ['ls', 'pull', 'import', 'export', 'rm', 'prune', 'pin', 'unpin']) {
+      const help = await podd(`images ${action} --help`)
+      expect(help.exitCode).toBe(0)
+      expect(help.stdout).toMatch(new RegExp(`^Usage: podd images \\[?${action}`, 'mu'))
+      expect(help.stdout).toContain('Examples:')
+      expect((await podd(`help images ${action}`)).stdout).toBe(help.stdout)
+    }
+  })
+
   it('pins and unpins one', async () => {
     rig.images.push({ id: 'sha256:1', tags: ['localhost/a:1'], digests: [], sizeBytes: 1, pinned: false })
     expect((await podd('images pin localhost/a:1')).stdout).toBe('pinned localhost/a:1\n')
@@ -1011,13 +1169,13 @@ localhost/old:1   2MB    unused for 3d
 `,
       stderr: '',
     })
-    expect(asked).toEqual([{ dryRun: false, young: false }])
+    expect(asked).toEqual([{ dryRun: false, young: false, imagesOnly: false }])
   })
 
   it('tells what would be removed', async () => {
     const { stdout } = await podd('gc --dry-run --all')
     expect(stdout).toContain('1 image (2.1MB) would be removed, 1 kept')
-    expect(asked).toEqual([{ dryRun: true, young: true }])
+    expect(asked).toEqual([{ dryRun: true, young: true, imagesOnly: false }])
   })
 
   it('gives all of it to programs', async () => {

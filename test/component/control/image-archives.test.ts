@@ -59,6 +59,7 @@ class FakeHost {
           for (const image of images) this.pinned.add(image)
           return images
         },
+        discard: async (image) => void this.calls.push(`discard ${image}`),
         pull: async (image) => {
           call(`pull ${image}`)
           this.present.add(image)
@@ -248,6 +249,7 @@ describe('ImageArchives', () => {
       'read b.tar',
       'read c.tar',
       'import a.tar',
+      `discard ${a}`,
       'import b.tar',
     ])
     expect(host.archives.problems().map(({ message }) => message)).toEqual([
@@ -258,7 +260,7 @@ describe('ImageArchives', () => {
     const failures = () => host.events.filter(({ reason }) => reason === 'ImageImportFailed')
     expect(failures()).toHaveLength(2)
     await host.clock.advance(10_000)
-    expect(host.takeCalls()).toEqual(['import a.tar'])
+    expect(host.takeCalls()).toEqual(['import a.tar', `discard ${a}`])
     await host.clock.advance(19_000)
     expect(host.takeCalls()).toEqual([])
     host.failures.clear()

@@ -39,6 +39,39 @@ beforeEach(() => {
   rig.availableBytes = 90_000_000
 })
 
+describe('an image that is to be removed', () => {
+  const remove = (name: string, force = false) => rig.system.imageGarbage?.remove(name, force, signal)
+
+  it('goes with all its names, and others stay', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await expect(remove('side:1')).resolves.toMatchObject({ names: ['docker.io/library/side:1'] })
+    expect(present()).toEqual(['app:1', 'app:2'])
+    await expect(remove('side:1')).rejects.toMatchObject({ code: 'IMAGE_NOT_FOUND' })
+  })
+
+  it('stays where a pod uses it, unless it is forced', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await expect(remove('app:1')).rejects.toMatchObject({
+      code: 'IMAGE_IN_USE',
+      message: expect.stringMatching(/^docker\.io\/library\/app:1 is used by .*pod default\/web/u),
+    })
+    expect(present()).toContain('app:1')
+    await remove('app:1', true)
+    expect(present()).not.toContain('app:1')
+  })
+
+  it('stays where it is pinned, and its users are known by its id', async () => {
+    rig.fake.addImage('side:2', { pinned: true })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await expect(remove('side:2')).rejects.toMatchObject({ code: 'IMAGE_PINNED' })
+    const users = await rig.system.imageGarbage?.listUsers(signal)
+    expect([...(users?.values() ?? [])].flat()).toContain('pod default/web')
+  })
+})
+
 describe('images', () => {
   it('stay while the disk has room', async () => {
     await rig.start()

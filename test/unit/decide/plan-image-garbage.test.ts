@@ -1,6 +1,11 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { planImageGarbage, usedPercent } from '../../../src/decide/node/plan-image-garbage.ts'
+import {
+  findImageByName,
+  listImageUsers,
+  planImageGarbage,
+  usedPercent,
+} from '../../../src/decide/node/plan-image-garbage.ts'
 import type {
   ImageFacts,
   ImageGarbageFacts,
@@ -34,6 +39,48 @@ const removed = (plan: ImageGarbagePlan): readonly string[] =>
   plan.remove.map(({ image: { id }, reason }) => `${id} ${reason}`)
 const kept = (plan: ImageGarbagePlan): readonly string[] =>
   plan.keep.map(({ image: { id }, reason, message }) => `${id} ${reason}: ${message}`)
+
+describe('listImageUsers', () => {
+  it('gives all users of each image, by any name or id, each once', () => {
+    const images = [
+      { id: 'sha256:1', names: ['docker.io/library/web:1', 'docker.io/library/web@sha256:a'] },
+      { id: 'sha256:2', names: [] },
+    ]
+    const uses = [
+      { image: 'web:1', by: 'pod a' },
+      { image: 'sha256:1', by: 'container a' },
+      { image: 'docker.io/library/web:1', by: 'pod a' },
+      { image: 'other', by: 'pod b' },
+    ]
+    expect([...listImageUsers(images, uses)]).toEqual([
+      ['sha256:1', ['container a', 'pod a']],
+      ['sha256:2', []],
+    ])
+  })
+})
+
+describe('findImageByName', () => {
+  const digits = '0123456789abcdef'.repeat(4)
+  const images = [
+    { id: `sha256:${digits}`, names: ['docker.io/library/web:1'] },
+    { id: `sha256:${digits.slice(0, 16)}${'0'.repeat(48)}`, names: ['localhost/db:latest'] },
+  ]
+
+  it.each([
+    ['web:1', 0],
+    ['docker.io/library/web:1', 0],
+    ['localhost/db', 1],
+    [`sha256:${digits}`, 0],
+    [digits, 0],
+    [digits.slice(0, 20), 0],
+    ['0123456789abcdef00', 1],
+    ['0123456789abcdef', undefined],
+    ['01234', undefined],
+    ['web:2', undefined],
+  ])('%s', (name, index) => {
+    expect(findImageByName(images, name)).toBe(index === undefined ? undefined : images[index])
+  })
+})
 
 describe('planImageGarbage', () => {
   it.each<[string, number, number]>([

@@ -120,6 +120,17 @@ describe('readImageArchive', () => {
     expect(await read(data)).toEqual({ kind: 'bad', message: expect.stringMatching(message) })
   })
 
+  it('refuses a layout with a blob that is not what its name says', async () => {
+    const damaged = Buffer.from(oci)
+    damaged.fill(0xff, oci.indexOf('1f8b08', 0, 'hex') + 100, oci.indexOf('1f8b08', 0, 'hex') + 110)
+    expect(await read(damaged)).toEqual({
+      kind: 'bad',
+      message: expect.stringMatching(
+        /^blobs\/sha256\/[0-9a-f]{64} is damaged: its digest is sha256:[0-9a-f]{64}$/u,
+      ),
+    })
+  })
+
   it('refuses a damaged header in the middle', async () => {
     const damaged = Buffer.from(oci)
     damaged[oci.lastIndexOf('index.json')] = 0x58
