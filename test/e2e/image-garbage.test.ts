@@ -1,9 +1,20 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { GarbageReport, ImageVerdict } from '../../src/api/garbage.ts'
 import type { ImageEntry } from '../../src/api/routes.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { usedPercent } from '../../src/decide/node/plan-image-garbage.ts'
 import { sandboxImageName } from '../../src/images/sandbox-image.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
@@ -177,6 +188,70 @@ describe('images that nobody needs', () => {
     })
   })
 })
+
+// Kubernetes' own: test/e2e_node/image_gc_test.go. podd looks when it starts, and every five minutes as the kubelet.
+const aged = { ...config, imageMaximumGCAge: '8s', imageGCHighThresholdPercent: 100 }
+
+describePodd('ImageGarbageCollect: when ImageMaximumGCAge is set', { config: aged }, (rig) => {
+  const untilLooked = (podd: PoddRig): Promise<unknown> =>
+    podd.until('a look at the images', async () => jobOf(await podd.status()).runs > 0)
+
+  it('should not GC unused images prematurely', async () => {
+    const podd = rig()
+    await importImage(podd, 'innocent', '--no-pin')
+    await use(podd, 'innocent')
+    // What it is unused for is counted from what was seen, and not from the restart.
+    await podd.restartDaemon()
+    await untilLooked(podd)
+    expect(await names(podd)).toEqual(['innocent'])
+  })
+
+  it('should GC unused images', async () => {
+    const podd = rig()
+    // The age counts while podd runs, up to its last look.
+    await sleep(9000)
+    await collect(podd, '--dry-run')
+    await podd.restartDaemon()
+    await untilLooked(podd)
+    expect(await names(podd)).toEqual([])
+    expect(await imageTags(podd)).toContain(shell)
+  })
+
+  it('is repeated after podd and containerd were killed in the middle of it, and leaves nothing', async () => {
+    const podd = rig()
+    await importImage(podd, 'first', '--no-pin')
+    await collect(podd, '--all')
+    const before = contentOf(podd)
+    for (const name of ['a', 'b', 'c']) await importImage(podd, name, '--no-pin')
+    const collecting = podd.cli('gc', '--all')
+    await podd.until('the first removal', async () => (await names(podd)).length < 3)
+    process.kill(podd.containerdPid, 'SIGKILL')
+    await podd.stopDaemon('SIGKILL')
+    await collecting
+    await podd.startDaemon()
+    await collect(podd, '--all')
+    expect(await names(podd)).toEqual([])
+    await podd.until('containerd to give back all of it', () => contentOf(podd) <= before)
+  })
+})
+
+async function imageTags(podd: PoddRig): Promise<readonly string[]> {
+  return (await podd.get<readonly ImageEntry[]>('/podd/v1/images')).flatMap(({ tags }) => tags)
+}
+
+/** How many blobs and snapshots containerd holds. */
+function contentOf(podd: PoddRig): number {
+  const { rootDir } = containerdPlaces(podd.rootDir, podd.runDir)
+  const count = (directory: string): number => {
+    const path = join(rootDir, directory)
+    return existsSync(path) ? readdirSync(path).length : 0
+  }
+  return (
+    count('io.containerd.content.v1.content/blobs/sha256') +
+    count('io.containerd.snapshotter.v1.overlayfs/snapshots') +
+    count('io.containerd.snapshotter.v1.native/snapshots')
+  )
+}
 
 function jobOf({ jobs }: Awaited<ReturnType<PoddRig['status']>>) {
   const job = jobs.find(({ name }) => name === 'collect-images')
