@@ -84,9 +84,11 @@ export async function readTar(
     if (type === 'L') longPath = textUntilZero(data)
     else if (type === 'x') {
       const records = parsePax(data)
+      const size = records?.get('size')
+      longSize = size === undefined ? undefined : readDecimal(size)
+      if (records === undefined || (size !== undefined && longSize === undefined))
+        return { kind: 'malformed', message: 'an extended header of the tar archive is not valid' }
       longPath = records.get('path') ?? longPath
-      const size = Number(records.get('size') ?? Number.NaN)
-      longSize = Number.isSafeInteger(size) ? size : undefined
     } else options.onFile({ path, data })
   }
 }
@@ -112,10 +114,11 @@ function readPath(header: Buffer): string {
   return prefix === '' ? name : `${prefix}/${name}`
 }
 
-/** Octal digits, or, where the first bit is set, a binary number. */
+/** Octal digits, or, where the first bit is set, a binary number; NaN for any other, and for a negative one. */
 function readNumber(header: Buffer, at: number, length: number): number {
   const field = header.subarray(at, at + length)
   if (((field[0] ?? 0) & 0x80) !== 0) {
+    if (((field[0] ?? 0) & 0x40) !== 0) return Number.NaN
     let value = (field[0] ?? 0) & 0x7f
     for (const byte of field.subarray(1)) value = value * 256 + byte
     return Number.isSafeInteger(value) ? value : Number.NaN
@@ -131,19 +134,28 @@ function hasChecksum(header: Buffer): boolean {
   return readNumber(header, 148, 8) === sum
 }
 
-/** `LENGTH KEY=VALUE\n`, many times. */
-function parsePax(data: Buffer): ReadonlyMap<string, string> {
+/** `LENGTH KEY=VALUE\n`, many times; the length counts all of it. Undefined where it is something else. */
+function parsePax(data: Buffer): ReadonlyMap<string, string> | undefined {
   const records = new Map<string, string>()
   for (let at = 0; at < data.length;) {
     const space = data.indexOf(0x20, at)
-    const length = Number(data.toString('latin1', at, space))
-    if (space < 0 || !(length > 0)) break
-    const text = data.toString('utf8', space + 1, at + length - 1)
+    const length = space < 0 ? undefined : readDecimal(data.toString('latin1', at, space))
+    if (length === undefined || at + length > data.length) return undefined
+    const end = at + length - 1
+    if (end <= space || data[end] !== 0x0a) return undefined
+    const text = data.toString('utf8', space + 1, end)
     const equals = text.indexOf('=')
-    if (equals > 0) records.set(text.slice(0, equals), text.slice(equals + 1))
-    at += length
+    if (equals <= 0) return undefined
+    // An empty value leaves what the entry's own header says.
+    if (equals < text.length - 1) records.set(text.slice(0, equals), text.slice(equals + 1))
+    at = end + 1
   }
   return records
+}
+
+function readDecimal(text: string): number | undefined {
+  const value = /^\d{1,16}$/u.test(text) ? Number(text) : undefined
+  return Number.isSafeInteger(value) ? value : undefined
 }
 
 function textUntilZero(bytes: Buffer): string {

@@ -34,6 +34,19 @@ const index = (annotations: object) => JSON.stringify({ manifests: [{ digest: 's
 const half = (data: Buffer): Buffer => data.subarray(0, data.length / 2)
 const damage = (data: Buffer): Buffer =>
   Buffer.concat([data.subarray(0, 20), Buffer.from('garbagegarbage'), data.subarray(34)])
+/** Of the first entry of a tar: its type, and what else is put into its header. */
+function retype(tar: Buffer, type: string, change: (header: Buffer) => void = () => undefined): Buffer {
+  const header = Buffer.from(tar.subarray(0, 512))
+  header.write(type, 156, 'latin1')
+  change(header)
+  header.fill(0x20, 148, 156)
+  const sum = header.reduce((all, byte) => all + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
+  return Buffer.concat([header, tar.subarray(512)])
+}
+/** An extended header of this content before an image's index. */
+const pax = (content: string): Buffer =>
+  Buffer.concat([retype(formatTar([file('pax', content)]), 'x').subarray(0, -1024), docker])
 const names = ['localhost/a:1', 'docker.io/library/busybox:latest']
 
 describe('readImageArchive', () => {
@@ -56,6 +69,44 @@ describe('readImageArchive', () => {
   ])('gives the complete names of the images of %s', async (_, data, images) => {
     const reading = await read(data)
     expect(reading).toMatchObject({ kind: 'archive', images, isMarked: true })
+  })
+
+  it.each(['', '13 comment=a\n', '8 size=\n', '13 comment=a\n8 path=\n'])(
+    'takes the extended header %j',
+    async (content) => {
+      expect((await read(pax(content))).kind).toBe('archive')
+    },
+  )
+
+  it.each([
+    '1e-9 a=b\n',
+    '0 a=b\n',
+    '-6 a=b\n',
+    '0x6 a=b\n',
+    ' 6 a=b\n',
+    '2 a=b\n',
+    '5 a=b\n',
+    '7 a=b\n',
+    '99999999999999999999 a=b\n',
+    '6 ab\n',
+    'a=b\n',
+    '11 size=-1\n',
+    '12 size=1e3\n',
+    '28 size=99999999999999999999\n',
+  ])('refuses the extended header %j', async (content) => {
+    const message = 'an extended header of the tar archive is not valid'
+    expect(await read(pax(content))).toEqual({ kind: 'bad', message })
+  })
+
+  it.each([
+    ['negative', Buffer.alloc(12, 0xff)],
+    ['huge', Buffer.from([0x80, 0x7f, ...Buffer.alloc(10, 0xff)])],
+    ['signed', Buffer.from('-0000000001\0')],
+    ['with a fraction', Buffer.from('1.5\0        ')],
+  ])('refuses an entry whose size is %s', async (_, size) => {
+    const tar = retype(docker, '0', (header) => void size.copy(header, 124))
+    const message = 'an entry of the tar archive has no valid size'
+    expect(await read(tar)).toEqual({ kind: 'bad', message })
   })
 
   it('gives equal digests for equal images, whatever the compression', async () => {
