@@ -80,6 +80,7 @@ const sections: readonly {
         'What is waited for cannot come: a manifest has an error, or the pod is missing or has failed.',
         'The message says why.',
       ),
+      entry('DRAIN_UNDONE', '`podd drain --undo` ended this drain.', 'Nothing: pods start again.'),
       entry('WAIT_TIMEOUT', 'What is waited for did not come in time.', 'Wait longer: `--timeout`.'),
       entry(
         'NOTHING_TO_READ',

@@ -116,6 +116,8 @@ export class PodSystem {
             this.#observer.forgetPod(worker.ref.uid)
           }
           this.#desired.onStage(worker)
+          // It has ended after the drain was undone, or was ended by one that the host's power cut.
+          if (worker.state.record.failed?.until === 'shutdown-ends') this.#readmitDrained()
         },
         probe: ({ uid }) => this.#desired.workers.get(uid)?.notice(),
       },
@@ -499,7 +501,6 @@ export class PodSystem {
       this.#listed = true
       try {
         this.#desired.takeObserved()
-        this.#readmitDrained()
         this.#reconcile()
       } finally {
         this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
@@ -549,6 +550,7 @@ export class PodSystem {
     if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
     this.#desired.confirmAdopted((source) => snapshots.isSilent(source))
+    this.#readmitDrained()
     this.#endOrphans()
     // What waits for objects may be sure now that there are no more.
     if (!this.#objectsKnown && snapshots.areReady)

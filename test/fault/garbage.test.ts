@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -176,7 +177,7 @@ function plant(podd: PoddRig): void {
   const veth = `veth${bridgeName.slice(-8)}`
   run('ip', 'link', 'add', veth, 'type', 'veth', 'peer', 'name', `${veth}p`)
   run('ip', 'link', 'set', veth, 'master', bridgeName)
-  const chain = 'CNI-deaddeaddeaddeaddeaddead'
+  const chain = `CNI-${randomBytes(12).toString('hex')}`
   const comment = `name: "${networkName}" id: "${lostSandbox}"`
   run('iptables', '-w', '-t', 'nat', '-N', chain)
   run('iptables', '-w', '-t', 'nat', '-A', chain, '-m', 'comment', '--comment', comment, '-j', 'ACCEPT')

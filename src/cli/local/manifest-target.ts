@@ -1,7 +1,10 @@
 import { basename, dirname, join, resolve } from 'node:path'
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import type { AppliedReply } from '../../api/applied.ts'
-import { PoddError, errorCode } from '../../base/errors.ts'
+import { systemClock } from '../../base/clock.ts'
+import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
+import { readBounded } from '../../base/read-bounded.ts'
+import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
 import { isManifestName } from '../../sources/manifest-name.ts'
@@ -49,12 +52,37 @@ export function objectsIn(path: string, applied: AppliedReply): readonly string[
   return [...applied.pods, ...applied.objects].flatMap((each) => (each.path === path ? [each.key] : []))
 }
 
+/** What stands in a file of the manifest directory, whether or not the daemon has taken it. */
+export interface TargetContent {
+  /** Undefined where there is no file. */
+  readonly text: Buffer | undefined
+  /** Of all that can be named, refused documents among it. */
+  readonly keys: readonly string[]
+  /** There is something in it that can't be named. */
+  readonly isUnclear: boolean
+}
+
+/** Throws PoddError UNREADABLE. */
+export async function readTarget(path: string, applied: AppliedReply): Promise<TargetContent> {
+  const text = await readText(path)
+  if (text === undefined) return { text, keys: [], isUnclear: false }
+  const { documents, problems } = await decodeDocuments(text, { path, fieldValidation: 'Warn' })
+  const refused = problems.filter(({ severity }) => severity === 'error')
+  const keys = [
+    ...documents.map((document) => appliedKey(document, applied)),
+    ...refused.flatMap(({ object }) => object ?? []),
+    ...objectsIn(path, applied),
+  ]
+  return { text, keys: [...new Set(keys)], isUnclear: refused.some(({ object }) => object === undefined) }
+}
+
 /**
- * Why a manifest can't be written to its file: another file, or the URL, has one of its objects, or the file has objects
- * that the manifest lacks and that would end. Undefined where nothing stands against it.
+ * Why a manifest can't be written to its file: another file, or the URL, has one of its objects, or the file has something
+ * that the manifest lacks and that would be lost. Undefined where nothing stands against it.
  */
 export function targetProblem(
   { manifest, path }: ManifestTarget,
+  content: TargetContent,
   applied: AppliedReply,
   { overwrite }: { readonly overwrite: boolean },
 ): PoddError | undefined {
@@ -67,19 +95,32 @@ export function targetProblem(
       hint: 'Change it there, or remove it there first.',
     })
   }
-  const lost = objectsIn(path, applied).filter((key) => !keys.includes(key))
-  if (lost.length === 0 || overwrite) return undefined
-  return new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${lost.join(', ')}, which would end`, {
-    hint: 'Rename your file, or confirm with --overwrite.',
-  })
+  const isFileItself = manifest.path !== '-' && resolve(manifest.path) === path
+  if (overwrite || isFileItself) return undefined
+  const hint = 'Rename your file, or confirm with --overwrite.'
+  const lost = content.keys.filter((key) => !keys.includes(key))
+  if (lost.length > 0)
+    return new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${lost.join(', ')}, which would end`, {
+      hint,
+    })
+  if (content.isUnclear)
+    return new PoddError('MANIFEST_ELSEWHERE', `${path} has errors, and it is unclear what stands in it`, {
+      hint,
+    })
+  return undefined
 }
 
-/** Whether a file has this very text. */
-export async function hasText(path: string, text: Uint8Array | string): Promise<boolean> {
+async function readText(path: string): Promise<Buffer | undefined> {
   try {
-    return (await readFile(path)).equals(Buffer.from(text))
+    return await readBounded(path, { maxBytes: maxSourceBytes, clock: systemClock })
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
-    throw error
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw new PoddError('UNREADABLE', `cannot read ${path}: ${errorMessage(error)}`, { cause: error })
   }
+}
+
+/** Whether a file is as it was read; a file that isn't there has no text. */
+export async function isUnchanged(path: string, text: Uint8Array | undefined): Promise<boolean> {
+  const now = await readText(path)
+  return now === undefined || text === undefined ? now === text : now.equals(text)
 }

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { chown, realpath, stat } from 'node:fs/promises'
 import type { AppliedReply } from '../../api/applied.ts'
 import type { PodObject } from '../../api/objects.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
@@ -9,8 +9,14 @@ import { isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
 import { listPath } from '../arguments/namespace.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { findManifestDirectory, hasText, targetOf, targetProblem } from '../local/manifest-target.ts'
-import type { ManifestTarget } from '../local/manifest-target.ts'
+import {
+  findManifestDirectory,
+  isUnchanged,
+  readTarget,
+  targetOf,
+  targetProblem,
+} from '../local/manifest-target.ts'
+import type { ManifestTarget, TargetContent } from '../local/manifest-target.ts'
 import { appliedKey, formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
 import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
 import { filenameFlag, readFilenames } from './diff.ts'
@@ -48,24 +54,30 @@ already needs no apply.`,
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const directory = await findManifestDirectory(applied)
     const targets = files.map((file) => targetOf(file, directory))
-    checkTargets(targets, applied, args.has('overwrite'))
+    const contents = await checkTargets(targets, applied, args.has('overwrite'))
     const paths = targets.map(({ path }) => path)
     const changes = planManifests({ documents, applied, replacesFile: (path) => paths.includes(path) })
     if (args.has('dry-run')) {
       return { kind: 'text', text: formatChanges(changes), notes: [`${summarizeChanges(changes)} (dry run)`] }
     }
-    for (const target of targets) await write(target)
+    const known = await knownProblems(context)
+    for (const [at, target] of targets.entries()) await write(target, contents[at]?.text)
     const wanted = new Map(
       documents.flatMap((document) =>
         isPodDocument(document) ? [[appliedKey(document, applied), document.manifest] as const] : [],
       ),
     )
-    if (args.has('wait')) await waitUntilRunning(context, { wanted, paths, applied, timeoutMs })
+    if (args.has('wait')) await waitUntilRunning(context, { wanted, paths, known, timeoutMs })
     return { kind: 'text', text: formatChanges(changes), notes: [summarizeChanges(changes)] }
   },
 }
 
-function checkTargets(targets: readonly ManifestTarget[], applied: AppliedReply, overwrite: boolean): void {
+async function checkTargets(
+  targets: readonly ManifestTarget[],
+  applied: AppliedReply,
+  overwrite: boolean,
+): Promise<readonly TargetContent[]> {
+  const contents: TargetContent[] = []
   const seen = new Map<string, string>()
   for (const target of targets) {
     const { path, manifest } = target
@@ -76,45 +88,70 @@ function checkTargets(targets: readonly ManifestTarget[], applied: AppliedReply,
         `${other} and ${manifest.path} would both be written to ${path}`,
       )
     seen.set(path, manifest.path)
-    const problem = targetProblem(target, applied, { overwrite })
+    const content = await readTarget(path, applied)
+    const problem = targetProblem(target, content, applied, { overwrite })
     if (problem !== undefined) throw problem
+    contents.push(content)
   }
+  return contents
 }
 
-/** Root's alone where it is new: manifests hold Secrets. */
-async function write({ path, manifest }: ManifestTarget): Promise<void> {
+/**
+ * Root's alone where it is new: manifests hold Secrets. A link stays one, and the file that it leads to keeps its mode and
+ * owner.
+ * @param before what the file was checked with
+ */
+async function write({ path, manifest }: ManifestTarget, before: Buffer | undefined): Promise<void> {
+  const text = Buffer.from(manifest.text)
+  if (before?.equals(text) === true) return
+  if (!(await isUnchanged(path, before))) {
+    throw new PoddError('MANIFEST_ELSEWHERE', `${path} was changed by somebody else at the same time`, {
+      hint: 'Look at it, and apply again.',
+    })
+  }
   try {
-    if (await hasText(path, manifest.text)) return
-    const mode = await stat(path).then(
-      (found) => found.mode & 0o777,
-      () => 0o600,
-    )
-    await writeFileAtomic(path, manifest.text, { mode })
+    const place = before === undefined ? path : await realpath(path)
+    const found = before === undefined ? undefined : await stat(place)
+    await writeFileAtomic(place, text, { mode: found === undefined ? 0o600 : found.mode & 0o777 })
+    if (found !== undefined) await chown(place, found.uid, found.gid)
   } catch (error) {
     throw new PoddError('WRITE_FAILED', `cannot write ${path}: ${errorMessage(error)}`, { cause: error })
   }
+}
+
+/** The errors that stand before something is written: the daemon may show them until it has read the new files. */
+async function knownProblems({ client, signal }: VerbContext): Promise<ReadonlySet<string>> {
+  const { problems } = await client.get<DaemonStatus>('/podd/v1/status', signal)
+  return new Set(problems.map((problem) => formatProblem(problem)))
 }
 
 interface RunningWait {
   /** The applied manifest by the pod's key. */
   readonly wanted: ReadonlyMap<string, object>
   readonly paths: readonly string[]
-  readonly applied: AppliedReply
+  /** Errors from before: they count only when the daemon has had time to read the files. */
+  readonly known: ReadonlySet<string>
   readonly timeoutMs: number
 }
 
 /** How often it is looked whether the daemon has taken the manifests. */
 const lookMs = 200
+/** How long the daemon may take to read what was written. */
+const readMs = 3000
 
 async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promise<void> {
   const { client, clock, signal, notify, stdio } = context
   const untilMs = clock.monotonicMs() + wait.timeoutMs
+  const readByMs = clock.monotonicMs() + readMs
   const isTerminal = 'isTTY' in stdio.stderr && stdio.stderr.isTTY === true
   let shown = ''
   for (;;) {
     const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
     const problem = status.problems.find(
-      ({ severity, place }) => severity === 'error' && wait.paths.includes(place.path),
+      (each) =>
+        each.severity === 'error' &&
+        wait.paths.includes(each.place.path) &&
+        (clock.monotonicMs() > readByMs || !wait.known.has(formatProblem(each))),
     )
     if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)

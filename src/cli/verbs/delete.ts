@@ -5,7 +5,8 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
-import { findManifestDirectory, objectsIn, targetOf } from '../local/manifest-target.ts'
+import { findManifestDirectory, readTarget, targetOf } from '../local/manifest-target.ts'
+import { appliedKey } from '../local/plan-manifests.ts'
 import { readManifests } from '../local/read-manifests.ts'
 import { filenameFlag } from './diff.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
@@ -16,7 +17,7 @@ const podNames = ['po', 'pod', 'pods']
 export const deleteVerb: Verb = {
   usage: 'delete pod NAME... | -f FILE|DIRECTORY | pvc NAME --purge [-n NAMESPACE]',
   help: `Removes what \`podd apply\` has written, or any other file of the manifest directory: the file of a pod, if that file
-has nothing else in it, or with -f the files with these names. Waits until the pods are gone. What comes from a URL is
+has nothing else in it, or with -f the files with these names, if they have nothing that the given ones lack. Waits until the pods are gone. What comes from a URL is
 removed there.
 
 \`delete pvc NAME --purge\` deletes the data of a claim permanently. Nothing else deletes it: the data outlives the pods
@@ -64,15 +65,20 @@ async function deletePods(context: VerbContext, names: readonly string[]): Promi
   }
   const directory = await findManifestDirectory(applied)
   for (const path of paths) checkIsOwn(path, directory)
-  for (const path of paths) {
-    const others = objectsIn(path, applied).filter((key) => !keys.includes(key))
-    if (others.length > 0) {
-      throw new PoddError('MANIFEST_ELSEWHERE', `${path} also has ${others.join(', ')}`, {
-        hint: `Edit the file, or remove all of it: podd delete -f ${path}`,
-      })
-    }
-  }
+  for (const path of paths) await checkHolds(path, keys, applied)
   return remove(context, [...paths], applied)
+}
+
+/** Throws where a file has more than these objects, or something that can't be named. */
+async function checkHolds(path: string, keys: readonly string[], applied: AppliedReply): Promise<void> {
+  const content = await readTarget(path, applied)
+  const others = content.keys.filter((key) => !keys.includes(key))
+  if (others.length === 0 && !content.isUnclear) return
+  const what =
+    others.length === 0 ? 'has errors, and it is unclear what stands in it' : `also has ${others.join(', ')}`
+  throw new PoddError('MANIFEST_ELSEWHERE', `${path} ${what}`, {
+    hint: `Edit the file, or remove all of it: podd delete -f ${path}`,
+  })
 }
 
 async function deleteFiles(context: VerbContext): Promise<VerbResult> {
@@ -82,9 +88,19 @@ async function deleteFiles(context: VerbContext): Promise<VerbResult> {
   const { files } = await readManifests(context, named)
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
   const directory = await findManifestDirectory(applied)
+  const targets = files.map((file) => targetOf(file, directory))
+  for (const { manifest, path } of targets) {
+    // A file of the directory goes as it is; another one of its name has to say all that goes with it.
+    if (manifest.path !== '-' && resolve(manifest.path) === path) continue
+    await checkHolds(
+      path,
+      manifest.documents.map((document) => appliedKey(document, applied)),
+      applied,
+    )
+  }
   return remove(
     context,
-    files.map((file) => targetOf(file, directory).path),
+    targets.map(({ path }) => path),
     applied,
   )
 }

@@ -80,7 +80,8 @@ export class DesiredPods {
     this.workers.noteUnreadable(unreadable)
     for (const saved of inOrderOfAdmission(records)) {
       // What was refused before may be welcome to this podd, with its config.
-      const record = saved.failed?.admission === true ? { ...saved, failed: undefined } : saved
+      const isRefused = saved.failed?.admission === true && saved.failed.until === undefined
+      const record = isRefused ? { ...saved, failed: undefined } : saved
       try {
         const pod = this.#deps.podFromManifest(record.manifest)
         const worker = this.workers.add({ record, pod, saved: true, adopted: true })
@@ -152,12 +153,13 @@ export class DesiredPods {
   readmitEvicted(now: EvictionEnd): void {
     for (const entry of this.#entries.values()) {
       const { worker, next } = entry
-      if (worker === undefined || next !== undefined) continue
+      // Of one that no source has confirmed it isn't known whether it is wanted still.
+      if (worker === undefined || next !== undefined || worker.state.stage === 'adopted') continue
       const { record, pod } = worker.state
       if (record.failed?.until !== now || isLeaving(worker)) continue
       const { manifest, source, path } = record
       entry.next = {
-        wanted: { document: { pod, manifest, place: { path } }, source },
+        wanted: { document: { pod, manifest, place: { path }, owner: record.owner }, source },
         replacement: undefined,
       }
       worker.end({

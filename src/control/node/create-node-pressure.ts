@@ -39,7 +39,8 @@ export function createNodePressure(wiring: NodePressureWiring): NodePressure | u
     async measure(threshold, resource, signal) {
       const running = [...workers()].filter(({ state }) => state.stage === 'active' && !state.isOver)
       const pods = running.map(({ ref, state }) => ({ ref, pod: state.classedPod }))
-      const disk = await surroundings.diskOf(threshold.signal)
+      const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
+      const disk = isDisk ? await surroundings.diskOf(threshold.signal) : 'both'
       const candidates = await measurePods(surroundings, pods, { resource, disk }, signal)
       return running.flatMap<EvictablePod>((worker, at) => {
         const candidate = candidates[at]
@@ -50,6 +51,7 @@ export function createNodePressure(wiring: NodePressureWiring): NodePressure | u
             candidate,
             graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
             isOver: () => worker.state.isOver || worker.state.stage === 'gone',
+            isReclaimed: () => worker.state.isReleased || worker.state.stage === 'gone',
             evict: (message, graceSeconds) =>
               worker.end({
                 cause: 'evicted',

@@ -43,37 +43,68 @@ export async function measurePods(
   { resource, disk }: { readonly resource: StarvedResource; readonly disk: StarvedDisk },
   signal: AbortSignal,
 ): Promise<readonly EvictionCandidate[]> {
+  const isDisk = resource === 'ephemeral-storage' || resource === 'inodes'
   const stats = resource === 'pids' ? [] : await meter.listContainerStats(signal)
-  const processes =
-    resource === 'pids' ? countProcesses(await meter.listPodStats(signal)) : new Map<string, number>()
+  const wholes = isDisk ? new Map<PodUid, number>() : await measureWholes(meter, resource, signal)
   const candidates: EvictionCandidate[] = []
   for (const { ref, pod } of pods) {
     signal.throwIfAborted()
     const own = stats.filter(({ attributes }) => attributes?.labels[labelKeys.podUid] === ref.uid)
     const used =
       resource === 'memory'
-        ? sum(own.map((each) => memoryOf(each)))
-        : resource === 'pids'
-          ? processes.get(ref.uid)
-          : undefined
-    if (used !== undefined || resource === 'memory' || resource === 'pids') {
+        ? // What a container that is gone has written to a volume in memory is the pod's.
+          Math.max(sum(own.map((each) => memoryOf(each))), wholes.get(ref.uid) ?? 0)
+        : wholes.get(ref.uid)
+    if (!isDisk) {
       candidates.push(describe(ref, pod, { resource, used, containers: own, logs: new Map() }))
       continue
     }
-    const logs = new Map<string, DiskUsage>()
-    const volumes: DiskUsage[] = []
-    if (disk !== 'image') {
-      for (const { name } of [...pod.spec.containers, ...pod.spec.initContainers])
-        logs.set(name, await meter.measureDirectory(meter.logDirectory(ref, name)))
-      for (const path of meter.volumeDirectories(ref, pod.spec))
-        volumes.push(await meter.measureDirectory(path))
-    }
     const unit = resource === 'inodes' ? 'inodes' : 'bytes'
+    const logs = new Map<string, DiskUsage>()
+    const volumes: (DiskUsage | undefined)[] = []
+    if (disk !== 'image') {
+      for (const { name } of [...pod.spec.containers, ...pod.spec.initContainers]) {
+        const usage = await measureIfPossible(meter, meter.logDirectory(ref, name))
+        if (usage !== undefined) logs.set(name, usage)
+      }
+      for (const path of meter.volumeDirectories(ref, pod.spec))
+        volumes.push(await measureIfPossible(meter, path))
+    }
     const layers = disk === 'node' ? [] : own.map((each) => layerOf(each, unit))
-    const rest = [...logs.values(), ...volumes].map((usage) => usage[unit])
+    const rest = [...logs.values(), ...volumes].map((usage) => usage?.[unit])
     candidates.push(describe(ref, pod, { resource, used: sum([...layers, ...rest]), containers: own, logs }))
   }
   return candidates
+}
+
+/** A directory that can't be read keeps no other from being measured. */
+async function measureIfPossible(meter: PodMeter, path: string): Promise<DiskUsage | undefined> {
+  try {
+    return await meter.measureDirectory(path)
+  } catch {
+    // What can't be measured counts as nothing.
+    return undefined
+  }
+}
+
+/** By pod: its processes, or the memory of its cgroup, which some runtimes don't tell. */
+async function measureWholes(
+  meter: PodMeter,
+  resource: StarvedResource,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<PodUid, number>> {
+  const stats = await meter.listPodStats(signal).catch((error: unknown) => {
+    if (resource === 'pids') throw error
+    return []
+  })
+  return new Map(
+    stats.flatMap(({ attributes, linux }) => {
+      const uid = attributes?.metadata?.uid
+      const amount =
+        resource === 'pids' ? linux?.process?.processCount?.value : linux?.memory?.workingSetBytes?.value
+      return uid === undefined || amount === undefined ? [] : [[uid, amount] as const]
+    }),
+  )
 }
 
 interface Measured {
@@ -123,16 +154,6 @@ function amounts(list: ResourceList): EvictionCandidate['requested'] {
 
 function memoryOf({ memory }: cri.ContainerStats): number | undefined {
   return memory?.workingSetBytes?.value ?? memory?.usageBytes?.value
-}
-
-function countProcesses(stats: readonly cri.PodSandboxStats[]): ReadonlyMap<PodUid, number> {
-  return new Map(
-    stats.flatMap(({ attributes, linux }) => {
-      const uid = attributes?.metadata?.uid
-      const count = linux?.process?.processCount?.value
-      return uid === undefined || count === undefined ? [] : [[uid, count] as const]
-    }),
-  )
 }
 
 function sum(numbers: readonly (number | undefined)[]): number {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import { errorMessage } from '../../base/errors.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
 import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
@@ -77,10 +77,12 @@ export class NodeDrain {
 
   /** The host goes on: pods may start again. Throws the system's error where that can't be recorded. */
   async undo(): Promise<void> {
+    this.#undone.abort(new PoddError('DRAIN_UNDONE', 'the drain was undone'))
+    // It may be about to write the mark.
+    await this.#running?.catch(() => undefined)
     await this.#options.mark.remove()
     if (!this.#isDraining) return
     this.#isDraining = false
-    this.#undone.abort()
     this.#options.events.recordNode({
       type: 'Normal',
       reason: 'NodeShutdownCancelled',
@@ -105,7 +107,8 @@ export class NodeDrain {
       message: 'Terminating all pods for the shutdown of the node',
     })
     onChange()
-    const live = [...workers()].filter(({ state }) => state.holdsResources)
+    // One that has finished keeps its phase, though its sandbox may be there still.
+    const live = [...workers()].filter(({ state }) => state.holdsResources && !state.hasEnded)
     const byKey = new Map(live.map((worker) => [podKey(worker.ref), worker]))
     const groups = planShutdown(
       live.map(({ ref, state }) => ({

@@ -33,6 +33,8 @@ export interface EvictablePod {
   readonly graceSeconds: number
   /** Nothing of it runs any more. */
   isOver(): boolean
+  /** Its volumes and its cgroup are gone, too. */
+  isReclaimed(): boolean
   evict(message: string, graceSeconds: number): void
 }
 
@@ -69,6 +71,8 @@ const deadlineMs = 1_800_000
 /** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout and podCleanupPollFreq, 1.36. */
 const cleanupMs = 30_000
 const cleanupPollMs = 250
+/** How long is waited for the volumes of a pod that has ended. */
+const reclaimMs = 300_000
 /** From one look to the next while something is short. */
 const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
@@ -196,6 +200,10 @@ export class NodePressure {
     pod.evict(message, graceSeconds)
     const untilMs = clock.monotonicMs() + cleanupMs + graceSeconds * 1000
     while (!pod.isOver() && clock.monotonicMs() < untilMs) await clock.sleep(cleanupPollMs, signal)
+    // To remove many files from a slow disk takes its time, and only then is there room.
+    const reclaimedMs = clock.monotonicMs() + reclaimMs
+    while (pod.isOver() && !pod.isReclaimed() && clock.monotonicMs() < reclaimedMs)
+      await clock.sleep(cleanupPollMs, signal)
     return true
   }
 

@@ -8,9 +8,11 @@ import { sameData } from '../../base/json.ts'
  */
 export class Revisions {
   #latest: number
+  #unknownUntil: number
 
   constructor(wallMs: number) {
     this.#latest = Math.max(1, Math.floor(wallMs)) * 1000
+    this.#unknownUntil = this.#latest
   }
 
   get latest(): number {
@@ -22,9 +24,19 @@ export class Revisions {
     return this.#latest
   }
 
-  /** An earlier podd is known to have reached this revision, and may have gone somewhat further. */
+  /**
+   * An earlier podd is known to have reached this revision, and may have gone somewhat further: nothing is known of its
+   * changes.
+   */
   continueAfter(revision: number): void {
-    this.#latest = Math.max(this.#latest, revision + unrecorded)
+    if (revision + unrecorded <= this.#latest) return
+    this.#latest = revision + unrecorded
+    this.#unknownUntil = this.#latest
+  }
+
+  /** The changes up to this revision are those of an earlier podd. */
+  get unknownUntil(): number {
+    return this.#unknownUntil
   }
 }
 
@@ -107,9 +119,13 @@ export class ResourceStore<T extends ResourceObject> {
     return this.#sorted(this.#objects)
   }
 
+  #isForgotten(revision: number): boolean {
+    return revision < Math.max(this.#forgotten, this.#revisions.unknownUntil)
+  }
+
   /** As `list` gave them at a revision; undefined where that is forgotten, or yet to come. */
   listAt(revision: number): readonly T[] | undefined {
-    if (revision < this.#forgotten || revision > this.revision) return undefined
+    if (this.#isForgotten(revision) || revision > this.revision) return undefined
     const objects = new Map(this.#objects)
     for (const { key, change } of this.#history.toReversed()) {
       if (change.revision <= revision) break
@@ -121,7 +137,7 @@ export class ResourceStore<T extends ResourceObject> {
 
   /** The changes after a revision, in their order; undefined where some of them are forgotten. */
   changesAfter(revision: number): readonly ResourceChange<T>[] | undefined {
-    if (revision < this.#forgotten) return undefined
+    if (this.#isForgotten(revision)) return undefined
     return this.#history.flatMap(({ change }) => (change.revision > revision ? [change] : []))
   }
 

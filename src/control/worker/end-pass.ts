@@ -41,8 +41,6 @@ export class EndPass {
   #hasGivenRoom = false
   /** When its remains may go at the latest, on the monotonic clock; undefined once they may. */
   #remainsUntilMs: number | undefined
-  /** It is over, and its volumes and its cgroup are gone. */
-  #released = false
 
   constructor(deps: EndPassDeps, state: PodState) {
     this.#deps = deps
@@ -89,9 +87,13 @@ export class EndPass {
     this.#hasGivenRoom = false
     if (!goesAwayAfter(ending)) {
       const { reason, message, until } = ending
-      memory.change({ ending: undefined, failed: { reason, message, until } })
+      memory.change({
+        ending: undefined,
+        failed: { reason, message, ...(until === undefined ? {} : { until, admission: true }) },
+      })
       this.#stoppedInFull = false
-      await memory.save('required')
+      // A podd that has lost this repeats the ending, which is on record.
+      await memory.save('best-effort')
       setStage('active')
       return wake()
     }
@@ -107,14 +109,14 @@ export class EndPass {
   async release(signals: PassSignals): Promise<void> {
     const { isOver, record, ref } = this.#state
     if (!isOver || record.ending !== undefined) {
-      this.#released = false
+      this.#state.isReleased = false
       return
     }
     await this.#removeCondemned(signals)
-    if (this.#released || record.startedAtMs === undefined) return
+    if (this.#state.isReleased || record.startedAtMs === undefined) return
     await this.#deps.host.volumes.teardown(ref.uid)
     await this.#deps.host.cgroups.remove(ref.uid)
-    this.#released = true
+    this.#state.isReleased = true
   }
 
   /** Of a pod that is over, garbage collection may want all that the runtime still has. */

@@ -84,7 +84,8 @@ export class PodPass {
       this.#deps.setStage('active')
       return true
     }
-    await memory.save('required')
+    // What has failed gives back its room first of all: the disk may be full of what it has written.
+    await memory.save(memory.record.failed === undefined ? 'required' : 'best-effort')
     this.#deps.publishStatus()
     return false
   }

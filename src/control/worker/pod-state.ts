@@ -74,6 +74,8 @@ export class PodState {
   isSeen = false
   /** Nothing of it can be in the runtime: its UID is new. */
   isUnheardOf: boolean
+  /** It is over, and its volumes and its cgroup are gone. */
+  isReleased = false
   /** Why the newest pass failed. */
   lastError: string | undefined
   /** How often the runtime had been away when `observed` was asked for. */

@@ -82,7 +82,8 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
 
 /** A pod that was refused before anything of it was made has no containers to tell of (`pkg/kubelet/kubelet.go` rejectPod, 1.36). */
 function isNeverLetIn({ record, observed }: StatusFacts): boolean {
-  if (record.failed?.admission !== true || observed.containers.length > 0) return false
+  if (record.failed?.admission !== true || record.failed.until !== undefined) return false
+  if (observed.containers.length > 0) return false
   return Object.values(record.containers).every(({ ended }) => ended === undefined)
 }
 

@@ -131,7 +131,7 @@ export interface PodRecord {
         readonly message: string
         /** It was never admitted: the next podd decides again. */
         readonly admission?: boolean | undefined
-        /** As in PodEnding. */
+        /** As in PodEnding. `admission` is set beside it, so that a podd that doesn't know it starts the pod again. */
         readonly until?: EvictionEnd | undefined
       }
     | undefined

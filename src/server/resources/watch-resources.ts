@@ -46,6 +46,12 @@ export async function* watchResources(
     yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
     return
   }
+  if (sendInitialEvents === true && revision !== undefined && revision > begun) {
+    // What is listed would be older than what was asked for (apimachinery, NewTooLargeResourceVersionError).
+    const error = new ApiError(504, `Too large resource version: ${revision}, current: ${begun}`)
+    yield encodeLine({ type: 'ERROR', object: toStatusObject(error) })
+    return
+  }
   const showsAll = sendInitialEvents ?? revision === undefined
   const listed = showsAll ? reader.list().filter((object) => accepts(object)) : []
   const backlog = new Backlog(clock, signal, cutOff)

@@ -1,4 +1,4 @@
-import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ApiRig } from '../../support/api-rig.ts'
@@ -42,6 +42,14 @@ function run(name: string, file: string, isPastChange = false, image = 'web:1'):
     isUpToDate: true,
   }
   rig.applied = { ...rig.applied, pods: [...rig.applied.pods, pod] }
+}
+
+/** Puts a file into the daemon's directory. */
+async function hold(file: string, ...documents: readonly object[]): Promise<void> {
+  await writeFile(
+    join(manifests, file),
+    documents.map((document) => JSON.stringify(document)).join('\n---\n'),
+  )
 }
 
 async function put(file: string, ...documents: readonly object[]): Promise<string> {
@@ -179,6 +187,7 @@ describe('podd apply', () => {
 
   it('asks before it ends what else is in the file', async () => {
     run('db', 'web.yaml')
+    await hold('web.yaml', manifest('db'))
     const path = await put('web.yaml', manifest('web'))
     const { exitCode, stderr } = await podd('apply', '-f', path)
     expect(exitCode).toBe(1)
@@ -187,6 +196,45 @@ describe('podd apply', () => {
       exitCode: 0,
       stdout: 'create   pod default/web\nend      pod default/db\n',
     })
+  })
+
+  it('loses nothing that the daemon has not taken: refused documents, and what can not be read', async () => {
+    const path = await put('web.yaml', manifest('web'))
+    await hold('web.yaml', { ...manifest('precious'), spec: { containers: [] } })
+    expect((await podd('apply', '-f', path)).stderr).toContain('also has default/precious, which would end')
+    await writeFile(join(manifests, 'web.yaml'), '{ broken')
+    expect((await podd('apply', '-f', path)).stderr).toContain('it is unclear what stands in it')
+    expect(await podd('apply', '--overwrite', '-f', path)).toMatchObject({ exitCode: 0 })
+    // A manifest with an error is mended by its own next version.
+    await hold('web.yaml', { ...manifest('web'), spec: { containers: [] } })
+    expect(await podd('apply', '-f', path)).toMatchObject({ exitCode: 0 })
+  })
+
+  it('writes through a link, which stays one', async () => {
+    await hold('real.txt', manifest('web'))
+    await symlink('real.txt', join(manifests, 'web.yaml'))
+    await podd('apply', '-f', await put('web.yaml', manifest('web', 'web:2')))
+    expect((await lstat(join(manifests, 'web.yaml'))).isSymbolicLink()).toBe(true)
+    expect(await readFile(join(manifests, 'real.txt'), 'utf8')).toContain('web:2')
+  })
+
+  it('does not take an error from before for one of the new file', async () => {
+    await hold('web.yaml', { ...manifest('web'), spec: { containers: [] } })
+    const problem = {
+      severity: 'error',
+      place: { path: join(manifests, 'web.yaml') },
+      message: 'is refused',
+    } as const
+    rig.status = { ...rig.status, problems: [problem] }
+    const path = await put('web.yaml', manifest('web'))
+    using call = startCli(['apply', '--wait', '-f', path], { env: { PODD_SOCKET: rig.socketPath } })
+    await expect.poll(() => readFile(join(manifests, 'web.yaml'), 'utf8')).toContain('web:1')
+    rig.status = { ...rig.status, problems: [] }
+    run('web', 'web.yaml')
+    rig.pods.put(
+      podObject({ name: 'web', status: { phase: 'Running', conditions: [readyCondition('True')] } }),
+    )
+    expect(await call.outcome).toMatchObject({ exitCode: 0 })
   })
 
   it('says that there is no directory to write to', async () => {
@@ -218,11 +266,13 @@ describe('podd apply', () => {
     const late = await podd('apply', '--wait', '--timeout=0', '-f', path)
     expect(late).toMatchObject({ exitCode: 1 })
     expect(late.stderr).toContain('timed out: default/web: not applied yet')
+    using call = startCli(['apply', '--wait', '-f', path], { env: { PODD_SOCKET: rig.socketPath } })
+    await new Promise((resolve) => setTimeout(resolve, 100))
     rig.status = {
       ...rig.status,
       problems: [{ severity: 'error', place: { path: join(manifests, 'web.yaml') }, message: 'is refused' }],
     }
-    const refused = await podd('apply', '--wait', '-f', path)
+    const refused = await call.outcome
     expect(refused).toMatchObject({ exitCode: 1 })
     expect(refused.stderr).toContain('is refused')
   })
@@ -236,14 +286,14 @@ const readyCondition = (status: 'True' | 'False') => ({
 
 describe('podd delete pod', () => {
   it('removes the file of the pod, and says that it is gone', async () => {
-    await writeFile(join(manifests, 'web.yaml'), '')
+    await hold('web.yaml', manifest('web'))
     run('web', 'web.yaml')
     expect(await podd('delete', 'pod', 'web')).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })
     expect(await readdir(manifests)).toEqual([])
   })
 
   it('waits until the pod is gone', async () => {
-    await writeFile(join(manifests, 'web.yaml'), '')
+    await hold('web.yaml', manifest('web'))
     run('web', 'web.yaml')
     rig.pods.put(podObject({ name: 'web' }))
     using call = startCli(['delete', 'pod/web'], { env: { PODD_SOCKET: rig.socketPath } })
@@ -255,7 +305,7 @@ describe('podd delete pod', () => {
   })
 
   it('names a file that has other objects too, and leaves it', async () => {
-    await writeFile(join(manifests, 'all.yaml'), '')
+    await hold('all.yaml', manifest('web'), manifest('db'))
     run('web', 'all.yaml')
     run('db', 'all.yaml')
     const { exitCode, stderr } = await podd('delete', 'pod', 'web')
@@ -282,8 +332,19 @@ describe('podd delete pod', () => {
     expect(await podd('delete', 'pod', 'none')).toMatchObject({ exitCode: 1 })
   })
 
+  it('removes no file of the same name that has something else', async () => {
+    await hold('web.yaml', manifest('other'))
+    run('other', 'web.yaml')
+    const path = await put('web.yaml', manifest('web'))
+    const { exitCode, stderr } = await podd('delete', '-f', path)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('also has default/other')
+    expect(await podd('delete', '-f', join(manifests, 'web.yaml'))).toMatchObject({ exitCode: 0 })
+    expect(await readdir(manifests)).toEqual([])
+  })
+
   it('removes by file name with -f', async () => {
-    await writeFile(join(manifests, 'web.yaml'), '')
+    await hold('web.yaml', manifest('web'))
     run('web', 'web.yaml')
     const path = await put('web.yaml', manifest('web'))
     expect(await podd('delete', '-f', path)).toMatchObject({ exitCode: 0, stdout: 'pod "web" deleted\n' })

@@ -74,6 +74,8 @@ export class PodRig {
   /** Of claims whose data is on disk. */
   claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
   readonly records = new MemoryRecords()
+  /** What stands in the run directory of a drain. */
+  isMarkedDrained = false
   readonly events: PodEvent[] = []
   readonly nodeEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
@@ -317,6 +319,14 @@ export class PodRig {
       runtimeName: () => 'containerd',
       settings: { ...defaultConfig(), registryPullQps: 0, ...this.#options.settings },
       ...(this.#options.admission === undefined ? {} : { admission: this.#options.admission }),
+      drain: {
+        mark: {
+          read: () => this.isMarkedDrained,
+          write: async () => void (this.isMarkedDrained = true),
+          remove: async () => void (this.isMarkedDrained = false),
+        },
+        events: { recordNode: (event) => void this.nodeEvents.push(event) },
+      },
       ...this.#imageOptions(),
     }
   }

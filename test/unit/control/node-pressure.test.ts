@@ -26,6 +26,8 @@ interface RigOptions {
   }
   readonly reclaim?: (make: (available: number) => void) => void
   readonly transitionMs?: number
+  /** Pods whose volumes are not removed yet when they have ended. */
+  readonly slowVolumes?: readonly string[]
 }
 
 /** A host with a memory of 1000, of which 100 are to stay available; each pod that ends frees what it uses. */
@@ -38,6 +40,7 @@ async function rig(options: RigOptions = {}) {
   let available = 500
   let relaxed = 0
   const ended = new Set<string>()
+  const slowVolumes = new Set(options.slowVolumes)
   const none = {
     evictionHard: {},
     evictionSoft: {},
@@ -74,6 +77,7 @@ async function rig(options: RigOptions = {}) {
           },
           graceSeconds: 30,
           isOver: () => ended.has(name),
+          isReclaimed: () => !slowVolumes.has(name),
           evict(message, graceSeconds) {
             log.push(`${clock.monotonicMs() / 1000} s: evict ${name}, grace ${graceSeconds} s: ${message}`)
             if (endsAfterMs === undefined) return
@@ -104,6 +108,7 @@ async function rig(options: RigOptions = {}) {
     shortages,
     relaxed: () => relaxed,
     reasons: () => events.map(({ reason }) => reason),
+    removeVolumes: (name: string) => void slowVolumes.delete(name),
     setAvailable: (amount: number) => void (available = amount),
     reports: () => jobs.reports(),
     end: async () => {
@@ -161,6 +166,23 @@ describe('NodePressure', () => {
     expect(log.filter((line) => line.includes('evict'))).toEqual([`10 s: evict next, grace 1 s: ${low} 20. `])
     await clock.advance(10_000)
     expect(log.filter((line) => line.includes('evict'))).toHaveLength(2)
+    await end()
+  })
+
+  it('evicts no other pod while the volumes of one that has ended are being removed', async () => {
+    const { clock, log, removeVolumes, setAvailable, end } = await rig({
+      pods: [
+        { name: 'large', memory: 60, endsAfterMs: 500 },
+        { name: 'next', memory: 30, endsAfterMs: 500 },
+      ],
+      slowVolumes: ['large'],
+    })
+    setAvailable(20)
+    await clock.advance(60_000)
+    expect(log.filter((line) => line.includes('evict'))).toHaveLength(1)
+    removeVolumes('large')
+    await clock.advance(1000)
+    expect(log.filter((line) => line.includes('evict next'))).toHaveLength(1)
     await end()
   })
 

@@ -34,6 +34,17 @@ describe('revisions', () => {
     expect(new Revisions(wallMs + 1).latest).toBeGreaterThan(revisions.latest)
   })
 
+  it('of an earlier podd are forgotten, also where the clock was set back', () => {
+    const earlier = new Revisions(wallMs)
+    const next = new Revisions(0)
+    const store = new ResourceStore<PodObject>(next)
+    next.continueAfter(earlier.latest)
+    store.put('a', noted('a', 1))
+    expect(store.changesAfter(earlier.latest)).toBeUndefined()
+    expect(store.listAt(earlier.latest)).toBeUndefined()
+    expect(store.changesAfter(store.revision)).toEqual([])
+  })
+
   it('rise where the clock was set back, as far as the earlier podd is known', () => {
     const earlier = new Revisions(wallMs)
     const next = new Revisions(0)

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+/** Has containers take their time to stop. */
+function slowStops(rig: PodRig): void {
+  rig.fake.fault('StopContainer', { kind: 'delays', delayMs: 5000 })
+}
+
+async function started(...names: readonly string[]): Promise<PodRig> {
+  const rig = new PodRig()
+  await rig.start()
+  await rig.apply(...names.map((name) => podManifest(name)))
+  return rig
+}
+
+/** Another boot of the host: the mark is of the one before, and nothing runs. */
+function reboot(rig: PodRig): void {
+  for (const sandbox of rig.fake.world.sandboxes.values()) rig.fake.world.stopSandbox(sandbox)
+  rig.isMarkedDrained = false
+}
+
+describe('a drain', () => {
+  it('that is undone while a pod is ending starts that one, too', async () => {
+    const rig = await started('slow')
+    slowStops(rig)
+    const drain = rig.system.drain?.run().catch((error: unknown) => error)
+    await rig.clock.advance(1000)
+    await rig.system.drain?.undo()
+    await rig.clock.advance(60_000)
+    expect(await drain).toMatchObject({ code: 'DRAIN_UNDONE' })
+    expect(rig.pod('slow').status.phase).toBe('Running')
+    expect(rig.failures).toEqual([])
+  })
+
+  it('that a power cut has cut off starts its pods after the boot', async () => {
+    const rig = await started('slow')
+    slowStops(rig)
+    void rig.system.drain?.run().catch(() => undefined)
+    await rig.clock.advance(1000)
+    await rig.kill()
+    reboot(rig)
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.pod('slow').status.phase).toBe('Running')
+  })
+
+  it('starts after the boot what the manifests ask for then', async () => {
+    const rig = await started('web', 'gone')
+    const drain = rig.system.drain?.run()
+    await rig.clock.advance(60_000)
+    expect(await drain).toEqual({ ended: 2, stuck: [] })
+    await rig.kill()
+    reboot(rig)
+    await rig.remove('gone')
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.pods('gone')).toEqual([])
+    expect(rig.pod('web').status.phase).toBe('Running')
+  })
+
+  it('can be begun again after it was undone, and ends with podd', async () => {
+    const rig = await started('web')
+    slowStops(rig)
+    void rig.system.drain?.run().catch(() => undefined)
+    await rig.clock.advance(100)
+    const undone = rig.system.drain?.undo()
+    await rig.settle()
+    await undone
+    const again = rig.system.drain?.run()
+    await rig.clock.advance(60_000)
+    expect(await again).toMatchObject({ stuck: [] })
+    expect(rig.system.drain?.isDraining).toBe(true)
+    expect(rig.isMarkedDrained).toBe(true)
+  })
+
+  it('leaves a finished pod as it is, though its sandbox is there still', async () => {
+    const rig = await started()
+    await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
+    rig.fake.exitContainer('main', 0)
+    await rig.settle()
+    const drain = rig.system.drain?.run()
+    await rig.clock.advance(60_000)
+    expect(await drain).toEqual({ ended: 0, stuck: [] })
+    expect(rig.pod('job').status.phase).toBe('Succeeded')
+  })
+})
+
+describe('an evicted pod', () => {
+  it('gives back its volumes although its record can not be written', async () => {
+    const rig = await started('web')
+    const { uid } = rig.pod('web').metadata
+    rig.records.failure = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    rig.system.evict(uid, { reason: 'Evicted', message: 'the disk is full', graceSeconds: 1 })
+    await rig.clock.advance(10_000)
+    expect(rig.tornDown).toContain(uid)
+    expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'Evicted' })
+    rig.records.failure = undefined
+  })
+})
