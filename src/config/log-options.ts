@@ -101,7 +101,7 @@ export const logOptions = {
     type: sizeOrPercent,
     default: { percent: 10 },
     owner: 'podd',
-    doc: 'How much the logs of all containers may take, as a size or as a part of the disk that they are on; a negative number for no limit. Above it the oldest rotated logs are removed, and those of removed pods. The files that containers write to are never removed.',
+    doc: 'How much the logs of all containers may take, as a size or as a part of the disk that they are on (at least 100Mi, or half of the disk where that is less); a negative number for no limit. Above it the oldest rotated logs are removed, and those of removed pods. The files that containers write to are never removed.',
   }),
   removedPodLogMaxAgeMs: option({
     field: 'removedPodLogMaxAge',

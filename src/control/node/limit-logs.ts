@@ -26,13 +26,21 @@ export interface LogLimitsOptions extends LogSpace {
   readonly logger: Logger
 }
 
-/** A limit in bytes; a part of a disk is of all that it can hold. */
+/** What a percentage allows at least, where that is no more than half of the disk. */
+const leastTotalBytes = 100 * 1024 * 1024
+
+/**
+ * A limit in bytes; a part of a disk is of all that it can hold. A small disk's part is raised to 100 MiB, or half of the
+ * disk where that is less: below it even the live logs of a few containers would exceed the limit.
+ */
 export async function logLimitBytes(
   total: LogTotal,
   readDisk: () => Promise<{ readonly capacityBytes: number }>,
 ): Promise<number | undefined> {
   if (total === undefined || 'bytes' in total) return total?.bytes
-  return Math.floor(((await readDisk()).capacityBytes * total.percent) / 100)
+  const { capacityBytes } = await readDisk()
+  const least = Math.min(leastTotalBytes, capacityBytes / 2)
+  return Math.floor(Math.max((capacityBytes * total.percent) / 100, least))
 }
 
 /** Rotation bounds each log meanwhile. */
@@ -64,7 +72,8 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
       if (totalBytes === undefined || plan.leftBytes <= totalBytes) return
       throw new PoddError(
         'LOG_SPACE',
-        `logs take ${plan.leftBytes} bytes, more than the ${totalBytes} that containerLogTotalMaxSize allows, and what is left is being written to`,
+        // Without how much they take: that changes at each look, and this is logged again when it changes.
+        `logs take more than the ${totalBytes} bytes that containerLogTotalMaxSize allows, and what is left is being written to`,
         {
           hint: 'Lower containerLogMaxSize, raise containerLogTotalMaxSize, or have the containers log less.',
         },

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, readdir, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { logLimitBytes, logLimitsJob } from '../../../src/control/node/limit-logs.ts'
 import { ContainerLogDirectories } from '../../../src/logs/container-log-directories.ts'
@@ -11,6 +12,7 @@ import { ManualClock } from '../../support/manual-clock.ts'
 
 const web = { namespace: 'default', name: 'web', uid: 'uid-1' }
 const old = { namespace: 'default', name: 'old', uid: 'uid-2' }
+const mebibyte = 1024 * 1024
 const hourMs = 3_600_000
 
 let directory: string
@@ -76,9 +78,18 @@ describe('the limit of all logs', () => {
     await write(logs, web, '0.log.20260101-000000', 1)
     await expect(limit(logs, 0, 50)).rejects.toMatchObject({
       code: 'LOG_SPACE',
-      message: expect.stringContaining('logs take 100 bytes, more than the 50'),
+      message: expect.stringContaining('logs take more than the 50 bytes'),
     })
     expect(await readdir(join(logs.directory(web), 'main'))).toEqual(['0.log'])
+  })
+
+  it('is exceeded by the same words at each look, however much is written', async () => {
+    const logs = logDirectories(0)
+    await write(logs, web, '0.log')
+    const failure = async () => limit(logs, 0, 50).catch((error: unknown) => errorMessage(error))
+    const before = await failure()
+    await writeFile(join(logs.directory(web), 'main', '0.log'), 'x'.repeat(200))
+    expect(await failure()).toBe(before)
   })
 
   it('waits while it is not known which pods there are', async () => {
@@ -95,11 +106,14 @@ describe('the limit of all logs', () => {
   })
 
   it.each([
-    [undefined, undefined],
-    [{ bytes: 5 }, 5],
-    [{ percent: 10 }, 12_345],
-  ])('is %j', async (total, bytes) => {
-    expect(await logLimitBytes(total, async () => ({ capacityBytes: 123_456 }))).toBe(bytes)
+    [undefined, 123_456, undefined],
+    [{ bytes: 5 }, 123_456, 5],
+    [{ percent: 10 }, 12_345_678_901, 1_234_567_890],
+    [{ percent: 10 }, 512 * mebibyte, 100 * mebibyte],
+    [{ percent: 10 }, 128 * mebibyte, 64 * mebibyte],
+    [{ percent: 80 }, 100 * mebibyte, 80 * mebibyte],
+  ])('for %j of a disk of %d bytes is %d', async (total, capacityBytes, bytes) => {
+    expect(await logLimitBytes(total, async () => ({ capacityBytes }))).toBe(bytes)
   })
 })
 
