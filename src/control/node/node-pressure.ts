@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
+import type { LogFields, Logger } from '../../base/logger.ts'
 import { conditionMessage, evictionMessage } from '../../decide/node/eviction-message.ts'
 import {
   isHard,
@@ -78,6 +78,9 @@ const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
 const hardGraceSeconds = 1
 
+/** What stands against the relief is logged when it begins, and again after this. */
+const repeatWarningMs = 3_600_000
+
 /** The kubelet's events (`pkg/kubelet/nodestatus/setters.go`, 1.36). */
 const conditionReasons: Readonly<Record<PressureCondition, readonly [string, string]>> = {
   MemoryPressure: ['NodeHasInsufficientMemory', 'NodeHasSufficientMemory'],
@@ -96,6 +99,8 @@ export class NodePressure {
   #conditions: readonly PressureCondition[] = []
   #shortages: readonly PressureCondition[] = []
   #observations: Observations = new Map()
+  /** When which warning was logged last during this shortage, in monotonic milliseconds. */
+  readonly #warnedMs = new Map<string, number>()
 
   constructor(options: NodePressureOptions) {
     this.#options = options
@@ -160,7 +165,7 @@ export class NodePressure {
 
   /** Whether a pod was evicted. */
   async #relieve(signal: AbortSignal): Promise<boolean> {
-    const { events, logger } = this.#options
+    const { events } = this.#options
     const starving = await this.#look(signal)
     const [threshold] = starving
     if (threshold === undefined) return false
@@ -174,7 +179,7 @@ export class NodePressure {
       await this.#options.reclaim(threshold, signal)
     } catch (error) {
       signal.throwIfAborted()
-      logger.warn({ reason: resource, err: error }, 'cannot reclaim what no pod needs')
+      this.#warn('cannot reclaim what no pod needs', { reason: resource, err: error })
     }
     const after = await this.#options.observe(signal)
     if (!starving.some((each) => isMissed(each, after, { withReclaim: true }))) return false
@@ -191,7 +196,7 @@ export class NodePressure {
     )
     const pod = pods.find(({ candidate }) => candidate === ranked[0])
     if (pod === undefined) {
-      logger.warn({ reason: threshold.signal }, 'the node is short of resources, and no pod can be evicted')
+      this.#warn('the node is short of resources, and no pod can be evicted', { reason: threshold.signal })
       return false
     }
     const message = evictionMessage(threshold, observations, pod.candidate)
@@ -207,12 +212,22 @@ export class NodePressure {
     return true
   }
 
+  /** Says it once an hour at most, as long as the node is short of anything. */
+  #warn(message: string, fields: LogFields & { readonly reason: string }): void {
+    const nowMs = this.#options.clock.monotonicMs()
+    const key = `${message} ${fields.reason}`
+    if (nowMs - (this.#warnedMs.get(key) ?? -Infinity) < repeatWarningMs) return
+    this.#warnedMs.set(key, nowMs)
+    this.#options.logger.warn(fields, message)
+  }
+
   #show({ conditions, shortages }: PressureVerdict): void {
     const { events, onShortages, onRelaxed, logger } = this.#options
     const before = this.#conditions
     const hasChanged = shortages.join(' ') !== this.#shortages.join(' ')
     this.#shortages = shortages
     this.#conditions = conditions
+    if (conditions.length === 0) this.#warnedMs.clear()
     const added = conditions.filter((condition) => !before.includes(condition))
     const gone = before.filter((condition) => !conditions.includes(condition))
     for (const condition of added) {

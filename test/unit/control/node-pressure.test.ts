@@ -36,6 +36,7 @@ async function rig(options: RigOptions = {}) {
   const clock = new ManualClock()
   const events: NodeEvent[] = []
   const log: string[] = []
+  const warnings: string[] = []
   const shortages: (readonly PressureCondition[])[] = []
   let available = 500
   let relaxed = 0
@@ -95,7 +96,7 @@ async function rig(options: RigOptions = {}) {
     onRelaxed: () => void (relaxed += 1),
     events: { recordNode: (event) => void events.push(event) },
     clock,
-    logger: silentLogger,
+    logger: { ...silentLogger, warn: (_, message) => void warnings.push(message) },
   })
   const jobs = new NodeJobs({ clock, logger: silentLogger })
   jobs.add(pressure.job())
@@ -105,6 +106,7 @@ async function rig(options: RigOptions = {}) {
     clock,
     pressure,
     log,
+    warnings,
     shortages,
     relaxed: () => relaxed,
     reasons: () => events.map(({ reason }) => reason),
@@ -194,6 +196,22 @@ describe('NodePressure', () => {
     await clock.advance(20_000)
     expect(log).toEqual(['10 s: reclaim', '20 s: reclaim'])
     expect(reports()).toMatchObject([{ name: 'relieve-pressure', runs: 1 }])
+    await end()
+  })
+
+  it('says once an hour, and in each shortage, that nothing can be evicted', async () => {
+    const { clock, warnings, setAvailable, end } = await rig()
+    const unable = () => warnings.filter((message) => message.includes('no pod can be evicted')).length
+    setAvailable(50)
+    await clock.advance(3_500_000)
+    expect(unable()).toBe(1)
+    await clock.advance(200_000)
+    expect(unable()).toBe(2)
+    setAvailable(500)
+    await clock.advance(60_000)
+    setAvailable(50)
+    await clock.advance(60_000)
+    expect(unable()).toBe(3)
     await end()
   })
 
