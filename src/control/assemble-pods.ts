@@ -284,9 +284,9 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
           cgroups: () => {
             const choice = readCgroupChoice(config.rootDir)
             const system = hostInfo.cgroups
-            return choice === undefined || system === undefined ? undefined : { tree: treeOf(choice), system }
+            if (choice === undefined || system === undefined) return undefined
+            return { tree: treeOf(choice), system, isShared: choice.root === '/' }
           },
-          sharesCgroups: rootOf(config) === '/',
           isKnown: (uid) => pods.knowsPod(uid),
         }),
       ],

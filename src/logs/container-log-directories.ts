@@ -45,6 +45,8 @@ export class ContainerLogDirectories {
   readonly #podLogsDir: string
   readonly #containerLogsDir: string
   readonly #removed: RemovedPodLogs | undefined
+  /** The pods' directories that are known to be marked. */
+  readonly #marked = new Set<string>()
 
   constructor(options: {
     readonly podLogsDir: string
@@ -60,14 +62,37 @@ export class ContainerLogDirectories {
     return podLogDirectory(this.#podLogsDir, ref)
   }
 
-  /** Makes the directory for a container's logs; tells whether there was none. */
+  /** Makes the directory for a container's logs, and marks the pod's as this podd's; tells whether there was none. */
   async prepare(ref: PodRef, container: string): Promise<boolean> {
+    await mkdir(this.directory(ref), { recursive: true, mode: 0o755 })
+    // Before the container's: where this fails, the next call still tells the truth.
+    await this.#mark(ref)
     const directory = join(this.directory(ref), container)
-    const made = await mkdir(directory, { recursive: true, mode: 0o755 })
-    // The pod's is new as well.
-    if (made !== undefined && made !== directory && this.#removed !== undefined)
-      await writeFile(join(this.directory(ref), ownerFile), this.#removed.owner, { mode: 0o644 })
-    return made !== undefined
+    return (await mkdir(directory, { recursive: true, mode: 0o755 })) !== undefined
+  }
+
+  /** Marks a pod's directory, unless another podd has. A mark that a crash or a full disk left empty is written again. */
+  async #mark(ref: PodRef): Promise<void> {
+    const directory = this.directory(ref)
+    if (this.#removed === undefined || this.#marked.has(directory)) return
+    const path = join(directory, ownerFile)
+    if ((await readOwner(path)) === '') await writeFile(path, this.#removed.owner, { mode: 0o644 })
+    this.#marked.add(directory)
+  }
+
+  /** All pods' directories here, and whether this podd has made them. */
+  async listMarked(): Promise<
+    readonly { readonly path: string; readonly uid: PodUid; readonly isOwn: boolean }[]
+  > {
+    const names = await listDirectory(this.#podLogsDir)
+    return Promise.all(
+      names.map(async (name) => {
+        const path = join(this.#podLogsDir, name)
+        const owner = await readOwner(join(path, ownerFile))
+        const isOwn = this.#removed !== undefined && owner === this.#removed.owner
+        return { path, uid: name.slice(name.lastIndexOf('_') + 1), isOwn }
+      }),
+    )
   }
 
   /** The pods' directories that this podd has made, each with the UID of its pod, but those that it keeps of removed ones. */
@@ -77,15 +102,7 @@ export class ContainerLogDirectories {
     const kept = new Set(
       (await listRemovedPods(this.#podLogsDir, { owner })).map(({ directory }) => directory),
     )
-    const found = await Promise.all(
-      (await listDirectory(this.#podLogsDir)).map(async (name) => {
-        const path = join(this.#podLogsDir, name)
-        const marked = await readFile(join(path, ownerFile), 'utf8').catch(() => undefined)
-        const isOrphan = marked === owner && !kept.has(path)
-        return isOrphan ? [{ path, uid: name.slice(name.lastIndexOf('_') + 1) }] : []
-      }),
-    )
-    return found.flat()
+    return (await this.listMarked()).filter(({ path, isOwn }) => isOwn && !kept.has(path))
   }
 
   /** The links to logs of pods whose directory is gone. */
@@ -111,8 +128,21 @@ export class ContainerLogDirectories {
     return (await listLogInstances(join(this.directory(ref), container))).at(-1)
   }
 
-  /** Points the container's link to its log; another one of the same name gives way. */
+  /**
+   * Points the container's link to its log; another one of the same name gives way. Marks the pod's directory too: that of
+   * an adopted pod may have no mark.
+   */
   async link(ref: PodRef, container: LoggedContainer): Promise<void> {
+    await this.#link(ref, container)
+    try {
+      await this.#mark(ref)
+    } catch (error) {
+      // Somebody has removed the directory: a container that starts makes it again.
+      if (errorCode(error) !== 'ENOENT') throw error
+    }
+  }
+
+  async #link(ref: PodRef, container: LoggedContainer): Promise<void> {
     const path = containerLogSymlink(this.#containerLogsDir, ref, container.name, container.id)
     const target = join(this.directory(ref), containerLogPath(container.name, container.restartCount))
     try {
@@ -158,6 +188,7 @@ export class ContainerLogDirectories {
    * noted any more they go at once.
    */
   async removeAll(ref: PodRef): Promise<void> {
+    this.#marked.delete(this.directory(ref))
     for (const path of await this.#linksOf(ref)) await rm(path, { force: true })
     const { keptMs = 0, owner = '', clock } = this.#removed ?? {}
     if (clock !== undefined && keptMs > 0) {
@@ -193,5 +224,15 @@ export class ContainerLogDirectories {
       if (target.startsWith(`${this.directory(ref)}/`)) found.push(path)
     }
     return found
+  }
+}
+
+/** Which podd a mark names; empty where there is none. Throws the system's other errors. */
+async function readOwner(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return ''
+    throw error
   }
 }

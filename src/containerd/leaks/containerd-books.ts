@@ -74,11 +74,32 @@ export class ContainerdBooks {
     return books
   }
 
+  /**
+   * Those of these ids that neither containerd nor CRI has, by what both list after the ids were found: what a collector
+   * before has read in this look may be older. Without a look nothing but that is asked. Throws as `read`.
+   */
+  async findUnknown(ids: readonly string[], look?: OrphanLook): Promise<ReadonlySet<string>> {
+    if (this.tools === undefined) return new Set()
+    const read = look === undefined || ids.length === 0 ? undefined : await this.read(look)
+    const suspects = ids.filter((id) => read?.all.has(id) !== true && read?.known.has(id) !== true)
+    if (suspects.length === 0) return new Set()
+    const all = await this.listAll()
+    const known = await this.known.list()
+    // It has stopped meanwhile: then what it lists is nothing.
+    if (this.tools === undefined) return new Set()
+    return new Set(suspects.filter((id) => !all.has(id) && !known.has(id)))
+  }
+
+  /** All containers in CRI's namespace. Throws HostCommandError. */
+  async listAll(): Promise<ReadonlySet<string>> {
+    return new Set((await this.ctr(['containers', 'list', '--quiet'])).split('\n'))
+  }
+
   /** First containerd's records, then CRI's: what is made meanwhile is in both. */
   async #read(): Promise<Books> {
     const sandboxes = await this.#listOfKind('sandbox')
     const containers = await this.#listOfKind('container')
-    const all = new Set((await this.ctr(['containers', 'list', '--quiet'])).split('\n'))
+    const all = await this.listAll()
     const tasks = await this.tasks()
     return { sandboxes, containers, all, tasks, known: await this.#options.known.list() }
   }

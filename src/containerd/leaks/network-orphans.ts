@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { OrphanCollector, OrphanKind } from '../../decide/node/plan-orphans.ts'
+import { errorCode } from '../../base/errors.ts'
+import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import { readCniResults } from '../network/cni-results.ts'
 import type { CniResult } from '../network/cni-results.ts'
@@ -12,28 +13,35 @@ const namespacesDirectory = 'io.containerd.grpc.v1.cri/netns'
 
 const networkDevices = '/sys/class/net'
 
+const goneCodes: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ESRCH', 'EISDIR'])
+
 /** Network namespaces of sandboxes that no process lives in. Any may be one of a sandbox in creation. */
 export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
-  const isUnused = (path: string) => !inhabitedNamespaces().has(inodeOf(path))
+  const directory = join(books.places.stateDir, namespacesDirectory)
+  const find = async (): Promise<readonly string[]> => {
+    // The namespaces are listed before the processes: one that is made in between is not judged.
+    const unused = selectUnused(filesIn(directory))
+    if (unused.length === 0) return []
+    // Those of sandboxes that have died are left to StopPodSandbox.
+    const known = await books.known.listSandboxes()
+    const results = (await readCniResults()).filter(({ sandboxId }) => known.has(sandboxId))
+    const owned = new Set(results.flatMap(({ namespaces }) => namespaces))
+    return unused.filter((path) => !owned.has(path))
+  }
   return {
     kind: 'network-namespace',
     async list() {
       if (books.tools === undefined) return []
-      const inhabited = inhabitedNamespaces()
-      const unused = filesIn(join(books.places.stateDir, namespacesDirectory)).filter(
-        (path) => !inhabited.has(inodeOf(path)),
-      )
-      if (unused.length === 0) return []
-      // Those of sandboxes that have died are left to StopPodSandbox.
-      const known = await books.known.listSandboxes()
-      const results = (await readCniResults()).filter(({ sandboxId }) => known.has(sandboxId))
-      const owned = new Set(results.flatMap(({ namespaces }) => namespaces))
-      return unused
-        .filter((path) => !owned.has(path))
-        .map((id) => ({ kind: 'network-namespace', id, message: 'no process lives in it' }))
+      return (await find()).map((id) => ({
+        kind: 'network-namespace',
+        id,
+        message: 'no process lives in it',
+      }))
     },
     async remove({ id }) {
-      if (!isUnused(id)) return false
+      if (books.tools === undefined || !(await find()).includes(id)) return false
+      // A process may have moved in while CRI was asked.
+      if (selectUnused([id]).length === 0) return false
       await runCommand('umount', ['-l', id])
       await rm(id, { force: true })
       return true
@@ -41,23 +49,38 @@ export function namespaceOrphans(books: ContainerdBooks): OrphanCollector {
   }
 }
 
-/** Addresses that host-local has given to sandboxes that containerd does not know. */
+/**
+ * Addresses that host-local has given to sandboxes that containerd does not know. The same address is given again, so
+ * an orphan's id is the address and the sandbox.
+ */
 export function addressOrphans(books: ContainerdBooks): OrphanCollector {
   const directory = join(books.places.cniDataDir, books.places.networkName)
   return {
     kind: 'address',
     async list(look) {
-      const files = filesIn(directory).filter((path) => /^[\d.]+$|:/u.test(basename(path)))
-      const read = files.length === 0 ? undefined : await books.read(look)
-      if (read === undefined) return []
-      return files.flatMap((path) => {
-        // host-local writes the sandbox's id into its first line.
-        const [sandbox = ''] = readOr(path).split(/\r?\n/u)
-        if (sandbox === '' || read.all.has(sandbox) || read.known.has(sandbox)) return []
-        return [{ kind: 'address', id: path, message: `given to sandbox ${sandbox}, which does not exist` }]
-      })
+      const given = filesIn(directory)
+        .filter((path) => /^[\d.]+$|:/u.test(basename(path)))
+        .map((path) => ({ address: basename(path), sandbox: addressOwner(path) }))
+        .filter(({ sandbox }) => sandbox !== '')
+      const sandboxes = given.map(({ sandbox }) => sandbox)
+      const unknown = await books.findUnknown(sandboxes, look)
+      return given
+        .filter(({ sandbox }) => unknown.has(sandbox))
+        .map(({ address, sandbox }) => ({
+          kind: 'address',
+          id: `${address} ${sandbox}`,
+          message: `given to sandbox ${sandbox}, which does not exist`,
+        }))
     },
-    remove: removeFile,
+    async remove({ id }) {
+      const [address = '', sandbox = ''] = id.split(' ')
+      if (!(await books.findUnknown([sandbox])).has(sandbox)) return false
+      const path = join(directory, address)
+      if (addressOwner(path) !== sandbox) return false
+      // At once: host-local gives an address again only when its file is gone.
+      rmSync(path, { force: true })
+      return true
+    },
   }
 }
 
@@ -67,23 +90,29 @@ export function cniResultOrphans(books: ContainerdBooks): OrphanCollector {
     kind: 'cni-result',
     async list(look) {
       const results = (await readCniResults()).filter((result) => isOwn(books, result))
-      const read = results.length === 0 ? undefined : await books.read(look)
-      if (read === undefined) return []
+      const sandboxes = results.map(({ sandboxId }) => sandboxId)
+      const unknown = await books.findUnknown(sandboxes, look)
       return results
-        .filter(({ sandboxId }) => !read.all.has(sandboxId) && !read.known.has(sandboxId))
+        .filter(({ sandboxId }) => unknown.has(sandboxId))
         .map(({ path, sandboxId }) => ({
           kind: 'cni-result',
           id: path,
           message: `of sandbox ${sandboxId}, which does not exist`,
         }))
     },
-    remove: removeFile,
+    async remove({ id }) {
+      const sandbox = (await readCniResults()).find(({ path }) => path === id)?.sandboxId ?? ''
+      if (!(await books.findUnknown([sandbox])).has(sandbox)) return false
+      await rm(id, { force: true })
+      return true
+    },
   }
 }
 
 /**
  * The host's ends of network pairs on the pods' bridge that no sandbox has according to libcni. Where libcni has forgotten a
- * sandbox that exists, nothing is taken for an orphan.
+ * sandbox that exists, nothing is taken for an orphan. A name may be given again, so an orphan's id is the name and the
+ * kernel's index.
  */
 export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
   const find = async (): Promise<readonly string[]> => {
@@ -93,12 +122,15 @@ export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
     const results = (await readCniResults()).filter((each) => each.networkName === networkName)
     const remembered = new Set(results.map(({ sandboxId }) => sandboxId))
     const known = await books.known.listSandboxes()
-    const addressed = filesIn(join(cniDataDir, networkName)).map(
-      (path) => readOr(path).split(/\r?\n/u)[0] ?? '',
-    )
+    const addressed = filesIn(join(cniDataDir, networkName)).map((path) => addressOwner(path))
     if (addressed.some((sandbox) => known.has(sandbox) && !remembered.has(sandbox))) return []
     const used = new Set(results.flatMap(({ hostInterfaces }) => hostInterfaces))
-    return onBridge.filter((name) => name.startsWith('veth') && !used.has(name))
+    return onBridge
+      .filter((name) => name.startsWith('veth') && !used.has(name))
+      .flatMap((name) => {
+        const index = readIfThere(join(networkDevices, name, 'ifindex')).trim()
+        return index === '' ? [] : [`${name} ${index}`]
+      })
   }
   return {
     kind: 'interface',
@@ -107,8 +139,9 @@ export function interfaceOrphans(books: ContainerdBooks): OrphanCollector {
       return (await find()).map((id) => ({ kind: 'interface', id, message: 'no sandbox has its other end' }))
     },
     async remove({ id }) {
-      if (!(await find()).includes(id)) return false
-      await commandOutput('ip', ['link', 'delete', id])
+      if (books.tools === undefined || !(await find()).includes(id)) return false
+      const [name = ''] = id.split(' ')
+      await commandOutput('ip', ['link', 'delete', name])
       return true
     },
   }
@@ -121,49 +154,51 @@ function isOwn({ places }: ContainerdBooks, { networkName, namespaces }: CniResu
   )
 }
 
-async function removeFile({ id }: { readonly kind: OrphanKind; readonly id: string }): Promise<boolean> {
-  await rm(id, { force: true })
-  return true
+/** Those that no process lives in; without those that are gone. Throws the system's error: it is then not known. */
+function selectUnused(paths: readonly string[]): readonly string[] {
+  const inodes = paths.flatMap((path) => {
+    const inode = unlessGone(() => statSync(path).ino, undefined)
+    return inode === undefined ? [] : [{ path, inode: String(inode) }]
+  })
+  const inhabited = inhabitedNamespaces()
+  return inodes.filter(({ inode }) => !inhabited.has(inode)).map(({ path }) => path)
 }
 
-function inhabitedNamespaces(): ReadonlySet<string> {
+/**
+ * The inodes of the network namespaces of all processes but init, which is no pod's and whose capabilities may keep podd
+ * from reading it. Throws the system's error.
+ */
+export function inhabitedNamespaces(readLink: (path: string) => string = readlinkSync): ReadonlySet<string> {
+  const processes = filesIn('/proc').filter((path) => /^\/proc\/\d+$/u.test(path) && path !== '/proc/1')
   return new Set(
-    filesIn('/proc')
-      .filter((path) => /^\/proc\/\d+$/.test(path))
-      .flatMap((path) => {
-        try {
-          return [/\[(\d+)\]/.exec(readlinkSync(`${path}/ns/net`))?.[1] ?? '']
-        } catch {
-          // It ended in the meantime.
-          return []
-        }
-      }),
+    processes.map((path) => {
+      const link = unlessGone(() => readLink(`${path}/ns/net`), '')
+      return /\[(\d+)\]/u.exec(link)?.[1] ?? ''
+    }),
   )
 }
 
-function inodeOf(path: string): string {
-  try {
-    return String(statSync(path).ino)
-  } catch {
-    // It is gone.
-    return ''
-  }
+/** The sandbox that host-local gave an address: the first line of its file; empty where that is gone. */
+function addressOwner(path: string): string {
+  return readIfThere(path).split(/\r?\n/u)[0] ?? ''
 }
 
+/** Empty where there is no such directory. Throws the system's other errors. */
 function filesIn(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory).map((name) => join(directory, name))
-  } catch {
-    // It is not there.
-    return []
-  }
+  return unlessGone(() => readdirSync(directory), []).map((name) => join(directory, name))
 }
 
-function readOr(path: string): string {
+/** Empty where there is no such file, or a directory. Throws the system's other errors. */
+function readIfThere(path: string): string {
+  return unlessGone(() => readFileSync(path, 'utf8'), '')
+}
+
+/** Whatever else fails must not look like an empty host. A process that has ended gives ESRCH. */
+function unlessGone<T>(read: () => T, otherwise: T): T {
   try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // It is gone.
-    return ''
+    return read()
+  } catch (error) {
+    if (goneCodes.has(errorCode(error) ?? '')) return otherwise
+    throw error
   }
 }

@@ -80,15 +80,16 @@ export function shimOrphans(books: ContainerdBooks, clock: Clock): OrphanCollect
       // First the shims, then the containers: a container is recorded before its shim starts.
       const shims = findShims(places)
       const read = shims.length === 0 ? undefined : await books.read(look)
-      if (read === undefined) return []
-      return selectLeakedShims(shims, read.all).map(({ id }) => ({
+      if (read === undefined || selectLeakedShims(shims, read.all).length === 0) return []
+      // A collector before may have had them read before the shims were.
+      return selectLeakedShims(shims, await books.listAll()).map(({ id }) => ({
         kind: 'shim',
         id,
         message: 'its container is unknown to containerd',
       }))
     },
     async remove({ id }) {
-      const all = new Set((await books.ctr(['containers', 'list', '--quiet'])).split('\n'))
+      const all = await books.listAll()
       const leaked = find(all).find((each) => each.id === id)
       if (leaked === undefined || all.has(id)) return false
       const { shim } = leaked

@@ -18,14 +18,15 @@ export function snapshotOrphans(books: ContainerdBooks): OrphanCollector {
     async list(look) {
       if (books.tools === undefined) return []
       const table = await books.ctr([...snapshots(), 'list'])
-      const read = await books.read(look)
-      return firstWords(table)
-        .filter((key) => criId.test(key) && read?.all.has(key) === false && !read.known.has(key))
-        .map((id) => ({ kind: 'snapshot', id, message: 'its container is unknown to containerd' }))
+      const unknown = await books.findUnknown(criIds(table), look)
+      return [...unknown].map((id) => ({
+        kind: 'snapshot',
+        id,
+        message: 'its container is unknown to containerd',
+      }))
     },
     async remove({ id }) {
-      const all = (await books.ctr(['containers', 'list', '--quiet'])).split('\n')
-      if (all.includes(id)) return false
+      if (!(await books.findUnknown([id])).has(id)) return false
       await books.ctr([...snapshots(), 'remove', id])
       return true
     },
@@ -39,19 +40,25 @@ export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
     async list(look) {
       if (books.tools === undefined) return []
       const table = await books.ctr(['leases', 'list', '--quiet'])
-      const read = await books.read(look)
-      return firstWords(table)
-        .filter((id) => criId.test(id) && read?.all.has(id) === false && !read.known.has(id))
-        .map((id) => ({ kind: 'lease', id, message: 'its sandbox is unknown to containerd' }))
+      const unknown = await books.findUnknown(criIds(table), look)
+      return [...unknown].map((id) => ({
+        kind: 'lease',
+        id,
+        message: 'its sandbox is unknown to containerd',
+      }))
     },
     async remove({ id }) {
-      if ((await books.known.list()).has(id)) return false
+      if (!(await books.findUnknown([id])).has(id)) return false
       await books.ctr(['leases', 'delete', id])
       return true
     },
   }
 }
 
-function firstWords(table: string): readonly string[] {
-  return table.split('\n').map((line) => line.trim().split(/\s+/u)[0] ?? '')
+/** The first words of the lines, as far as CRI has made them. */
+function criIds(table: string): readonly string[] {
+  return table
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/u)[0] ?? '')
+    .filter((word) => criId.test(word))
 }

@@ -1,5 +1,6 @@
 import { readFile, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 
@@ -18,12 +19,15 @@ export interface CniResult {
   readonly namespaces: readonly string[]
 }
 
-/** All that is remembered, of other networks and other runtimes too. What can't be read is left out. */
+/**
+ * All that is remembered, of other networks and other runtimes too, without what is no whole result. Throws the system's
+ * errors, for then it isn't known what is remembered.
+ */
 export async function readCniResults(directory = defaultDirectory): Promise<readonly CniResult[]> {
   const results = await Promise.all(
-    (await list(directory)).map(async (name) => {
+    (await unlessGone(readdir(directory), [])).map(async (name) => {
       const path = join(directory, name)
-      return readResult(path, await readFile(path, 'utf8').catch(() => ''))
+      return readResult(path, await unlessGone(readFile(path, 'utf8'), ''))
     }),
   )
   return results.flatMap((result) => result ?? [])
@@ -77,6 +81,15 @@ export async function removeTornCniResults(networkName: string, directory = defa
 
 function ownResults(networkName: string): RegExp {
   return new RegExp(`^${networkName}-([0-9a-f]{64})-`)
+}
+
+async function unlessGone<T>(reading: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await reading
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'EISDIR') return otherwise
+    throw error
+  }
 }
 
 async function list(directory: string): Promise<readonly string[]> {

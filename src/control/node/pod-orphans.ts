@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { OrphanCollector, OrphanKind } from '../../decide/node/plan-orphans.ts'
@@ -13,17 +12,20 @@ import { teardownVolumes } from '../../volumes/teardown-volumes.ts'
 
 export interface PodOrphansOptions {
   readonly rootDir: string
-  readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listDeadLinks'>
+  readonly logs: Pick<ContainerLogDirectories, 'listOwn' | 'listMarked' | 'listDeadLinks'>
   /** The cgroups that pods were given last; undefined before the first one. */
-  readonly cgroups: () => { readonly tree: PodCgroups; readonly system: CgroupSystem } | undefined
-  /** A kubelet on this host may have its pods below the same cgroup. */
-  readonly sharesCgroups: boolean
+  readonly cgroups: () => RecordedCgroups | undefined
   /** Whether there is a record of the pod, readable or not, or the runtime has something of it. */
   readonly isKnown: (uid: PodUid) => boolean
 }
 
-/** By the kubelet's default; what other distributions have instead links there. */
-const kubeletPods = '/var/lib/kubelet/pods'
+/** Where pods have their cgroups by podd's record. */
+export interface RecordedCgroups {
+  readonly tree: PodCgroups
+  readonly system: CgroupSystem
+  /** A kubelet or another podd on this host may have its pods below the same root. */
+  readonly isShared: boolean
+}
 
 /**
  * What is left of pods that nothing knows any more, because their records were lost: their directories
@@ -82,22 +84,35 @@ function linkOrphans({ logs }: PodOrphansOptions): OrphanCollector {
   }
 }
 
-/** Only empty ones: what lives in a cgroup is ended with its container. */
-function cgroupOrphans({ cgroups, isKnown, sharesCgroups }: PodOrphansOptions): OrphanCollector {
-  const find = (): readonly PodUid[] => {
-    const found = sharesCgroups && existsSync(kubeletPods) ? undefined : cgroups()
+/**
+ * Only empty ones: what lives in a cgroup is ended with its container. Where others may have theirs, only those of pods
+ * that this podd has seen another trace of; elsewhere all but those of pods that log as another's.
+ */
+function cgroupOrphans({ rootDir, logs, cgroups, isKnown }: PodOrphansOptions): OrphanCollector {
+  // A pod's directories go before its cgroup does.
+  const made = new Set<PodUid>()
+  const find = async (): Promise<readonly PodUid[]> => {
+    const found = cgroups()
     if (found === undefined) return []
-    const { tree, system } = found
-    return tree
-      .listPods()
-      .filter((pod) => !isKnown(pod.uid) && !isInhabited(system, tree.parentOf(pod)))
-      .map(({ uid }) => uid)
+    const { tree, system, isShared } = found
+    const pods = tree.listPods()
+    const directories = await listPodDirectories(rootDir)
+    const marked = await logs.listMarked()
+    const own = new Set([...directories, ...marked.filter(({ isOwn }) => isOwn).map(({ uid }) => uid)])
+    const present = new Set(pods.map(({ uid }) => uid))
+    for (const uid of present) if (own.has(uid) || isKnown(uid)) made.add(uid)
+    for (const uid of made) if (!present.has(uid)) made.delete(uid)
+    const others = new Set(marked.filter(({ isOwn }) => !isOwn).map(({ uid }) => uid))
+    const mayGo = (uid: PodUid): boolean => made.has(uid) || !(isShared || others.has(uid))
+    const left = pods.filter(({ uid }) => mayGo(uid) && !isKnown(uid))
+    return left.filter((pod) => !isInhabited(system, tree.parentOf(pod))).map(({ uid }) => uid)
   }
   return {
     kind: 'cgroup',
-    list: async () => find().map((id) => ({ kind: 'cgroup', id, message: `${message}, and it is empty` })),
+    list: async () =>
+      (await find()).map((id) => ({ kind: 'cgroup', id, message: `${message}, and it is empty` })),
     async remove({ id }) {
-      if (!find().includes(id)) return false
+      if (!(await find()).includes(id)) return false
       const left = (await cgroups()?.tree.removePod(id)) ?? []
       if (left.length > 0) throw new PoddError('GARBAGE_NOT_COLLECTED', `cannot remove ${left.join(', ')}`)
       return true

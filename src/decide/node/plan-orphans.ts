@@ -17,7 +17,7 @@ export type OrphanKind =
 
 export interface Orphan {
   readonly kind: OrphanKind
-  /** The runtime's id, a path, or a UID: unique within its kind. */
+  /** The runtime's id, a path, or a UID: unique within its kind. What has a name that is used again has its owner's or the kernel's id in it. */
   readonly id: string
   /** Why it belongs to no pod. */
   readonly message: string

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { errorCode } from '../../base/errors.ts'
 import { childCgroups, cgroupTree, readCgroup } from './files.ts'
 import type { CgroupSystem } from './layout.ts'
 
@@ -24,11 +25,22 @@ export function hasProcesses(
   )
 }
 
-/** Whether any process lives in a cgroup or below it, in any hierarchy. */
+/** Whether any process lives in a cgroup or below it, in any hierarchy. Throws the system's error where that can't be read. */
 export function isInhabited({ hierarchies }: CgroupSystem, path: string): boolean {
-  return hierarchies
-    .map((hierarchy) => `${hierarchy.path}${path}`)
-    .filter((directory) => existsSync(directory))
-    .flatMap((directory) => cgroupTree(directory))
-    .some((directory) => readCgroup(directory, 'cgroup.procs').length > 0)
+  return hierarchies.some((hierarchy) => hasAny(`${hierarchy.path}${path}`))
+}
+
+function hasAny(directory: string): boolean {
+  try {
+    if (readFileSync(`${directory}/cgroup.procs`, 'utf8').trim() !== '') return true
+    return readdirSync(directory, { withFileTypes: true }).some(
+      (entry) => entry.isDirectory() && hasAny(`${directory}/${entry.name}`),
+    )
+  } catch (error) {
+    // It isn't there, or went meanwhile.
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENODEV') return false
+    // A threaded cgroup: podd makes none.
+    if (errorCode(error) === 'EOPNOTSUPP') return true
+    throw error
+  }
 }

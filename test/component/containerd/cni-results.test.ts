@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -54,6 +54,13 @@ it('does without the directory', async () => {
   await expect(removeCniResults('podd', { directory: absent })).resolves.toBeUndefined()
   await expect(removeTornCniResults('podd', absent)).resolves.toBeUndefined()
   await expect(readCniResults(absent)).resolves.toEqual([])
+})
+
+it('does not take a directory that cannot be read for an empty one', async () => {
+  result('file', '')
+  await expect(readCniResults(join(directory, 'file'))).rejects.toMatchObject({ code: 'ENOTDIR' })
+  symlinkSync('loop', join(directory, 'loop'))
+  await expect(readCniResults(directory)).rejects.toMatchObject({ code: 'ELOOP' })
 })
 
 it('reads which interfaces and namespaces a sandbox has', async () => {

@@ -12,6 +12,7 @@ import { containerdPlaces } from '../../../src/containerd/process/containerd-pla
 import { orphanCollectionJob } from '../../../src/control/node/collect-orphans.ts'
 import { Orphans } from '../../../src/control/node/orphans.ts'
 import { podOrphans } from '../../../src/control/node/pod-orphans.ts'
+import type { PodCgroups } from '../../../src/host/cgroups/cgroups.ts'
 import { ContainerLogDirectories } from '../../../src/logs/container-log-directories.ts'
 import type { NodeEvent } from '../../../src/pod/state/pod-event.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -48,6 +49,32 @@ let makingSinceMs: number | undefined
 let orphans: Orphans
 let logs: ContainerLogDirectories
 
+let books: ContainerdBooks
+let sharesCgroups = false
+/** The UIDs of pods that have a cgroup. */
+let podCgroups: readonly string[] = []
+
+const cgroupTree: PodCgroups = {
+  ensureQosTree: async () => undefined,
+  ensurePod: async () => undefined,
+  async removePod(uid) {
+    podCgroups = podCgroups.filter((each) => each !== uid)
+    return []
+  },
+  listPods: () => podCgroups.map((uid) => ({ uid, qosClass: 'BestEffort' })),
+  countOomKills: () => undefined,
+  hasProcesses: () => undefined,
+  removeQosTree: async () => [],
+  parentOf: ({ uid }) => `/pod${uid}`,
+}
+
+function addressDirectory(): string {
+  const places = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
+  const addresses = join(places.cniDataDir, places.networkName)
+  mkdirSync(addresses, { recursive: true })
+  return addresses
+}
+
 const lines = (file: string): readonly string[] =>
   readFileSync(join(directory, file), 'utf8').split('\n').filter(Boolean)
 
@@ -80,7 +107,8 @@ beforeEach(() => {
   known = new Set(['mine'])
   pods = new Set()
   makingSinceMs = undefined
-  const books = new ContainerdBooks({
+  podCgroups = []
+  books = new ContainerdBooks({
     places: containerdPlaces(join(directory, 'root'), join(directory, 'run')),
     tools: () => ({ ctrPath: join(directory, 'ctr'), snapshotter: undefined, podCidrs: [] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
@@ -96,8 +124,11 @@ beforeEach(() => {
       ...podOrphans({
         rootDir: join(directory, 'root'),
         logs,
-        cgroups: () => undefined,
-        sharesCgroups: false,
+        cgroups: () => ({
+          tree: cgroupTree,
+          system: { version: 2, hierarchies: [] },
+          isShared: sharesCgroups,
+        }),
         isKnown: (uid) => pods.has(uid),
       }),
     ],
@@ -111,17 +142,50 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 describe('orphans in containerd', () => {
   it('removes a sandbox that two looks have found, its task, and then its address', async () => {
-    const places = containerdPlaces(join(directory, 'root'), join(directory, 'run'))
-    const addresses = join(places.cniDataDir, places.networkName)
-    mkdirSync(addresses, { recursive: true })
+    const addresses = addressDirectory()
     writeFileSync(join(addresses, '10.86.0.2'), 'leaked\neth0')
     writeFileSync(join(addresses, '10.86.0.3'), 'mine\neth0')
     keep({ containers: ['mine', 'leaked'], tasks: ['mine 7 RUNNING', 'leaked 8 RUNNING'] })
     expect(await collectTwice()).toEqual(['leaked'])
     expect(lines('containers')).toEqual(['mine'])
     expect(lines('tasks')).toEqual(['mine 7 RUNNING'])
-    expect(await collectTwice()).toEqual([join(addresses, '10.86.0.2')])
+    expect(await collectTwice()).toEqual(['10.86.0.2 leaked'])
     expect(existsSync(join(addresses, '10.86.0.3'))).toBe(true)
+  })
+
+  it('leaves an address alone that a sandbox has which came after the look began', async () => {
+    const addresses = addressDirectory()
+    writeFileSync(join(addresses, '10.86.0.2'), 'a\neth0')
+    await collect()
+    await clock.advance(30_000)
+    // The address is given again, to a sandbox that nothing lists yet.
+    writeFileSync(join(addresses, '10.86.0.2'), 'b\neth0')
+    expect(await collect()).toMatchObject([{ name: '10.86.0.2 b', outcome: 'waiting' }])
+    expect(existsSync(join(addresses, '10.86.0.2'))).toBe(true)
+  })
+
+  it.each([
+    ['another sandbox has by then', (file: string) => writeFileSync(file, 'b\neth0')],
+    ['CRI lists the sandbox of by then', () => void known.add('a')],
+    ['containerd has the sandbox of by then', () => keep({ containers: ['mine', 'a'] })],
+  ])('leaves an address alone that %s', async (_case, change) => {
+    const collector = addressOrphans(books)
+    const file = join(addressDirectory(), '10.86.0.2')
+    writeFileSync(file, 'a\neth0')
+    const [orphan] = await collector.list({ signal: new AbortController().signal })
+    change(file)
+    expect(orphan === undefined ? true : await collector.remove(orphan)).toBe(false)
+    expect(existsSync(file)).toBe(true)
+  })
+
+  it('asks again for what came after containerd was asked for all', async () => {
+    const look = { signal: new AbortController().signal }
+    await books.read(look)
+    writeFileSync(join(addressDirectory(), '10.86.0.2'), 'new\neth0')
+    keep({ containers: ['mine', id('e')], snapshots: [`${id('e')} x Active`], leases: [id('f')] })
+    known.add('new').add(id('f'))
+    const collectors = [addressOrphans(books), snapshotOrphans(books), leaseOrphans(books)]
+    for (const collector of collectors) expect(await collector.list(look)).toEqual([])
   })
 
   it('removes nothing before it has been an orphan for half a minute', async () => {
@@ -233,6 +297,20 @@ describe('orphans of pods', () => {
     expect(existsSync(logs.directory(ref('gone')))).toBe(true)
   })
 
+  it('removes the logs of a pod whose directory was marked late', async () => {
+    mkdirSync(join(logs.directory(ref('crashed')), 'main'), { recursive: true })
+    mkdirSync(logs.directory(ref('torn')), { recursive: true })
+    writeFileSync(join(logs.directory(ref('torn')), '.podd-owner'), '')
+    await logs.prepare(ref('crashed'), 'main')
+    await logs.prepare(ref('torn'), 'main')
+    await logsOf('this one').link(ref('adopted'), { name: 'main', id: 'id-1', restartCount: 0 })
+    mkdirSync(join(logs.directory(ref('adopted')), 'main'), { recursive: true })
+    await logsOf('this one').link(ref('adopted'), { name: 'main', id: 'id-1', restartCount: 0 })
+    const gone = (await collect()).map(({ name }) => name)
+    const expected = ['adopted', 'crashed', 'torn'].map((uid) => logs.directory(ref(uid)))
+    expect(gone.toSorted()).toEqual(expected)
+  })
+
   it('leaves alone logs that another podd or a kubelet has made', async () => {
     await logsOf('another one').prepare(ref('theirs'), 'main')
     mkdirSync(join(logs.directory(ref('unmarked')), 'main'), { recursive: true })
@@ -240,6 +318,31 @@ describe('orphans of pods', () => {
     symlinkSync(join(logs.directory(ref('theirs')), 'main/0.log'), join(directory, 'links/theirs.log'))
     symlinkSync('/elsewhere/gone/0.log', join(directory, 'links/elsewhere.log'))
     expect(await collectTwice()).toEqual([])
+  })
+})
+
+describe('orphaned cgroups', () => {
+  const ref = (uid: string) => ({ namespace: 'default', name: uid, uid })
+
+  it.each([
+    [true, ['directory', 'known', 'logs']],
+    [false, ['directory', 'known', 'logs', 'untraced']],
+  ])('where others may have theirs (%s) are %j', async (isShared, expected) => {
+    sharesCgroups = isShared
+    podCgroups = ['directory', 'kubelets', 'known', 'live', 'logs', 'untraced']
+    mkdirSync(join(directory, 'root/pods/directory'), { recursive: true })
+    await logs.prepare(ref('logs'), 'main')
+    await logsOf('another one').prepare(ref('kubelets'), 'main')
+    pods = new Set(['known', 'live'])
+    await collect()
+    pods.delete('known')
+    await collect()
+    await clock.advance(30_000)
+    const gone = (await collect()).filter(({ kind }) => kind === 'cgroup')
+    expect(gone.map(({ name }) => name)).toEqual(expected)
+    expect(podCgroups).toEqual(
+      ['directory', 'kubelets', 'known', 'live', 'logs', 'untraced'].filter((uid) => !expected.includes(uid)),
+    )
   })
 })
 
