@@ -307,7 +307,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       },
     }),
   })
-  runtime.onSandbox(() => pods.wakeJob('keep-network-rules'))
+  runtime.onSandbox(() => pods.node.jobs.wake('keep-network-rules'))
   return {
     hostInfo,
     hostName,

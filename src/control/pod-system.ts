@@ -1,10 +1,8 @@
 import type { AppliedReply } from '../api/applied.ts'
-import type { GarbageItem } from '../api/garbage.ts'
 import { PoddError } from '../base/errors.ts'
 import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
-import { defaultContainerPolicy } from '../decide/node/plan-container-garbage.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
 import { podKey } from '../pod/values/ids.ts'
@@ -15,7 +13,6 @@ import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
-import { followHostJob } from './node/follow-host.ts'
 import { ImagePuller } from './images/image-puller.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { imageRoom } from './images/image-room.ts'
@@ -36,19 +33,9 @@ import { SourceSnapshots } from './desired/source-snapshots.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
 import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
-import { containerCollectionJob } from './node/collect-containers.ts'
-import { orphanCollectionJob } from './node/collect-orphans.ts'
-import { ContainerGarbage } from './node/container-garbage.ts'
-import { garbageEvent } from './node/garbage-event.ts'
-import { Orphans } from './node/orphans.ts'
 import { SyncLoop } from './sync-loop.ts'
-import type { NodeJob, NodeJobReport, NodeJobs } from './node/node-jobs.ts'
-import { ImageGarbage } from './images/image-garbage.ts'
 import { listNamedImages } from './images/named-images.ts'
-import { NodeDrain } from './node/node-drain.ts'
-import { createNodePressure } from './node/create-node-pressure.ts'
-import type { NodePressure } from './node/node-pressure.ts'
-import { createNodeJobs } from './node/create-node-jobs.ts'
+import { NodeWork } from './node/node-work.ts'
 import type { PodSystemOptions } from './pod-system-options.ts'
 
 /** How long the runtime may take to answer the first question: as long as a call may take. */
@@ -71,16 +58,9 @@ export class PodSystem {
   readonly #knowledge: RuntimeKnowledge
   readonly #snapshots: SourceSnapshots
   readonly #awaited: AwaitedPods
-  readonly #jobs: NodeJobs
   readonly #images: ImagePuller
-  /** Undefined where images stay for ever. */
-  readonly imageGarbage: ImageGarbage | undefined
-  /** Undefined where the host is never drained. */
-  readonly drain: NodeDrain | undefined
-  /** Undefined where no pod is evicted. */
-  readonly pressure: NodePressure | undefined
-  readonly #containerGarbage: ContainerGarbage
-  readonly #orphans: Orphans
+  /** The work about the host as a whole. */
+  readonly node: NodeWork
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
   /** The disk may have been full when podd started. */
@@ -117,7 +97,7 @@ export class PodSystem {
           }
           this.#desired.onStage(worker)
           // It has ended after the drain was undone, or was ended by one that the host's power cut.
-          if (worker.state.record.failed?.until === 'shutdown-ends') this.#readmitDrained()
+          if (worker.state.record.failed?.until === 'shutdown-ends') this.node.readmitDrained()
         },
         probe: ({ uid }) => this.#desired.workers.get(uid)?.notice(),
       },
@@ -160,7 +140,7 @@ export class PodSystem {
       options.imageGarbage &&
       imageRoom({
         ...options.imageGarbage.host,
-        collect: async (signal) => this.imageGarbage?.collect({ kind: 'thresholds' }, signal),
+        collect: async (signal) => this.node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
         clock,
       })
     this.#images = new ImagePuller({
@@ -216,84 +196,22 @@ export class PodSystem {
       admission: new PodAdmission(options.admission ?? openRules({ maxPods: settings.maxPods }), {
         objects: this.objects,
         features: () => this.#knowledge.features,
-        nodeRefusal: (pod) => this.drain?.refusal() ?? this.pressure?.refusal(pod),
+        nodeRefusal: (pod) => this.node.refusal(pod),
       }),
       observedPods: () => this.#observer.pods(),
       makeWorker: (input) => makePodWorker(surroundings, input),
     })
-    this.imageGarbage =
-      options.imageGarbage === undefined
-        ? undefined
-        : new ImageGarbage({
-            ...options.imageGarbage,
-            namedImages: () =>
-              this.#knowsAllPods
-                ? listNamedImages(this.#desired.workers.all(), this.#snapshots.all())
-                : undefined,
-            clock,
-            logger,
-          })
-    this.drain =
-      options.drain === undefined
-        ? undefined
-        : new NodeDrain({
-            ...options.drain,
-            settings: options.settings,
-            workers: () => this.#desired.workers.all(),
-            onChange: () => {
-              this.#readmitDrained()
-              this.#desired.reviewAdmission()
-            },
-            clock,
-            logger,
-          })
-    this.pressure =
-      options.pressure === undefined
-        ? undefined
-        : createNodePressure({
-            ...options.pressure,
-            settings: options.settings,
-            workers: () => this.#desired.workers.all(),
-            collectImages: async (signal) => {
-              await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
-              if (this.#knowsAllPods)
-                await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
-            },
-            onShortages: () => this.#desired.reviewAdmission(),
-            onRelaxed: () => this.#desired.readmitEvicted('pressure-ends'),
-            clock,
-            logger,
-          })
-    this.#containerGarbage = new ContainerGarbage({
-      workers: () => this.#desired.workers.all(),
-      observedPods: () => (this.#listed ? this.#observer.pods() : new Map()),
-      isRemoved: (pod) => this.#desired.workers.fateOf(pod, false) === 'end',
-      endOrphans: () => this.#endOrphans(),
-      allSourcesReady: () => this.#knowsAllPods,
-      policy: options.containerPolicy ?? defaultContainerPolicy,
-      clock,
-    })
-    this.#orphans = new Orphans({
-      collectors: options.orphans?.collectors ?? [],
-      makingSinceMs: options.orphans?.makingSinceMs ?? (() => undefined),
-      clock,
-      logger,
-    })
-    this.#jobs = createNodeJobs({
-      ...options,
-      jobs: [...this.#hostJobs(), ...(options.jobs ?? [])],
-      pressureJob: this.pressure?.job(),
-      imageGarbage: options.imageGarbage &&
-        this.imageGarbage && {
-          garbage: this.imageGarbage,
-          policy: options.imageGarbage.policy,
-          events: options.imageGarbage.events,
-        },
+    this.node = new NodeWork(options, {
       workers: () => this.#desired.workers.all(),
       observed: () => this.#observer.pods(),
       isListed: () => this.#listed,
       isRuntimeUp: () => this.#runtimeProblem === undefined,
       knowsAllPods: () => this.#knowsAllPods,
+      namedImages: () => listNamedImages(this.#desired.workers.all(), this.#snapshots.all()),
+      isRemoved: (pod) => this.#desired.workers.fateOf(pod, false) === 'end',
+      endOrphans: () => this.#endOrphans(),
+      readmit: (now) => this.#desired.readmitEvicted(now),
+      reviewAdmission: () => this.#desired.reviewAdmission(),
     })
   }
 
@@ -302,51 +220,9 @@ export class PodSystem {
     return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
   }
 
-  #hostJobs(): readonly NodeJob[] {
-    const { host, settings, orphans, events, clock, logger } = this.#options
-    const isReady = () => this.#listed && this.#runtimeProblem === undefined
-    const workers = () => this.#desired.workers.all()
-    return [
-      followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
-      containerCollectionJob({ garbage: this.#containerGarbage, isReady, events }),
-      orphanCollectionJob({
-        orphans: this.#orphans,
-        isReady,
-        disturbances: orphans?.disturbances ?? (() => 0),
-        events,
-        clock,
-      }),
-    ]
-  }
-
-  /** Runs a periodic job as soon as possible. */
-  wakeJob(name: string): void {
-    this.#jobs.wake(name)
-  }
-
   /** Whether there is a record of the pod, readable or not, or the runtime has something of it; true while that is unknown. */
   knowsPod(uid: PodUid): boolean {
     return !this.#listed || this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
-  }
-
-  /**
-   * Removes, or lists, what is garbage but for images: exited containers and stopped sandboxes beyond the limits, and what
-   * is left of pods that no longer exist.
-   */
-  async collectGarbage(
-    { dryRun }: { readonly dryRun: boolean },
-    signal: AbortSignal,
-  ): Promise<readonly GarbageItem[]> {
-    const { events } = this.#options
-    if (dryRun) return [...this.#containerGarbage.preview(), ...(await this.#orphans.preview(signal)).items]
-    const containers = await this.#containerGarbage.collect({ evictNonDeletedPods: false }, signal)
-    const { items } = await this.#orphans.collect(signal)
-    for (const event of [
-      garbageEvent('ContainersRemoved', containers),
-      garbageEvent('OrphansRemoved', items),
-    ])
-      if (event !== undefined) events.recordNode(event)
-    return [...containers, ...items]
   }
 
   /**
@@ -355,11 +231,6 @@ export class PodSystem {
    */
   evict(uid: PodUid, eviction: Eviction): boolean {
     return this.findPod(uid)?.evict(eviction) ?? false
-  }
-
-  /** The periodic jobs of the node, with their results. */
-  jobs(): readonly NodeJobReport[] {
-    return this.#jobs.reports()
   }
 
   /** Documents that are not followed, and why; warnings too. */
@@ -445,7 +316,7 @@ export class PodSystem {
       logger.error({ path, uid, err: message }, 'cannot read a pod record')
     this.#claimOwners = await this.#loadClaimOwners()
     this.#desired.adopt(records, unreadable)
-    const following = host.followResolver?.(() => this.#jobs.wake('follow-host'), signal)
+    const following = host.followResolver?.(() => this.node.jobs.wake('follow-host'), signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
@@ -454,7 +325,7 @@ export class PodSystem {
       signal.aborted ? undefined : Promise.all([this.#observer.run(signal), this.#watch.run(signal)]),
     )
     const importing = this.#options.archives?.run(signal)
-    await Promise.all([following, importing, this.#jobs.run(signal), this.#loop.run(signal), observing])
+    await Promise.all([following, importing, this.node.jobs.run(signal), this.#loop.run(signal), observing])
     late.cancel()
     this.#prober.stop()
     this.#knowledge.stop()
@@ -505,15 +376,10 @@ export class PodSystem {
       } finally {
         this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
       }
-      this.#jobs.wake('collect-orphans')
+      this.node.jobs.wake('collect-orphans')
     }
     if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
-  }
-
-  /** The host has booted since it was drained, or goes on. */
-  #readmitDrained(): void {
-    if (this.drain?.isDraining !== true) this.#desired.readmitEvicted('shutdown-ends')
   }
 
   async #loadClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>> {
@@ -550,7 +416,7 @@ export class PodSystem {
     if (!this.#listed) return this.#awaited.show(merged.wanted)
     this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
     this.#desired.confirmAdopted((source) => snapshots.isSilent(source))
-    this.#readmitDrained()
+    this.node.readmitDrained()
     this.#endOrphans()
     // What waits for objects may be sure now that there are no more.
     if (!this.#objectsKnown && snapshots.areReady)
@@ -558,7 +424,7 @@ export class PodSystem {
     this.#objectsKnown = snapshots.areReady
     if (!this.#hasCollected && this.#knowsAllPods) {
       this.#hasCollected = true
-      this.#jobs.wake('collect-images')
+      this.node.jobs.wake('collect-images')
     }
   }
 

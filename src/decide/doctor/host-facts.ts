@@ -1,4 +1,4 @@
-/** What `podd doctor` found on the host; gathered by host/gather-host-facts.ts and cli/doctor.ts. */
+/** What `podd doctor` found on the host; gathered by host/facts/gather-host-facts.ts and cli/local/doctor.ts. */
 export interface HostFacts {
   readonly isRoot: boolean
   readonly hasSystemd: boolean

@@ -23,9 +23,9 @@ describe('a drain', () => {
   it('that is undone while a pod is ending starts that one, too', async () => {
     const rig = await started('slow')
     slowStops(rig)
-    const drain = rig.system.drain?.run().catch((error: unknown) => error)
+    const drain = rig.system.node.drain?.run().catch((error: unknown) => error)
     await rig.clock.advance(1000)
-    await rig.system.drain?.undo()
+    await rig.system.node.drain?.undo()
     await rig.clock.advance(60_000)
     expect(await drain).toMatchObject({ code: 'DRAIN_UNDONE' })
     expect(rig.pod('slow').status.phase).toBe('Running')
@@ -35,7 +35,7 @@ describe('a drain', () => {
   it('that a power cut has cut off starts its pods after the boot', async () => {
     const rig = await started('slow')
     slowStops(rig)
-    void rig.system.drain?.run().catch(() => undefined)
+    void rig.system.node.drain?.run().catch(() => undefined)
     await rig.clock.advance(1000)
     await rig.kill()
     reboot(rig)
@@ -46,7 +46,7 @@ describe('a drain', () => {
 
   it('starts after the boot what the manifests ask for then', async () => {
     const rig = await started('web', 'gone')
-    const drain = rig.system.drain?.run()
+    const drain = rig.system.node.drain?.run()
     await rig.clock.advance(60_000)
     expect(await drain).toEqual({ ended: 2, stuck: [] })
     await rig.kill()
@@ -61,15 +61,15 @@ describe('a drain', () => {
   it('can be begun again after it was undone, and ends with podd', async () => {
     const rig = await started('web')
     slowStops(rig)
-    void rig.system.drain?.run().catch(() => undefined)
+    void rig.system.node.drain?.run().catch(() => undefined)
     await rig.clock.advance(100)
-    const undone = rig.system.drain?.undo()
+    const undone = rig.system.node.drain?.undo()
     await rig.settle()
     await undone
-    const again = rig.system.drain?.run()
+    const again = rig.system.node.drain?.run()
     await rig.clock.advance(60_000)
     expect(await again).toMatchObject({ stuck: [] })
-    expect(rig.system.drain?.isDraining).toBe(true)
+    expect(rig.system.node.drain?.isDraining).toBe(true)
     expect(rig.isMarkedDrained).toBe(true)
   })
 
@@ -78,7 +78,7 @@ describe('a drain', () => {
     await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
     rig.fake.exitContainer('main', 0)
     await rig.settle()
-    const drain = rig.system.drain?.run()
+    const drain = rig.system.node.drain?.run()
     await rig.clock.advance(60_000)
     expect(await drain).toEqual({ ended: 0, stuck: [] })
     expect(rig.pod('job').status.phase).toBe('Succeeded')

@@ -43,7 +43,7 @@ describe('a pod that is evicted', () => {
     rig.system.evict(uid, eviction)
     await rig.clock.advance(60_000)
     expect(rig.fake.calls('RemoveContainer')).toEqual([])
-    await rig.system.collectGarbage({ dryRun: false }, new AbortController().signal)
+    await rig.system.node.collectGarbage({ dryRun: false }, new AbortController().signal)
     expect(rig.fake.calls('RemoveContainer')).toEqual([])
     expect(rig.pod('web').status.phase).toBe('Failed')
   })

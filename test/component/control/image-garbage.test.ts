@@ -19,7 +19,7 @@ function present(): readonly string[] {
 }
 
 async function verdicts(): Promise<Readonly<Record<string, string>>> {
-  const { removed, kept } = (await rig.system.imageGarbage?.preview(
+  const { removed, kept } = (await rig.system.node.imageGarbage?.preview(
     { kind: 'unused', young: true },
     signal,
   )) ?? { removed: [], kept: [] }
@@ -31,7 +31,7 @@ async function verdicts(): Promise<Readonly<Record<string, string>>> {
   )
 }
 
-const job = () => rig.system.jobs().find(({ name }) => name === 'collect-images')
+const job = () => rig.system.node.jobs.reports().find(({ name }) => name === 'collect-images')
 
 beforeEach(() => {
   // app:1, app:2 and side:1 of 1 MB each.
@@ -40,7 +40,7 @@ beforeEach(() => {
 })
 
 describe('an image that is to be removed', () => {
-  const remove = (name: string, force = false) => rig.system.imageGarbage?.remove(name, force, signal)
+  const remove = (name: string, force = false) => rig.system.node.imageGarbage?.remove(name, force, signal)
 
   it('goes with all its names, and others stay', async () => {
     await rig.start()
@@ -67,7 +67,7 @@ describe('an image that is to be removed', () => {
     await rig.start()
     await rig.apply(podManifest('web'))
     await expect(remove('side:2')).rejects.toMatchObject({ code: 'IMAGE_PINNED' })
-    const users = await rig.system.imageGarbage?.listUsers(signal)
+    const users = await rig.system.node.imageGarbage?.listUsers(signal)
     expect([...(users?.values() ?? [])].flat()).toContain('pod default/web')
   })
 })
@@ -182,7 +182,7 @@ describe('images', () => {
     expect(present()).toHaveLength(3)
     expect(job()).toMatchObject({ runs: 3 })
     await expect(
-      rig.system.imageGarbage?.collect({ kind: 'unused', young: true }, signal),
+      rig.system.node.imageGarbage?.collect({ kind: 'unused', young: true }, signal),
     ).rejects.toMatchObject({ code: 'IMAGES_NOT_KNOWN' })
     rig.system.offerSnapshot(rig.snapshot('file'))
     await rig.settle()

@@ -1,0 +1,210 @@
+import type { GarbageItem } from '../../api/garbage.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PoddConfig } from '../../config/options.ts'
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
+import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
+import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
+import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
+import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { EvictionEnd } from '../../pod/state/pod-record.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
+import type { PodUid } from '../../pod/values/ids.ts'
+import type { PodHost } from '../actions/pod-host.ts'
+import { ImageGarbage } from '../images/image-garbage.ts'
+import type { ImageGarbageOptions } from '../images/image-garbage.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
+import { containerCollectionJob } from './collect-containers.ts'
+import { orphanCollectionJob } from './collect-orphans.ts'
+import { ContainerGarbage } from './container-garbage.ts'
+import { createNodeJobs } from './create-node-jobs.ts'
+import { createNodePressure } from './create-node-pressure.ts'
+import type { NodePressureWiring } from './create-node-pressure.ts'
+import { followHostJob } from './follow-host.ts'
+import { garbageEvent } from './garbage-event.ts'
+import type { LogSpace } from './limit-logs.ts'
+import { NodeDrain } from './node-drain.ts'
+import type { DrainMark, NodeDrainOptions } from './node-drain.ts'
+import type { NodeJob, NodeJobs } from './node-jobs.ts'
+import type { NodePressure } from './node-pressure.ts'
+import { Orphans } from './orphans.ts'
+import type { OrphansOptions } from './orphans.ts'
+import type { PressureSurroundings } from './pressure-surroundings.ts'
+
+/** What the work about the host takes from its surroundings. */
+export interface NodeWorkOptions {
+  readonly host: PodHost
+  readonly runtime: RuntimeService
+  readonly events: EventRecorder & NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly settings: NodePressureWiring['settings'] &
+    NodeDrainOptions['settings'] &
+    Pick<PoddConfig, 'syncFrequencyMs'>
+  /** Left out, images stay for ever. */
+  readonly imageGarbage?: Pick<ImageGarbageOptions, 'host' | 'policy' | 'usesFile'> & {
+    readonly events: NodeEventRecorder
+  }
+  /** Left out, the host is never drained. */
+  readonly drain?: { readonly mark: DrainMark; readonly events: NodeEventRecorder }
+  /** Left out, no pod is evicted for a pressure of the node. */
+  readonly pressure?: { readonly surroundings: PressureSurroundings; readonly events: NodeEventRecorder }
+  /** Left out, all logs together may take what they like. */
+  readonly logSpace?: LogSpace
+  /** Which exited containers are kept; left out, as the kubelet's defaults have it. */
+  readonly containerPolicy?: ContainerGarbagePolicy
+  /** What finds what is left of pods that no longer exist, and when to look. */
+  readonly orphans?: Pick<OrphansOptions, 'collectors' | 'makingSinceMs'> & {
+    readonly disturbances: () => number
+  }
+  /** More periodic work about the host. */
+  readonly jobs?: readonly NodeJob[]
+  /** Left out, the logs of containers grow as they like. */
+  readonly logRotation?: { readonly limits: LogLimits; readonly workers: number; readonly periodMs: number }
+}
+
+/** The pods, as far as the work about the host goes by them. */
+export interface NodePods {
+  readonly workers: () => Iterable<PodWorker>
+  /** What the runtime holds, as far as it was seen. */
+  readonly observed: () => ReadonlyMap<PodUid, ObservedPod>
+  /** The runtime was listed since podd began. */
+  readonly isListed: () => boolean
+  readonly isRuntimeUp: () => boolean
+  /** What runs and what is desired. */
+  readonly knowsAllPods: () => boolean
+  /** The images that pods name, of all workers and sources. */
+  readonly namedImages: () => readonly ImageUse[]
+  /** Whether a pod that the runtime holds without a worker is no source's. */
+  readonly isRemoved: (pod: ObservedPod) => boolean
+  /** Ends the pods that no source has. */
+  readonly endOrphans: () => void
+  /** Starts the pods that were evicted until now. */
+  readonly readmit: (now: EvictionEnd) => void
+  /** Other pods than before may be admitted. */
+  readonly reviewAdmission: () => void
+}
+
+/** The work about the host as a whole: its periodic jobs, garbage, pressure and drain. */
+export class NodeWork {
+  readonly jobs: NodeJobs
+  /** Undefined where images stay for ever. */
+  readonly imageGarbage: ImageGarbage | undefined
+  /** Undefined where the host is never drained. */
+  readonly drain: NodeDrain | undefined
+  /** Undefined where no pod is evicted. */
+  readonly pressure: NodePressure | undefined
+  readonly #events: NodeEventRecorder
+  readonly #pods: NodePods
+  readonly #containerGarbage: ContainerGarbage
+  readonly #orphans: Orphans
+
+  constructor(options: NodeWorkOptions, pods: NodePods) {
+    const { clock, logger, settings, orphans } = options
+    const { workers, reviewAdmission } = pods
+    this.#events = options.events
+    this.#pods = pods
+    this.imageGarbage =
+      options.imageGarbage &&
+      new ImageGarbage({
+        ...options.imageGarbage,
+        namedImages: () => (pods.knowsAllPods() ? pods.namedImages() : undefined),
+        clock,
+        logger,
+      })
+    this.#containerGarbage = new ContainerGarbage({
+      workers,
+      observedPods: () => (pods.isListed() ? pods.observed() : new Map()),
+      isRemoved: pods.isRemoved,
+      endOrphans: pods.endOrphans,
+      allSourcesReady: pods.knowsAllPods,
+      policy: options.containerPolicy ?? defaultContainerPolicy,
+      clock,
+    })
+    this.#orphans = new Orphans({
+      collectors: orphans?.collectors ?? [],
+      makingSinceMs: orphans?.makingSinceMs ?? (() => undefined),
+      clock,
+      logger,
+    })
+    const onChange = (): void => {
+      this.readmitDrained()
+      reviewAdmission()
+    }
+    this.drain =
+      options.drain && new NodeDrain({ ...options.drain, settings, workers, onChange, clock, logger })
+    this.pressure =
+      options.pressure &&
+      createNodePressure({
+        ...options.pressure,
+        settings,
+        workers,
+        collectImages: (signal) => this.#collectForRoom(signal),
+        onShortages: reviewAdmission,
+        onRelaxed: () => pods.readmit('pressure-ends'),
+        clock,
+        logger,
+      })
+    this.jobs = createNodeJobs({
+      ...options,
+      ...pods,
+      jobs: [...this.#ownJobs(options), ...(options.jobs ?? [])],
+      pressureJob: this.pressure?.job(),
+      imageGarbage: options.imageGarbage &&
+        this.imageGarbage && { ...options.imageGarbage, garbage: this.imageGarbage },
+    })
+  }
+
+  #ownJobs({ host, settings, orphans, events, clock, logger }: NodeWorkOptions): readonly NodeJob[] {
+    const { workers, isListed, isRuntimeUp } = this.#pods
+    const isReady = (): boolean => isListed() && isRuntimeUp()
+    return [
+      followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
+      containerCollectionJob({ garbage: this.#containerGarbage, isReady, events }),
+      orphanCollectionJob({
+        orphans: this.#orphans,
+        isReady,
+        disturbances: orphans?.disturbances ?? (() => 0),
+        events,
+        clock,
+      }),
+    ]
+  }
+
+  /** Why the host admits no such pod now; undefined where it does. */
+  refusal(pod: Pick<Pod, 'spec'>): { readonly reason: string; readonly message: string } | undefined {
+    return this.drain?.refusal() ?? this.pressure?.refusal(pod)
+  }
+
+  /** The host has booted since it was drained, or goes on. */
+  readmitDrained(): void {
+    if (this.drain?.isDraining !== true) this.#pods.readmit('shutdown-ends')
+  }
+
+  /**
+   * Removes, or lists, what is garbage but for images: exited containers and stopped sandboxes beyond the limits, and what
+   * is left of pods that no longer exist.
+   */
+  async collectGarbage(
+    { dryRun }: { readonly dryRun: boolean },
+    signal: AbortSignal,
+  ): Promise<readonly GarbageItem[]> {
+    if (dryRun) return [...this.#containerGarbage.preview(), ...(await this.#orphans.preview(signal)).items]
+    const containers = await this.#containerGarbage.collect({ evictNonDeletedPods: false }, signal)
+    const { items } = await this.#orphans.collect(signal)
+    for (const event of [
+      garbageEvent('ContainersRemoved', containers),
+      garbageEvent('OrphansRemoved', items),
+    ])
+      if (event !== undefined) this.#events.recordNode(event)
+    return [...containers, ...items]
+  }
+
+  /** Makes room on a disk that is nearly full without ending a pod. */
+  async #collectForRoom(signal: AbortSignal): Promise<void> {
+    await this.#containerGarbage.collect({ evictNonDeletedPods: true }, signal)
+    if (this.#pods.knowsAllPods()) await this.imageGarbage?.collect({ kind: 'unused', young: false }, signal)
+  }
+}
