@@ -224,8 +224,8 @@ const sections: readonly {
       ),
       entry(
         'IMAGE_EXPORT',
-        'An image could not be exported: its content is not complete, say.',
-        'Pull or import it again.',
+        'An image could not be exported. The layers of an image that was pulled are deleted once they are unpacked: only images that were imported can be exported.',
+        'Copy it from its registry to an archive, with `skopeo copy` say, or import the archive again that it came from.',
       ),
       entry(
         'EXPORT_UNSUPPORTED',
@@ -390,7 +390,7 @@ const sections: readonly {
       ),
       entry(
         'PULL_STALLED',
-        'An image pull was given up because it made no progress for as long as `imagePullProgressTimeout` says.',
+        'An image pull was given up because it made no progress for as long as `imagePullProgressTimeout` says, or because its progress could not be read for three times as long.',
         'Check the registry and the network path to it. The pull is tried again with the back-off of pulls.',
       ),
       entry(

@@ -13,9 +13,9 @@ import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
+import { exportImages } from './process/export-images.ts'
 import {
   discardImage,
-  exportImages,
   importImageFile,
   importPinnedImage,
   listPinnedImages,

@@ -1,4 +1,4 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
@@ -284,6 +284,21 @@ describePodd('pulls of images, one at a time', {}, (rig) => {
     expect(first).toMatch(
       /^Successfully pulled image ".*" in .* \(.* including waiting\)\. Image size: \d+ bytes\.$/u,
     )
+  })
+
+  it('leave nothing that could be exported once containerd has deleted the layers, which podd says', async () => {
+    const podd = rig()
+    const kept = registry.add('kept', { layerBytes: [mebibyte] })
+    const removed = registry.add('removed', { layerBytes: [mebibyte] })
+    for (const { name } of [kept, removed]) await podd.cliOk('images', 'pull', name)
+    // containerd deletes what nothing refers to when an image is removed.
+    await podd.cliOk('images', 'rm', removed.name)
+    const file = join(podd.directory, 'pulled.tar')
+    const refused = await podd.cli('images', 'export', kept.name, '-o', file)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(/cannot export .*\/kept:1: containerd has only 1 of its \d blobs/u)
+    expect(refused.stderr).toContain('skopeo copy')
+    expect(existsSync(file)).toBe(false)
   })
 })
 

@@ -10,13 +10,15 @@ export const exportImagesVerb: Verb = {
   usage: 'images export NAME… -o FILE.tar',
   help: `Writes images to an archive, an OCI layout as a tar, for the platform of this host. \`podd images import\`,
 docker load and podman load take it, and so does the directory of image archives of another podd. Without -o it goes to
-standard output, unless that is a terminal. The file is there only when it is complete.`,
+standard output, unless that is a terminal. The file is there only when it is complete. Only images that were imported can
+be exported: the layers of one that was pulled are deleted once they are unpacked. \`skopeo copy\` makes an archive of
+it from its registry.`,
   flags: [
     { name: 'output', short: 'o', label: 'FILE', doc: 'The file to write; `-` for standard output.' },
     { name: 'quiet', short: 'q', doc: 'Print nothing.' },
   ],
   examples: [
-    ['images export registry.example/web:2 -o web.tar', 'save an image to a file'],
+    ['images export registry.example/web:2 -o web.tar', 'save an imported image to a file'],
     ['images export registry.example/web:2 | ssh box podd images import -', 'send it to another host'],
   ],
   async run({ args, client, signal, stdio }) {

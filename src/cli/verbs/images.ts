@@ -24,7 +24,7 @@ export const imagesVerb: Verb = {
   examples: [
     ['images', 'list images'],
     ['images import web.tar', 'import images on a host without a registry'],
-    ['images export registry.example/web:2 -o web.tar', 'save an image to a file'],
+    ['images export registry.example/web:2 -o web.tar', 'save an imported image to a file'],
   ],
   run(context) {
     return listImagesVerb.run(context)

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { errorMessage, PoddError } from '../../base/errors.ts'
-import { commandChunks, commandOutput, runCommand } from '../../host/run-command.ts'
+import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdVersion } from './containerd-version.ts'
 
 /** An image archive that could not be imported (`IMAGE_IMPORT`). */
@@ -79,23 +79,6 @@ export function parseImportedNames(output: string): readonly string[] {
   return [...output.matchAll(/^unpacking (\S+) \(sha256:/gm)].flatMap(([, name]) => name ?? [])
 }
 
-/** The images of these names as an OCI archive, which `docker load` takes too, as it is read. Throws PoddError IMAGE_EXPORT. */
-export async function* exportImages(
-  target: ImageImportTarget,
-  names: readonly string[],
-  signal: AbortSignal,
-): AsyncGenerator<Buffer, void> {
-  const flags = hasLocalTransfers(target) ? ['--local'] : []
-  const args = [...ctrArgs(target), 'images', 'export', ...flags, '-', ...names]
-  try {
-    yield* commandChunks(target.ctrPath, args, signal)
-  } catch (error) {
-    signal.throwIfAborted()
-    const message = `cannot export ${names.join(', ')}: ${lastLine(errorMessage(error))}`
-    throw new PoddError('IMAGE_EXPORT', message, { cause: error })
-  }
-}
-
 /** Imports an archive from memory and keeps image garbage collection away from it. */
 export async function importPinnedImage(
   target: ImageImportTarget,
@@ -132,12 +115,13 @@ export async function listPinnedImages(target: ImageImportTarget): Promise<reado
   return output.split('\n').filter((name) => name !== '')
 }
 
-function ctrArgs(target: ImageImportTarget): readonly string[] {
+/** The arguments that lead `ctr` to CRI's images. */
+export function ctrArgs(target: ImageImportTarget): readonly string[] {
   return ['--address', target.socketPath, '--namespace', 'k8s.io']
 }
 
 /** The transfer service, which newer versions use by default, says neither the names nor why it failed. */
-function hasLocalTransfers({ version }: ImageImportTarget): boolean {
+export function hasLocalTransfers({ version }: ImageImportTarget): boolean {
   return version.major > 1 || version.minor >= 7
 }
 
@@ -162,6 +146,7 @@ async function checkArchive(path: string): Promise<number> {
   })
 }
 
-function lastLine(text: string): string {
+/** What a command said last: why it failed. */
+export function lastLine(text: string): string {
   return text.trim().split('\n').at(-1) ?? ''
 }
