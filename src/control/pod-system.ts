@@ -14,6 +14,7 @@ import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
 import { ImagePuller } from './images/image-puller.ts'
+import { specOf } from './images/image-request.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { imageRoom } from './images/image-room.ts'
 import { PullWatch } from './images/pull-watch.ts'
@@ -155,6 +156,7 @@ export class PodSystem {
         options.pullContent &&
         new PullWatch({
           content: options.pullContent,
+          isPresent: async (id) => (await options.images.imageStatus({ image: specOf(id) })).image !== null,
           clock,
           stallMs: settings.imagePullProgressTimeoutMs,
           checkRoom,

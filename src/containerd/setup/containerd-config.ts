@@ -18,6 +18,8 @@ export interface ContainerdConfigInput {
   readonly snapshotter: string
   /** Where `hosts.toml` files say how to reach registries. The directory may be absent. */
   readonly registryConfigDir: string
+  /** After that many milliseconds without progress containerd ends a pull; 0: never. */
+  readonly pullStallMs: number
 }
 
 /**
@@ -87,7 +89,7 @@ function legacyCri(input: ContainerdConfigInput): TomlTable {
       runtimes: { runc: runc(input) },
     },
     // As below; a release without such a limit ignores it.
-    image_pull_progress_timeout: '0s',
+    image_pull_progress_timeout: `${input.pullStallMs}ms`,
     registry: { config_path: input.registryConfigDir },
   }
 }
@@ -98,8 +100,8 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
     'io.containerd.cri.v1.images': {
       snapshotter: input.snapshotter,
       discard_unpacked_layers: true,
-      // podd gives up pulls that make no progress, by its own setting, and says why.
-      image_pull_progress_timeout: '0s',
+      // podd gives up pulls that make no progress sooner, and says why: this is for those that it can't see.
+      image_pull_progress_timeout: `${input.pullStallMs}ms`,
       // The transfer service can't discard layers.
       use_local_image_pull: true,
       image_pull_with_sync_fs: true,

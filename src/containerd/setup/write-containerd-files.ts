@@ -24,6 +24,8 @@ export interface ContainerdFileOptions {
   readonly podCidrs?: readonly string[] | undefined
   /** Where hosts.toml files for registries are; it need not be there. */
   readonly registryConfigDir: string
+  /** After that many milliseconds without progress containerd ends a pull; 0 or undefined: never. */
+  readonly pullStallMs?: number | undefined
   /** Instead of the one that fits the disk. */
   readonly snapshotter?: string | undefined
 }
@@ -84,6 +86,7 @@ async function writeConfig(
     canLowerOomScore: hasCapability('CAP_SYS_RESOURCE'),
     snapshotter: options.snapshotter,
     registryConfigDir: options.registryConfigDir,
+    pullStallMs: options.pullStallMs ?? 0,
   })
   if ((await readIfExists(places.configPath)) === config) return false
   await writeFileAtomic(places.configPath, config, { mode: 0o644 })

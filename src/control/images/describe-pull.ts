@@ -10,7 +10,7 @@ export function describePull(image: string, { phase, doneBytes, totalBytes }: Pu
     case 'resolving':
       return `${pulling}: looking for its manifest`
     case 'fetching':
-      return `${pulling}: ${formatBytes(doneBytes)} of ${formatBytes(totalBytes ?? doneBytes)}`
+      return `${pulling}: ${formatBytes(doneBytes)}${totalBytes === undefined ? '' : ` of ${formatBytes(totalBytes)}`}`
     case 'unpacking':
       return `${pulling}: unpacking ${formatBytes(totalBytes ?? doneBytes)}`
   }

@@ -31,7 +31,7 @@ export interface PullProgress {
   /** `queued`: other pulls are before it. `resolving`: its manifest isn't known yet. */
   readonly phase: 'queued' | 'resolving' | 'fetching' | 'unpacking'
   readonly doneBytes: number
-  /** Of the whole image, as far as its manifest has been read: of its config and its layers, compressed. */
+  /** Of the config and of the layers that are not unpacked already, compressed; undefined where that isn't known. */
   readonly totalBytes: number | undefined
 }
 

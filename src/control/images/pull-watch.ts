@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { derivePullState } from '../../decide/node/pull-progress.ts'
-import type { Blob, Ingest, Manifest, PullState } from '../../decide/node/pull-progress.ts'
+import type { Blob, Ingest, Manifest, ManifestBlob, PullState } from '../../decide/node/pull-progress.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { formatDuration } from '../../probes/go-words.ts'
 import { describePull } from './describe-pull.ts'
@@ -19,6 +19,8 @@ export interface PullContent {
 export interface PullWatchOptions {
   readonly content: PullContent
   readonly clock: Clock
+  /** Whether the runtime lists an image with this id, the digest of its config. */
+  readonly isPresent: (id: string) => Promise<boolean>
   /** After that many milliseconds without progress a pull is given up; 0: never. */
   readonly stallMs: number
   /** Called while a pull is in flight, with what it will still write for certain. */
@@ -33,12 +35,26 @@ export interface WatchedPull {
   readonly giveUp: (error: unknown) => void
 }
 
+/** When a look began, and whether it is the first one for a long time. */
+interface Look {
+  readonly nowMs: number
+  readonly isLate: boolean
+}
+
 interface Watched extends WatchedPull {
   readonly beganAtMs: number
   /** By digest; undefined for what is no manifest. */
   readonly read: Map<string, Manifest | undefined>
+  /** The digests of blobs of which one read has failed. */
+  readonly failedReads: Set<string>
+  /** By digest: the offsets at the first look; undefined before it. */
+  firstOffsets: ReadonlyMap<string, number> | undefined
+  /** The digests of ingests that appeared or grew since then. */
+  readonly moved: Set<string>
   state: PullState | undefined
   movedAtMs: number
+  /** Since when it can't be seen; undefined where the last look went well. */
+  unseenSinceMs: number | undefined
   /** Whether there is room for it is being found out. */
   isChecked: boolean
   /** Aborted when the pull has ended. */
@@ -47,15 +63,19 @@ interface Watched extends WatchedPull {
 
 /** How often the content store, which grows by the mebibyte, is looked at while a pull is in flight. */
 const lookMs = 2000
-/** Between two looks that are further apart the process didn't run, and nor may the runtime have. */
-const gapMs = 30_000
+/** Between two looks that are further apart the process didn't run, and nor may the runtime have. A slow look takes less. */
+const gapMs = 60_000
+/** What can't be seen for so many times the limit is given up, unless it was unpacking. */
+const unseenShare = 3
 /** A manifest is no larger (distribution's limit is 4 MiB), and not more than so many blobs are read per look. */
 const manifestBytes = 4 * 1024 * 1024
 const readsPerLook = 8
+const readMs = 5000
 
 /**
  * Looks at the runtime's content store while pulls are in flight, and at no other time: tells how far they are, and
- * gives up those that make no progress. One timer serves them all. A pull that unpacks is never given up.
+ * gives up those that make no progress. One timer serves them all. A pull that unpacks is never given up. The time in which
+ * a pull can't be seen doesn't count, up to three times the limit.
  */
 export class PullWatch {
   readonly #options: PullWatchOptions
@@ -75,8 +95,12 @@ export class PullWatch {
       ...pull,
       beganAtMs: clock.wallMs(),
       read: new Map(),
+      failedReads: new Set(),
+      firstOffsets: undefined,
+      moved: new Set(),
       state: undefined,
       movedAtMs: nowMs,
+      unseenSinceMs: undefined,
       isChecked: false,
       ended: new AbortController(),
     }
@@ -105,15 +129,33 @@ export class PullWatch {
     const nowMs = clock.monotonicMs()
     const isLate = nowMs - this.#lookedAtMs > gapMs
     this.#lookedAtMs = nowMs
+    const when = { nowMs, isLate }
     try {
       const ingests = await content.listIngests()
-      for (const pull of this.#pulls)
-        await this.#lookAt(pull, this.#withoutOthers(pull, ingests), { nowMs, isLate })
-    } catch {
-      // What can't be seen isn't judged. The pulls themselves fail where the runtime is gone.
-      for (const pull of this.#pulls) pull.movedAtMs = clock.monotonicMs()
+      for (const pull of this.#pulls) noteMoved(pull, ingests)
+      const looks = [...this.#pulls].map((pull) =>
+        this.#lookAt(pull, this.#withoutOthers(pull, ingests), when).catch((error: unknown) =>
+          this.#missLook(pull, error, when),
+        ),
+      )
+      await Promise.all(looks)
+    } catch (error) {
+      for (const pull of this.#pulls) this.#missLook(pull, error, when)
     }
     if (this.#pulls.size > 0 && this.#timer === timer) this.#schedule()
+  }
+
+  /** The pull itself fails where the runtime is gone. */
+  #missLook(pull: Watched, error: unknown, { nowMs, isLate }: Look): void {
+    if (isLate) pull.movedAtMs = nowMs
+    pull.unseenSinceMs = isLate ? nowMs : (pull.unseenSinceMs ?? nowMs)
+    const { stallMs } = this.#options
+    if (stallMs === 0 || nowMs - pull.unseenSinceMs < stallMs * unseenShare) return
+    if (pull.state?.phase !== 'unpacking') this.#giveUp(pull, unseenError(pull.image, error, stallMs))
+  }
+
+  #giveUp(pull: Watched, error: unknown): void {
+    if (this.#pulls.delete(pull)) quietly(() => pull.giveUp(error))
   }
 
   /** What moves in another pull says nothing of one whose manifest isn't known yet. */
@@ -125,26 +167,24 @@ export class PullWatch {
     return ingests.filter(({ digest }) => own.has(digest) || !others.has(digest))
   }
 
-  async #lookAt(
-    pull: Watched,
-    ingests: readonly Ingest[],
-    { nowMs, isLate }: { readonly nowMs: number; readonly isLate: boolean },
-  ): Promise<void> {
+  async #lookAt(pull: Watched, ingests: readonly Ingest[], { nowMs, isLate }: Look): Promise<void> {
     const { stallMs } = this.#options
     const name = parseImageName(pull.image)
     if (name === undefined) return
     const blobs = await this.#options.content.listBlobs(name.registry, name.repository)
     const manifests = await this.#readManifests(pull, blobs)
-    const state = derivePullState({ beganAtMs: pull.beganAtMs, ingests, blobs, manifests })
+    const state = derivePullState({ ...pull, ingests, blobs, manifests })
     if (!this.#pulls.has(pull)) return
+    if (pull.unseenSinceMs !== undefined) pull.movedAtMs += nowMs - pull.unseenSinceMs
+    pull.unseenSinceMs = undefined
     const hasMoved = state.marker !== pull.state?.marker || state.phase === 'unpacking' || isLate
     pull.state = state
     if (hasMoved) pull.movedAtMs = nowMs
-    pull.onProgress({ phase: state.phase, doneBytes: state.doneBytes, totalBytes: state.totalBytes })
+    const { phase, doneBytes, totalBytes } = state
+    quietly(() => pull.onProgress({ phase, doneBytes, totalBytes }))
     this.#checkRoom(pull, state)
     if (stallMs === 0 || nowMs - pull.movedAtMs < stallMs) return
-    this.#pulls.delete(pull)
-    pull.giveUp(stalledError(pull.image, state, stallMs))
+    this.#giveUp(pull, stalledError(pull.image, state, stallMs))
   }
 
   #checkRoom(pull: Watched, { missingBytes }: PullState): void {
@@ -155,22 +195,50 @@ export class PullWatch {
       () => {
         pull.isChecked = false
       },
-      (error: unknown) => {
-        if (this.#pulls.delete(pull)) pull.giveUp(error)
-      },
+      (error: unknown) => this.#giveUp(pull, error),
     )
   }
 
-  /** Newer blobs are read first: the manifest of a pull is among its first. */
+  /**
+   * Newer blobs are read first: the manifest of a pull is among its first. One that can't be read twice is none; throws
+   * at the first time.
+   */
   async #readManifests(pull: Watched, blobs: readonly Blob[]): Promise<readonly Manifest[]> {
     const unread = blobs
       .filter(({ digest, sizeBytes }) => sizeBytes <= manifestBytes && !pull.read.has(digest))
       .toSorted((a, b) => order(a, pull.beganAtMs) - order(b, pull.beganAtMs))
+    const { clock, content, isPresent: isPresentImage } = this.#options
+    const beganMs = clock.monotonicMs()
     for (const blob of unread.slice(0, readsPerLook)) {
-      const bytes = await this.#options.content.readBlob(blob.digest).catch(() => Buffer.alloc(0))
-      pull.read.set(blob.digest, readManifest(blob, bytes))
+      if (clock.monotonicMs() - beganMs >= readMs) break
+      const bytes = await content.readBlob(blob.digest).catch((error: unknown) => {
+        if (pull.failedReads.has(blob.digest)) return Buffer.alloc(0)
+        pull.failedReads.add(blob.digest)
+        throw error
+      })
+      const manifest = readManifest(bytes)
+      const id = manifest?.[0]?.digest
+      const { digest, createdAtMs } = blob
+      const isPresent = id !== undefined && createdAtMs < pull.beganAtMs && (await isPresentImage(id))
+      pull.read.set(digest, manifest && { digest, createdAtMs, isPresent, blobs: manifest })
     }
     return [...pull.read.values()].filter((manifest) => manifest !== undefined)
+  }
+}
+
+/** What was there at the first look may be left of an earlier pull, until it grows. */
+function noteMoved(pull: Watched, ingests: readonly Ingest[]): void {
+  pull.firstOffsets ??= new Map(ingests.map(({ digest, offsetBytes }) => [digest, offsetBytes]))
+  for (const { digest, offsetBytes } of ingests)
+    if (pull.firstOffsets.get(digest) !== offsetBytes) pull.moved.add(digest)
+}
+
+/** A listener that throws is its owner's trouble: the watch goes on. */
+function quietly(listener: () => void): void {
+  try {
+    listener()
+  } catch {
+    // The pull's own outcome tells.
   }
 }
 
@@ -179,8 +247,8 @@ function order({ createdAtMs }: Blob, beganAtMs: number): number {
   return createdAtMs >= beganAtMs ? createdAtMs - beganAtMs : Number.MAX_SAFE_INTEGER - createdAtMs
 }
 
-/** Undefined for what is no manifest of one image: an index, a config, a layer. */
-function readManifest({ digest, createdAtMs }: Blob, bytes: Buffer): Manifest | undefined {
+/** The blobs of a manifest of one image; undefined for what is none: an index, a config, a layer. */
+function readManifest(bytes: Buffer): readonly ManifestBlob[] | undefined {
   // Any JSON of a manifest begins with a brace; a layer may be large, and isn't text.
   if (bytes[0] !== 0x7b) return undefined
   let json: unknown
@@ -193,12 +261,11 @@ function readManifest({ digest, createdAtMs }: Blob, bytes: Buffer): Manifest | 
   const layers: unknown = json['layers']
   const config: unknown = json['config']
   if (!Array.isArray(layers)) return undefined
-  const blobs = [config, ...layers].flatMap((each: unknown) => {
+  return [config, ...layers].flatMap((each: unknown) => {
     if (!isJsonObject(each)) return []
     const { digest, size } = each
     return typeof digest === 'string' && typeof size === 'number' ? [{ digest, sizeBytes: size }] : []
   })
-  return { digest, createdAtMs, blobs }
 }
 
 function stalledError(image: string, state: PullState, stallMs: number): PoddError {
@@ -206,4 +273,12 @@ function stalledError(image: string, state: PullState, stallMs: number): PoddErr
   const hint =
     'Check the registry and the network path to it; `imagePullProgressTimeout` says how long podd waits.'
   return new PoddError('PULL_STALLED', message, { hint })
+}
+
+function unseenError(image: string, cause: unknown, stallMs: number): PoddError {
+  const duration = formatDuration(stallMs * unseenShare)
+  const message = `the progress of the pull of image "${image}" could not be read for ${duration}: ${errorMessage(cause)}`
+  const hint =
+    "containerd doesn't tell what its content store holds: check its log, and the disk of its directory."
+  return new PoddError('PULL_STALLED', message, { hint, cause })
 }

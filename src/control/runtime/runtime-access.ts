@@ -83,6 +83,8 @@ export class RuntimeAccess {
           sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
           podCidrs: config.podCidrs,
           registryConfigDir: config.registryConfigDir,
+          // podd's own look at a pull comes first.
+          pullStallMs: 3 * config.imagePullProgressTimeoutMs,
           known: { list: () => this.#listAll(), listSandboxes: () => this.#listSandboxes() },
           clock,
           logger,

@@ -17,8 +17,15 @@ export interface Blob {
 export interface Manifest {
   readonly digest: string
   readonly createdAtMs: number
-  /** Its config and its layers. */
-  readonly blobs: readonly { readonly digest: string; readonly sizeBytes: number }[]
+  /** It was unpacked before the pull began: the runtime lists it as an image. */
+  readonly isPresent: boolean
+  /** Its config, then its layers from the lowest up. */
+  readonly blobs: readonly ManifestBlob[]
+}
+
+export interface ManifestBlob {
+  readonly digest: string
+  readonly sizeBytes: number
 }
 
 /** What there is to be seen of one pull. */
@@ -27,6 +34,8 @@ export interface PullFacts {
   readonly beganAtMs: number
   /** All of the content store, those of other pulls among them. */
   readonly ingests: readonly Ingest[]
+  /** The digests of ingests that appeared or grew since the pull began; the blobs may have been stored since. */
+  readonly moved: ReadonlySet<string>
   /** Those of the image's repository. */
   readonly blobs: readonly Blob[]
   /** Those of the image's repository. */
@@ -37,6 +46,7 @@ export interface PullState {
   /** `resolving`: the manifest isn't known yet. `unpacking`: nothing is being downloaded. */
   readonly phase: 'resolving' | 'fetching' | 'unpacking'
   readonly doneBytes: number
+  /** Without the layers that are unpacked already; undefined before a layer has been seen. */
   readonly totalBytes: number | undefined
   /** What will still be written for certain, before anything is unpacked. */
   readonly missingBytes: number
@@ -47,36 +57,89 @@ export interface PullState {
 /**
  * How far a pull is. The content store doesn't say which image a blob belongs to: it is told by the manifests of the
  * image's repository that are new, or of which something is being written. Two tags of one repository that are pulled at
- * the same time are seen as one.
+ * the same time are seen as one. A pull of which everything is stored already has nothing new: it is seen as unpacking,
+ * and so is one that hangs while it resolves beside all that a pull of another tag has left, which never was unpacked.
  */
-export function derivePullState({ beganAtMs, ingests, blobs, manifests }: PullFacts): PullState {
-  const offsets = new Map(ingests.map(({ digest, offsetBytes }) => [digest, offsetBytes]))
-  const stored = new Set(blobs.map(({ digest }) => digest))
+export function derivePullState(facts: PullFacts): PullState {
+  const offsets = new Map(facts.ingests.map(({ digest, offsetBytes }) => [digest, offsetBytes]))
+  const stored = new Set(facts.blobs.map(({ digest }) => digest))
   const isOpen = (digest: string): boolean => offsets.has(digest) && !stored.has(digest)
-  const own = manifests.filter(
-    (manifest) => manifest.createdAtMs >= beganAtMs || manifest.blobs.some(({ digest }) => isOpen(digest)),
-  )
-  const parts = new Map(
-    own.flatMap((manifest) => manifest.blobs.map((blob) => [blob.digest, blob.sizeBytes])),
-  )
+  const isMoving = (digest: string): boolean => facts.moved.has(digest) && isOpen(digest)
+  const own = ownManifests(facts)
+  if (own.length === 0 && !facts.ingests.some(({ digest }) => isMoving(digest)))
+    own.push(
+      ...facts.manifests.filter(({ isPresent, blobs }) => !isPresent && isFetched(blobs, stored, isOpen)),
+    )
   if (own.length === 0) {
     // Whatever moves may be of this pull: better to wait for too long than to give up one that goes on.
-    const all = ingests.map(({ digest, offsetBytes }) => `${digest}=${offsetBytes}`)
+    const all = facts.ingests.map(({ digest, offsetBytes }) => `${digest}=${offsetBytes}`)
     const marker = [...all, ...stored].toSorted().join(' ')
     return { phase: 'resolving', doneBytes: 0, totalBytes: undefined, missingBytes: 0, marker }
   }
+  const isSeen = (digest: string): boolean => stored.has(digest) || offsets.has(digest)
+  const isNew = (manifest: Manifest): boolean => manifest.createdAtMs >= facts.beganAtMs
+  const certain = new Set(own.filter(isNew).flatMap(({ blobs }) => blobs.map(({ digest }) => digest)))
+  const parts = new Map(own.flatMap(({ blobs }) => blobs.map((blob) => [blob.digest, blob.sizeBytes])))
+  const needed = new Set(own.flatMap(({ blobs }) => neededOf(blobs, isSeen)))
   let doneBytes = 0
   let totalBytes = 0
   let missingBytes = 0
   const marks: string[] = []
   for (const [digest, sizeBytes] of parts) {
     const offset = stored.has(digest) ? sizeBytes : Math.min(offsets.get(digest) ?? 0, sizeBytes)
-    totalBytes += sizeBytes
     doneBytes += offset
-    if (isOpen(digest)) missingBytes += sizeBytes - offset
+    if (needed.has(digest)) totalBytes += sizeBytes
+    if (isMoving(digest) || (certain.has(digest) && isOpen(digest))) missingBytes += sizeBytes - offset
     marks.push(`${digest}=${offset}`)
   }
-  const phase =
-    missingBytes > 0 || [...parts.keys()].some((digest) => isOpen(digest)) ? 'fetching' : 'unpacking'
-  return { phase, doneBytes, totalBytes, missingBytes, marker: marks.toSorted().join(' ') }
+  // What an earlier pull left half written says nothing where another manifest may be the one that unpacks.
+  const isFetching =
+    [...parts.keys()].some((digest) => isMoving(digest)) ||
+    own.every(({ blobs }) => blobs.some(({ digest }) => isOpen(digest)))
+  return {
+    phase: isFetching ? 'fetching' : 'unpacking',
+    doneBytes,
+    totalBytes: needed.size > 0 ? totalBytes : undefined,
+    missingBytes,
+    marker: marks.toSorted().join(' '),
+  }
+}
+
+/** The new manifests, and the older ones of which something moved that no new one has. */
+function ownManifests({ manifests, beganAtMs, moved }: PullFacts): Manifest[] {
+  const isNew = ({ createdAtMs }: Manifest): boolean => createdAtMs >= beganAtMs
+  const ofNew = new Set(manifests.filter(isNew).flatMap(({ blobs }) => blobs.map(({ digest }) => digest)))
+  return manifests.filter(
+    (manifest) =>
+      isNew(manifest) || manifest.blobs.some(({ digest }) => moved.has(digest) && !ofNew.has(digest)),
+  )
+}
+
+/**
+ * Whether all that an image lacks has been downloaded and is still stored. Its lowest layers may be absent: those that
+ * are unpacked already aren't downloaded.
+ */
+function isFetched(
+  blobs: readonly ManifestBlob[],
+  stored: ReadonlySet<string>,
+  isOpen: (digest: string) => boolean,
+): boolean {
+  const [config, ...layers] = blobs
+  if (config === undefined || !stored.has(config.digest)) return false
+  if (layers.some(({ digest }) => isOpen(digest))) return false
+  const first = layers.findIndex(({ digest }) => stored.has(digest))
+  return first >= 0 && layers.slice(first).every(({ digest }) => stored.has(digest))
+}
+
+/**
+ * The digests of what is or will be downloaded, as far as it is known. containerd downloads the layers in their order,
+ * and leaves out the ones that are unpacked already (core/unpack/unpacker.go): a layer that is not seen while a later
+ * one is won't come.
+ */
+function neededOf(blobs: readonly ManifestBlob[], isSeen: (digest: string) => boolean): readonly string[] {
+  const [config, ...layers] = blobs
+  const last = layers.findLastIndex(({ digest }) => isSeen(digest))
+  if (config === undefined || last < 0) return []
+  const needed = layers.filter(({ digest }, at) => at > last || isSeen(digest))
+  return [config, ...needed].map(({ digest }) => digest)
 }

@@ -21,6 +21,7 @@ function input(change: Partial<ContainerdConfigInput> = {}): ContainerdConfigInp
     canLowerOomScore: true,
     snapshotter: 'overlayfs',
     registryConfigDir: '/etc/podd/certs.d',
+    pullStallMs: 1_800_000,
     ...change,
   }
 }
@@ -42,6 +43,15 @@ describe('formatContainerdConfig', () => {
     [v21, 'version = 3'],
   ])('%o gets the file version it reads', (version, line) => {
     expect(formatContainerdConfig(input({ version })).split('\n')[0]).toBe(line)
+  })
+
+  it.each([
+    ['1.x', v16, legacyCri],
+    ['2.x', v21, modernImages],
+  ])('lets %s end a pull that podd does not see hang', (_, version, heading) => {
+    expect(section(formatContainerdConfig(input({ version })), heading)).toContain(
+      'image_pull_progress_timeout = "1800000ms"',
+    )
   })
 
   it.each([v16, v21])('keeps all of $text in its own places', (version) => {

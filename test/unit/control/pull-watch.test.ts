@@ -17,7 +17,18 @@ function watchOf(options: Partial<PullWatchOptions> = {}) {
   const clock = new ManualClock()
   const told: PullProgress[] = []
   const givenUp: unknown[] = []
-  const now = { offsetBytes: -1, isStored: false, isBroken: false, looks: 0, answer: Promise.resolve() }
+  const now = {
+    offsetBytes: -1,
+    isStored: false,
+    hasConfig: false,
+    presentId: '',
+    isBroken: false,
+    isUnlisted: false,
+    isUnreadable: false,
+    agesMs: 0,
+    looks: 0,
+    answer: Promise.resolve(),
+  }
   const watch = new PullWatch({
     content: {
       listIngests: async () => {
@@ -29,14 +40,25 @@ function watchOf(options: Partial<PullWatchOptions> = {}) {
       },
       listBlobs: async (_registry, repository) => {
         if (repository !== 'app') return []
-        const createdAtMs = clock.wallMs()
+        if (now.isUnlisted) throw new Error('no list')
+        const createdAtMs = clock.wallMs() - now.agesMs
         const manifest = { digest: 'sha256:m', sizeBytes: manifestText.length, createdAtMs }
         const layer = { digest: 'sha256:l', sizeBytes: 10 * 1024 * 1024, createdAtMs }
-        return [...(now.offsetBytes < 0 ? [] : [manifest]), ...(now.isStored ? [layer] : [])]
+        const config = { digest: 'sha256:c', sizeBytes: 1024, createdAtMs }
+        return [
+          ...(now.offsetBytes < 0 ? [] : [manifest]),
+          ...(now.hasConfig ? [config] : []),
+          ...(now.isStored ? [layer] : []),
+        ]
       },
-      readBlob: async (digest) => Buffer.from(digest === 'sha256:m' ? manifestText : 'binary'),
+      readBlob: async (digest) => {
+        if (!now.isUnreadable) return Buffer.from(digest === 'sha256:m' ? manifestText : 'binary')
+        now.isUnreadable = false
+        throw new Error('no blob')
+      },
     },
     clock,
+    isPresent: async (id) => id === now.presentId,
     stallMs: 60_000,
     ...options,
   })
@@ -115,6 +137,88 @@ describe('a pull that is watched', () => {
     now.isStored = true
     await pass(3_600_000)
     expect(givenUp).toEqual([])
+  })
+
+  it('is never given up while it unpacks what an earlier one fetched', async () => {
+    const { now, begin, pass, last, givenUp } = watchOf()
+    now.agesMs = 86_400_000
+    now.offsetBytes = 1
+    now.isStored = true
+    now.hasConfig = true
+    begin()
+    await pass(3_600_000)
+    expect(givenUp).toEqual([])
+    expect(last()).toBe(`pulling image "${image}": unpacking 10.0 MiB`)
+  })
+
+  it('is given up when its registry does not answer, although the layers of an image are still stored', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    now.agesMs = 86_400_000
+    now.offsetBytes = 1
+    now.isStored = true
+    now.hasConfig = true
+    now.presentId = 'sha256:c'
+    begin()
+    await pass(64_000)
+    expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is given up when it does not go on with what an earlier one left half written', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    now.agesMs = 86_400_000
+    now.offsetBytes = 1
+    now.hasConfig = true
+    begin()
+    await pass(64_000)
+    expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is given up when nothing of it can be seen for three times as long as it may hang', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    now.isUnlisted = true
+    await pass(180_000)
+    expect(givenUp).toEqual([])
+    await pass(4000)
+    expect(givenUp.map((error) => errorMessage(error))).toEqual([
+      `the progress of the pull of image "${image}" could not be read for 3m0s: no list`,
+    ])
+  })
+
+  it('is judged although another one cannot be seen, or its listener throws', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    const hung: unknown[] = []
+    begin({
+      image: '127.0.0.1:5000/none:1',
+      onProgress: () => {
+        throw new Error('no listener')
+      },
+      giveUp: (error) => hung.push(error),
+    })
+    now.isUnlisted = true
+    await pass(64_000)
+    expect(givenUp).toEqual([])
+    expect(hung.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is judged by the looks that go well where every other one fails', async () => {
+    const { now, begin, pass, givenUp } = watchOf()
+    begin()
+    for (let looks = 0; looks < 64; looks += 1) {
+      now.isBroken = !now.isBroken
+      await pass(2000)
+    }
+    expect(givenUp.map((error) => errorCode(error))).toEqual(['PULL_STALLED'])
+  })
+
+  it('is known although its manifest could not be read at once', async () => {
+    const { now, begin, pass, last } = watchOf()
+    begin()
+    now.offsetBytes = 1024 * 1024
+    now.isUnreadable = true
+    await pass(4000)
+    expect(last()).toBe(`pulling image "${image}": 1.0 MiB of 10.0 MiB`)
   })
 
   it('is never given up where there is no limit', async () => {
