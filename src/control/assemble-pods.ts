@@ -234,7 +234,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         listImages: async (signal) => {
           const { mark } = pulled
           const images = await runtime.imageStore.listImages(signal)
-          await pulled.prune(new Set(images.map(({ id }) => id)), mark)
+          await pulled.prune(images, mark)
           return images
         },
         listContainers: async (signal) => (await client.listContainers({}, { signal })).containers,

@@ -21,11 +21,18 @@ export const pullRecordVersion = 1
 /** One step for each version before the current one, oldest first. */
 export const pullRecordMigrations: readonly Migration[] = []
 
+/** A pull that was begun, and is not known to have ended. */
+export interface PullIntent {
+  /** As pods name it. */
+  readonly image: string
+  /** The id of the image that had this name when the pull began. */
+  readonly presentRef?: string
+}
+
 /** What was on disk. */
 export interface LoadedPulls {
   readonly records: readonly PulledRecord[]
-  /** Images whose pull was begun, and not known to have ended. */
-  readonly intents: readonly string[]
+  readonly intents: readonly PullIntent[]
   /** Files that this podd can't read: what they are about is known by their name alone. */
   readonly unreadable: readonly { readonly path: string; readonly message: string }[]
 }
@@ -48,12 +55,8 @@ export class PullRecordStore {
   async load(): Promise<LoadedPulls> {
     const unreadable: { path: string; message: string }[] = []
     const records = await readAll(this.#pulled, readRecord, unreadable)
-    const intents = await readAll(this.#pulling, ({ image }) => image, unreadable)
-    return {
-      records,
-      intents: intents.filter((image) => typeof image === 'string'),
-      unreadable,
-    }
+    const intents = await readAll(this.#pulling, readIntent, unreadable)
+    return { records, intents, unreadable }
   }
 
   /** Whether there is a file about this image that can't be read. */
@@ -72,8 +75,8 @@ export class PullRecordStore {
   }
 
   /** Throws the system's error (ENOSPC, EROFS, …). */
-  async saveIntent(image: string): Promise<void> {
-    await write(this.#pulling, this.#intentPath(image), { version: pullRecordVersion, image })
+  async saveIntent(intent: PullIntent): Promise<void> {
+    await write(this.#pulling, this.#intentPath(intent.image), { version: pullRecordVersion, ...intent })
   }
 
   /** Throws the system's error. */
@@ -143,14 +146,26 @@ async function listNames(directory: string): Promise<readonly string[]> {
   }
 }
 
+function readIntent({ image, presentRef }: { readonly [key: string]: Json }): PullIntent | undefined {
+  if (typeof image !== 'string') return undefined
+  return { image, ...(typeof presentRef === 'string' && { presentRef }) }
+}
+
 function readRecord(content: { readonly [key: string]: Json }): PulledRecord | undefined {
-  const { imageRef, updatedAtMs, access } = content
+  const { imageRef, updatedAtMs, access, imported = [] } = content
   if (typeof imageRef !== 'string' || typeof updatedAtMs !== 'number' || !isJsonObject(access))
     return undefined
+  if (!Array.isArray(imported)) return undefined
+  const names = imported.flatMap((name: Json) => (typeof name === 'string' ? [name] : []))
   const entries = Object.entries(access).map(([name, value]) => [name, readAccess(value)] as const)
   const known = entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
   return known.length === entries.length
-    ? { imageRef, updatedAtMs, access: Object.fromEntries(known) }
+    ? {
+        imageRef,
+        updatedAtMs,
+        access: Object.fromEntries(known),
+        ...(names.length > 0 && { imported: names }),
+      }
     : undefined
 }
 

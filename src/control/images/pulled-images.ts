@@ -4,12 +4,12 @@ import type { Logger } from '../../base/logger.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
-import { addWhileReadingLimit, mergePulledRecord } from '../../decide/images/pulled-record.ts'
+import { addWhileReadingLimit, mergeImported, mergePulledRecord } from '../../decide/images/pulled-record.ts'
 import type { PulledRecord, UsedCredential } from '../../decide/images/pulled-record.ts'
 import { accessName, verifyImageAccess } from '../../decide/images/verify-access.ts'
 import type { VerificationRules } from '../../decide/images/verify-access.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
-import type { LoadedPulls, PullRecordStore } from '../../store/pull-records.ts'
+import type { LoadedPulls, PullIntent, PullRecordStore } from '../../store/pull-records.ts'
 
 /** What came of a pull. */
 export type PullOutcome =
@@ -35,10 +35,12 @@ export interface PulledImagesOptions {
   readonly logger: Logger
 }
 
+type ListedImage = Pick<cri.Image, 'id' | 'repoTags' | 'repoDigests'>
+
 interface Records {
   readonly byRef: Map<string, PulledRecord>
-  /** Images as pods name them. */
-  readonly intents: Set<string>
+  /** By image, as pods name it. */
+  readonly intents: Map<string, PullIntent>
   readonly loaded: LoadedPulls
 }
 
@@ -52,7 +54,7 @@ export class PulledImages {
   readonly #turn = new Semaphore(1)
   /** Pulls in flight, by image. */
   readonly #begun = new Map<string, number>()
-  /** By image, when its record was saved, counted in saves. */
+  /** By image, when its record or its intent was saved, counted in saves. */
   readonly #savedAt = new Map<string, number>()
   #saves = 0
   #records: Records | undefined
@@ -71,11 +73,10 @@ export class PulledImages {
     return this.#turn.run(async () => {
       const records = await this.#load()
       const record = records?.byRef.get(imageRef)
-      const maybePulled =
-        records === undefined ||
-        this.#begun.has(image) ||
-        records.intents.has(image) ||
-        store.isUnreadable(imageRef, records.loaded)
+      const intent = records?.intents.get(image)
+      // A pull that brings what was there before it changes nothing until it has succeeded.
+      const isBegun = intent === undefined ? this.#begun.has(image) : intent.presentRef !== imageRef
+      const maybePulled = records === undefined || isBegun || store.isUnreadable(imageRef, records.loaded)
       const verdict = verifyImageAccess(rules, image, { maybePulled, record }, credentials)
       if (verdict.kind === 'must-pull') return false
       if (verdict.remember !== undefined) await this.#note(image, imageRef, verdict.remember)
@@ -88,14 +89,16 @@ export class PulledImages {
     await this.#turn.run(async () => {
       // Before the intent is among what an earlier podd left.
       const records = await this.#load()
+      const intent = records?.intents.get(image) ?? (await this.#intend(image))
       try {
-        await this.#options.store.saveIntent(image)
+        await this.#options.store.saveIntent(intent)
       } catch (error) {
         throw new PoddError('RECORD_WRITE', `failed to record image pull intent: ${errorMessage(error)}`, {
           cause: error,
         })
       }
-      records?.intents.add(image)
+      records?.intents.set(image, intent)
+      this.#markSaved(image)
       this.#begun.set(image, (this.#begun.get(image) ?? 0) + 1)
     })
   }
@@ -113,18 +116,24 @@ export class PulledImages {
     })
   }
 
-  /** These images were imported: all pods may use them, however they were pulled before. Never rejects. */
+  /**
+   * Has on disk that these images were imported: all pods may use them, however they were pulled before. Never
+   * rejects: what cannot be written is logged.
+   */
   async noteImported(images: readonly string[]): Promise<void> {
     await this.#turn.run(async () => {
       const records = await this.#load()
       for (const image of images) {
         try {
           const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
-          const record = found === null ? undefined : records?.byRef.get(found.id)
+          if (found === null) continue
+          const before = records?.byRef.get(found.id)
           const name = accessName(image) ?? image
-          if (record === undefined || !Object.hasOwn(record.access, name)) continue
-          const { [name]: _, ...access } = record.access
-          await this.#write({ ...record, access })
+          const record = mergeImported(before, { imageRef: found.id, name }, this.#options.clock.wallMs())
+          if (record !== before) await this.#replace(before, record)
+          for (const intended of [...(records?.intents.keys() ?? [])])
+            if (!this.#begun.has(intended) && normalizeImageName(intended) === normalizeImageName(image))
+              await this.#dropIntent(intended)
         } catch (error) {
           this.#options.logger.warn({ image, err: error }, 'cannot record that an image was imported')
         }
@@ -137,10 +146,20 @@ export class PulledImages {
     return this.#saves
   }
 
-  /** Forgets images that the runtime no longer has; not those that were pulled since the mark. Never rejects. */
-  async prune(imageRefs: ReadonlySet<string>, mark: number): Promise<void> {
+  /**
+   * Forgets images that the runtime no longer has, and pulls of unknown end that have left none; not those that were
+   * pulled since the mark. Never rejects.
+   */
+  async prune(images: readonly ListedImage[], mark: number): Promise<void> {
     await this.#turn.run(async () => {
       const records = await this.#load()
+      const imageRefs = new Set(images.map(({ id }) => id))
+      try {
+        const left = await this.#settleIntents(images, mark)
+        for (const image of left) await this.#dropIntent(image)
+      } catch (error) {
+        this.#options.logger.warn({ err: error }, 'cannot settle image pulls of unknown end')
+      }
       for (const imageRef of records?.byRef.keys() ?? []) {
         if (imageRefs.has(imageRef) || (this.#savedAt.get(imageRef) ?? 0) > mark) continue
         try {
@@ -158,9 +177,25 @@ export class PulledImages {
     const left = (this.#begun.get(image) ?? 1) - 1
     if (left > 0) this.#begun.set(image, left)
     else this.#begun.delete(image)
-    if (left > 0 || !isOver) return
+    this.#markSaved(image)
+    if (left <= 0 && isOver) await this.#dropIntent(image)
+  }
+
+  async #dropIntent(image: string): Promise<void> {
     await this.#options.store.removeIntent(image)
     this.#records?.intents.delete(image)
+    this.#savedAt.delete(image)
+  }
+
+  /** What is there before a pull; where the runtime does not say, it counts as nothing. */
+  async #intend(image: string): Promise<PullIntent> {
+    try {
+      const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+      return found === null ? { image } : { image, presentRef: found.id }
+    } catch (error) {
+      this.#options.logger.debug({ image, err: error }, 'cannot tell which image a pull may replace')
+      return { image }
+    }
   }
 
   async #noteStatus(image: string, used: UsedCredential): Promise<void> {
@@ -182,12 +217,17 @@ export class PulledImages {
   }
 
   async #save(image: string, imageRef: string, used: UsedCredential): Promise<void> {
-    const { clock, store } = this.#options
-    const records = await this.#load()
-    const before = records?.byRef.get(imageRef)
+    const before = (await this.#load())?.byRef.get(imageRef)
     const pull = { imageRef, name: accessName(image) ?? image, used }
-    const record = mergePulledRecord(before, pull, clock.wallMs())
-    if (record === before) return
+    const record = mergePulledRecord(before, pull, this.#options.clock.wallMs())
+    if (record !== before) await this.#replace(before, record)
+  }
+
+  /** An unreadable file is put aside first. */
+  async #replace(before: PulledRecord | undefined, record: PulledRecord): Promise<void> {
+    const { store } = this.#options
+    const { imageRef } = record
+    const records = await this.#load()
     if (records !== undefined && before === undefined && store.isUnreadable(imageRef, records.loaded))
       await store.putAside(imageRef)
     await this.#write(record)
@@ -196,9 +236,13 @@ export class PulledImages {
   async #write(record: PulledRecord): Promise<void> {
     // It counts from now on, whether it can be written or not.
     this.#records?.byRef.set(record.imageRef, record)
-    this.#saves += 1
-    this.#savedAt.set(record.imageRef, this.#saves)
+    this.#markSaved(record.imageRef)
     await this.#options.store.saveRecord(record)
+  }
+
+  #markSaved(key: string): void {
+    this.#saves += 1
+    this.#savedAt.set(key, this.#saves)
   }
 
   /** Undefined where the records cannot be read for now. */
@@ -211,7 +255,7 @@ export class PulledImages {
         logger.error({ path, reason: message }, 'cannot read a record of a pulled image')
       this.#records = {
         byRef: new Map(loaded.records.map((record) => [record.imageRef, record])),
-        intents: new Set(loaded.intents),
+        intents: new Map(loaded.intents.map((intent) => [intent.image, intent])),
         loaded,
       }
     } catch (error) {
@@ -219,26 +263,40 @@ export class PulledImages {
       return undefined
     }
     try {
-      await this.#settleIntents([...this.#records.intents])
+      if (this.#records.intents.size > 0) {
+        // One that has left no image yet may still be carried out by the runtime: see `prune`.
+        const { images } = await this.#options.calls.listImages({})
+        await this.#settleIntents(images, this.#saves)
+      }
     } catch (error) {
       logger.warn({ err: error }, 'cannot settle the image pulls of an earlier podd')
     }
     return this.#records
   }
 
-  /** Pulls that an earlier podd began: where the image is there, it was pulled, and nobody knows with what. */
-  async #settleIntents(intents: readonly string[]): Promise<void> {
-    if (intents.length === 0) return
-    const { images } = await this.#options.calls.listImages({})
-    const wanted = new Map(intents.map((image) => [normalizeImageName(image), image]))
-    for (const { id, repoTags, repoDigests } of images) {
-      for (const name of [...repoTags, ...repoDigests]) {
-        const image = wanted.get(normalizeImageName(name))
-        if (image === undefined || this.#begun.has(image)) continue
-        await this.#save(image, id, undefined)
-        await this.#options.store.removeIntent(image)
-        this.#records?.intents.delete(image)
-      }
+  /**
+   * Settles pulls of unknown end that were begun before the mark: where they brought an image, it was pulled, and it is
+   * not known with what. One that was there before, and one that was imported, stays what it was.
+   * @returns the images of those that have left none
+   */
+  async #settleIntents(images: readonly ListedImage[], mark: number): Promise<readonly string[]> {
+    const intents = this.#records?.intents ?? new Map<string, PullIntent>()
+    const due = [...intents.values()].filter(
+      ({ image }) => !this.#begun.has(image) && (this.#savedAt.get(image) ?? 0) <= mark,
+    )
+    if (due.length === 0) return []
+    const ids = new Map(
+      images.flatMap(({ id, repoTags, repoDigests }) =>
+        [id, ...repoTags, ...repoDigests].map((name) => [normalizeImageName(name), id] as const),
+      ),
+    )
+    for (const { image, presentRef } of due) {
+      const id = ids.get(normalizeImageName(image))
+      if (id === undefined) continue
+      const isImported = this.#records?.byRef.get(id)?.imported?.includes(accessName(image) ?? image)
+      if (id !== presentRef && isImported !== true) await this.#save(image, id, undefined)
+      await this.#dropIntent(image)
     }
+    return due.flatMap(({ image }) => (ids.has(normalizeImageName(image)) ? [] : [image]))
   }
 }

@@ -13,13 +13,15 @@ export interface PullAccess {
   readonly secrets: readonly RecordedSecret[]
 }
 
-/** An image that podd has pulled, and with what. */
+/** An image that podd has pulled, and with what, or that was imported. */
 export interface PulledRecord {
   /** The image's id. */
   readonly imageRef: string
   readonly updatedAtMs: number
   /** By registry and repository; under a name that is not here, podd has not pulled it. */
   readonly access: Readonly<Record<string, PullAccess>>
+  /** Registries and repositories under which it was imported: a pull of unknown end takes it from no pod. */
+  readonly imported?: readonly string[]
 }
 
 /** What a pull succeeded with; undefined where that is not known any more. */
@@ -43,6 +45,20 @@ export function mergePulledRecord(
   const access = mergeAccess(known, used)
   if (access === known) return record
   return { ...record, updatedAtMs: nowMs, access: { ...record.access, [name]: access } }
+}
+
+/** The record after an import, which all pods may use, however the image was pulled before; the same record where it says so already. */
+export function mergeImported(
+  before: PulledRecord | undefined,
+  image: { readonly imageRef: string; readonly name: string },
+  nowMs: number,
+): PulledRecord {
+  const { imageRef, name } = image
+  const known = before?.imported ?? []
+  const all = before?.access ?? {}
+  if (before !== undefined && known.includes(name) && !Object.hasOwn(all, name)) return before
+  const { [name]: _, ...access } = all
+  return { imageRef, updatedAtMs: nowMs, access, imported: [...new Set([...known, name])].sort() }
 }
 
 function mergeAccess(known: PullAccess | undefined, used: UsedCredential): PullAccess {

@@ -45,7 +45,9 @@ export function verifyImageAccess(
   const name = accessName(image) ?? ''
   const all = history.record?.access ?? {}
   const access = Object.hasOwn(all, name) ? all[name] : undefined
-  if (!mustVerify(rules, image, history.maybePulled || access !== undefined)) return { kind: 'allowed' }
+  const isImported = history.record?.imported?.includes(name) === true
+  const pulled = access !== undefined || (history.maybePulled && !isImported)
+  if (!mustVerify(rules, image, pulled)) return { kind: 'allowed' }
   if (access === undefined) return { kind: 'must-pull' }
   if (access.allPods) return { kind: 'allowed' }
   for (const { hash, secret } of credentials) {

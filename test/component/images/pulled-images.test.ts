@@ -32,11 +32,15 @@ function credential(hash: string, name = 'reg'): PullCredential {
 
 /** A podd on the same disk as the one before, with a runtime that has one image. */
 function start(
-  settings: { readonly policy?: VerificationPolicy; readonly has?: () => boolean } = {},
+  settings: {
+    readonly policy?: VerificationPolicy
+    readonly has?: () => boolean
+    readonly ref?: () => string
+  } = {},
 ): PulledImages {
-  const { policy = 'NeverVerifyPreloadedImages', has = () => true } = settings
-  const found: cri.Image = {
-    id,
+  const { policy = 'NeverVerifyPreloadedImages', has = () => true, ref = () => id } = settings
+  const find = (): cri.Image => ({
+    id: ref(),
     repoTags: [image],
     repoDigests: [],
     size: 1,
@@ -44,12 +48,12 @@ function start(
     username: '',
     spec: null,
     pinned: false,
-  }
+  })
   return new PulledImages({
     store: new PullRecordStore(rootDir),
     calls: {
-      imageStatus: async () => ({ image: has() ? found : null, info: {} }),
-      listImages: async () => ({ images: has() ? [found] : [] }),
+      imageStatus: async () => ({ image: has() ? find() : null, info: {} }),
+      listImages: async () => ({ images: has() ? [find()] : [] }),
     },
     rules: { policy, allowlist: [] },
     clock: new ManualClock(),
@@ -57,6 +61,7 @@ function start(
   })
 }
 
+const listed = { id, repoTags: [image], repoDigests: [] }
 const used = { ...secret, hash: 'h1' }
 
 async function pullWith(pulled: PulledImages, with_: typeof used | 'none' = used): Promise<void> {
@@ -159,21 +164,69 @@ describe('a pull that podd does not see the end of', () => {
   })
 
   it('leaves an image that is verified where the runtime did not answer', async () => {
-    const pulled = start()
+    let isThere = false
+    const pulled = start({ has: () => isThere })
     await pulled.begin(image)
+    isThere = true
     await pulled.end(image, { kind: 'unknown' })
     expect(await pulled.mayUse(image, id, [])).toBe(false)
   })
 
   // id: counts-intents
   it('is over with the last of those of the same image', async () => {
-    const pulled = start()
+    let isThere = false
+    const pulled = start({ has: () => isThere })
     await pulled.begin(image)
+    isThere = true
     await pulled.begin(image)
     await pulled.end(image, { kind: 'failed' })
     expect(await pulled.mayUse(image, id, [])).toBe(false)
     await pulled.end(image, { kind: 'failed' })
     expect(await pulled.mayUse(image, id, [])).toBe(true)
+  })
+})
+
+describe('an image that was there before a pull', () => {
+  it('may be used by all while the pull is in flight, and after a podd that died meanwhile', async () => {
+    const pulled = start()
+    await pulled.begin(image)
+    expect(await pulled.mayUse(image, id, [])).toBe(true)
+    const next = start()
+    expect(await next.mayUse(image, id, [])).toBe(true)
+    expect(files('pulling')).toEqual([])
+    expect(await start({ policy: 'AlwaysVerify' }).mayUse(image, id, [])).toBe(false)
+  })
+
+  it('is verified where the pull may have replaced it', async () => {
+    await start().begin(image)
+    const next = start({ ref: () => 'sha256:new' })
+    expect(await next.mayUse(image, 'sha256:new', [])).toBe(false)
+    expect(files('pulled')).toHaveLength(1)
+  })
+})
+
+describe('an image that was imported', () => {
+  it('may be used by all, whatever came of a pull of it before', async () => {
+    let isThere = false
+    const pulled = start({ has: () => isThere })
+    await pulled.begin(image)
+    isThere = true
+    await pulled.end(image, { kind: 'unknown' })
+    await pulled.noteImported([image])
+    expect(files('pulling')).toEqual([])
+    expect(await pulled.mayUse(image, id, [])).toBe(true)
+    expect(await start().mayUse(image, id, [])).toBe(true)
+  })
+
+  it('may be used by all during a pull of it, and where podd died during that', async () => {
+    let isThere = false
+    const pulled = start({ has: () => isThere })
+    await pulled.begin(image)
+    isThere = true
+    await pulled.noteImported([image])
+    expect(await pulled.mayUse(image, id, [])).toBe(true)
+    expect(await start().mayUse(image, id, [])).toBe(true)
+    expect(await start({ policy: 'AlwaysVerify' }).mayUse(image, id, [])).toBe(false)
   })
 })
 
@@ -191,9 +244,9 @@ describe('the records', () => {
   it('are forgotten with their images', async () => {
     const pulled = start()
     await pullWith(pulled)
-    await pulled.prune(new Set([id]), pulled.mark)
+    await pulled.prune([listed], pulled.mark)
     expect(files('pulled')).toHaveLength(1)
-    await pulled.prune(new Set(), pulled.mark)
+    await pulled.prune([], pulled.mark)
     expect(files('pulled')).toEqual([])
     expect(await pulled.mayUse(image, id, [])).toBe(true)
   })
@@ -202,8 +255,33 @@ describe('the records', () => {
     const pulled = start()
     const { mark } = pulled
     await pullWith(pulled)
-    await pulled.prune(new Set(), mark)
+    await pulled.prune([], mark)
     expect(await pulled.mayUse(image, id, [])).toBe(false)
+  })
+
+  it('of pulls of unknown end are forgotten where there is no image', async () => {
+    await start({ has: () => false }).begin(image)
+    const pulled = start({ has: () => false })
+    const { mark } = pulled
+    await pulled.begin('registry.io/team/late:1')
+    await pulled.end('registry.io/team/late:1', { kind: 'unknown' })
+    await pulled.begin('registry.io/team/flying:1')
+    await pulled.prune([], mark)
+    expect(files('pulling')).toHaveLength(2)
+    await pulled.prune([], pulled.mark)
+    expect(files('pulling')).toHaveLength(1)
+    expect(await pulled.mayUse(image, id, [])).toBe(true)
+  })
+
+  it('of pulls of unknown end are settled where there is an image', async () => {
+    let isThere = false
+    const pulled = start({ has: () => isThere })
+    await pulled.begin(image)
+    await pulled.end(image, { kind: 'unknown' })
+    isThere = true
+    await pulled.prune([listed], pulled.mark)
+    expect(files('pulling')).toEqual([])
+    expect(await start().mayUse(image, id, [])).toBe(false)
   })
 
   it('that cannot be written keep a pull from beginning', async () => {

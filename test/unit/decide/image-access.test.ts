@@ -95,6 +95,15 @@ describe('an image that is on the machine', () => {
     expect(verify(record, [], policy, false).kind).toBe(kind)
   })
 
+  it.each<[VerificationPolicy, string]>([
+    ['NeverVerifyPreloadedImages', 'allowed'],
+    ['AlwaysVerify', 'must-pull'],
+  ])('that was imported, and whose pull has not ended, is %s: %s', (policy, kind) => {
+    const record = { ...recordOf({}), imported: [name] }
+    expect(verify(record, [], policy, true).kind).toBe(kind)
+    expect(verify({ ...record, imported: ['registry.io/other'] }, [], policy, true).kind).toBe('must-pull')
+  })
+
   it('may not be used with a Secret of the same name from another source', () => {
     const own = credential('a', 'hash-b')
     const other = { ...own, secret: { source: 'http', namespace: 'default', name: 'a' } }
