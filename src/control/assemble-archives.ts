@@ -20,13 +20,16 @@ export interface ArchiveAssembly {
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
+  readonly onImported: (names: readonly string[]) => Promise<void>
   readonly onImages: (names: readonly string[]) => void
+  /** Whether a container has this image, or a pull has or may have brought it. */
+  readonly isUsed: (image: string, signal: AbortSignal) => Promise<boolean>
   readonly pull: (image: string, signal: AbortSignal) => Promise<void>
 }
 
 /** The follower of `<root-dir>/images`; nothing is started yet. */
 export function assembleArchives(options: ArchiveAssembly): ImageArchives {
-  const { config, runtime, events, clock, logger, onImages, pull } = options
+  const { config, runtime, events, clock, logger, onImported, onImages, isUsed, pull } = options
   const directory = join(config.rootDir, 'images')
   return new ImageArchives({
     host: {
@@ -44,10 +47,12 @@ export function assembleArchives(options: ArchiveAssembly): ImageArchives {
         ? undefined
         : 'images can be imported into the embedded containerd only; use `ctr -n k8s.io images import` with yours',
       importArchive: (name, signal) =>
-        runtime.imageStore.importImages(join(directory, name), { pin: true, signal }),
+        runtime.imageStore.importImages(join(directory, name), { pin: false, signal }),
+      isUsed,
       discard: (image) => runtime.imageStore.discardName(image),
       pull,
       pin: (image, pinned) => runtime.imageStore.pinName(image, pinned),
+      pinnedImages: () => runtime.imageStore.pinnedNames(),
       presentImages: async (signal) => {
         const { images } = await runtime.images.listImages({}, { signal })
         const names = images.flatMap(({ repoTags, repoDigests }) => repoTags.concat(repoDigests))
@@ -62,6 +67,7 @@ export function assembleArchives(options: ArchiveAssembly): ImageArchives {
     events,
     clock,
     logger,
+    onImported,
     onImages,
   })
 }

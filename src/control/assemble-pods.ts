@@ -33,6 +33,7 @@ import { ShownResources } from './status/shown-resources.ts'
 import { logLimitBytes } from './node/limit-logs.ts'
 import { keepCgroups, rootOf } from './node/keep-cgroups.ts'
 import { createImageAccess } from './images/create-image-access.ts'
+import { isImageInUse } from './images/image-in-use.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { finishPurgesJob } from './node/finish-purges.ts'
@@ -146,7 +147,18 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     clock,
     logger,
     pull: async (image, signal) => void (await pods.pullImage({ image, signal })),
-    onImages: (names) => void pulled.noteImported(names).then(() => pods.reviewImages(names)),
+    onImported: (names) => pulled.noteImported(names),
+    onImages: (names) => pods.reviewImages(names),
+    isUsed: async (image, signal) =>
+      (await pulled.mayHavePulled(image)) ||
+      isImageInUse(
+        {
+          imageStatus: (request, call) => runtime.images.imageStatus(request, call),
+          listContainers: (request, call) => client.listContainers(request, call),
+        },
+        image,
+        signal,
+      ),
   })
   const keepRules = runtime.networkRulesKeeper()
   const pods = new PodSystem({

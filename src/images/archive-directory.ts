@@ -13,6 +13,14 @@ export interface ArchiveLook {
   readonly refusal?: string
 }
 
+/** The directory of image archives. */
+export interface ArchiveDirectory {
+  /** Of its file system; undefined where there is no directory. */
+  readonly device: string | undefined
+  /** In the order of their names. */
+  readonly looks: readonly ArchiveLook[]
+}
+
 const archiveName = /\.(?:tar|tar\.gz|tgz|tar\.zst|tzst)$/u
 const listName = /\.txt$/u
 
@@ -22,21 +30,28 @@ export function isImageList(name: string): boolean {
 }
 
 /**
- * The files of the directory in the order of their names, links followed; dotfiles and directories are passed over. None
- * where there is no directory. Throws the system's errors where it can't be read.
+ * The files of the directory, links followed; dotfiles and directories are passed over. None where there is no directory. Throws the system's errors where it can't be read.
  */
-export async function listArchives(directory: string): Promise<readonly ArchiveLook[]> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return []
+export async function listArchives(directory: string): Promise<ArchiveDirectory> {
+  const found = await readDirectory(directory).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return undefined
     throw error
   })
+  if (found === undefined) return { device: undefined, looks: [] }
   const looks = await Promise.all(
-    names
+    found.names
       .filter((name) => !name.startsWith('.'))
       .sort()
       .map((name) => lookAt(directory, name)),
   )
-  return looks.flatMap((look) => look ?? [])
+  return { device: found.device, looks: looks.flatMap((look) => look ?? []) }
+}
+
+async function readDirectory(
+  directory: string,
+): Promise<{ readonly device: string; readonly names: readonly string[] }> {
+  const names = await readdir(directory)
+  return { device: String((await stat(directory)).dev), names }
 }
 
 async function lookAt(directory: string, name: string): Promise<ArchiveLook | undefined> {

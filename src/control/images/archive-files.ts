@@ -3,7 +3,7 @@ import { errorMessage } from '../../base/errors.ts'
 import { archiveRetryMs } from '../../decide/node/plan-image-archives.ts'
 import type { ArchiveContent, ArchiveFile } from '../../decide/node/plan-image-archives.ts'
 import { isImageList } from '../../images/archive-directory.ts'
-import type { ArchiveLook } from '../../images/archive-directory.ts'
+import type { ArchiveDirectory, ArchiveLook } from '../../images/archive-directory.ts'
 
 export type ArchiveHint =
   | { readonly kind: 'written' | 'renamed'; readonly name: string }
@@ -22,13 +22,14 @@ export interface SeenFile {
 /** The files in the directory of image archives: how they look, and what reading and importing them came to. */
 export class ArchiveFiles {
   readonly #clock: Clock
-  readonly #list: () => Promise<readonly ArchiveLook[]>
+  readonly #list: () => Promise<ArchiveDirectory>
   readonly #files = new Map<string, SeenFile>()
   readonly #hints = new Map<string, 'written' | 'renamed'>()
   #isFirstLook = true
+  #device: string | undefined
   #unreadable: string | undefined
 
-  constructor(clock: Clock, list: () => Promise<readonly ArchiveLook[]>) {
+  constructor(clock: Clock, list: () => Promise<ArchiveDirectory>) {
     this.#clock = clock
     this.#list = list
   }
@@ -36,6 +37,11 @@ export class ArchiveFiles {
   /** Why the directory could not be read. */
   get unreadable(): string | undefined {
     return this.#unreadable
+  }
+
+  /** The file system of the directory when it was last read; undefined where there was none. */
+  get device(): string | undefined {
+    return this.#device
   }
 
   get isEmpty(): boolean {
@@ -52,12 +58,24 @@ export class ArchiveFiles {
     this.#hints.set(hint.name, before === 'written' ? before : hint.kind)
   }
 
-  /** Reads the directory. Never throws: see `unreadable`. */
-  async look(): Promise<void> {
+  /**
+   * Reads the directory. Never throws: see `unreadable`.
+   * @param device the file system from which files were imported: where that is gone, and nothing is in its place, the
+   *   directory counts as unreadable and not as empty
+   */
+  async look(device: string | undefined): Promise<void> {
     const hints = new Map(this.#hints)
     this.#hints.clear()
     try {
-      const looks = await this.#list()
+      const { device: found, looks } = await this.#list()
+      if (looks.length === 0 && device !== undefined && found !== device) {
+        this.#unreadable =
+          found === undefined
+            ? 'it is not there, and image archives were imported from it'
+            : 'it is empty, and not on the file system from which image archives were imported: is that mounted?'
+        return
+      }
+      this.#device = found
       this.#unreadable = undefined
       const names = new Set(looks.map(({ name }) => name))
       for (const name of this.#files.keys()) if (!names.has(name)) this.#files.delete(name)

@@ -18,6 +18,7 @@ export class ArchiveRecords {
   readonly #file: SmallFile
   readonly #logger: Logger
   readonly #records = new Map<string, ImportedArchive>()
+  #device: string | undefined
 
   constructor(file: SmallFile, logger: Logger) {
     this.#file = file
@@ -26,6 +27,11 @@ export class ArchiveRecords {
 
   get all(): ReadonlyMap<string, ImportedArchive> {
     return this.#records
+  }
+
+  /** The file system of the directory from which files were imported; undefined where none were, or it is not known. */
+  get device(): string | undefined {
+    return this.#records.size === 0 ? undefined : this.#device
   }
 
   /** Never throws. */
@@ -41,7 +47,8 @@ export class ArchiveRecords {
         this.#logger.warn({ path: aside, reason }, 'cannot read which image archives were imported')
         return
       }
-      const archives = reading.content['archives']
+      const { archives, device } = reading.content
+      if (typeof device === 'string') this.#device = device
       for (const [name, value] of Object.entries(isJsonObject(archives) ? archives : {})) {
         const record = toRecord(value)
         if (record !== undefined) this.#records.set(name, record)
@@ -57,6 +64,27 @@ export class ArchiveRecords {
     await this.#write()
   }
 
+  /** Whether these images stay pinned when their files are gone. Never throws. */
+  async setKept(images: readonly string[], isKept: boolean): Promise<void> {
+    let isChanged = false
+    for (const [name, record] of this.#records) {
+      const kept = record.images.filter((image) =>
+        images.includes(image) ? isKept : record.kept?.includes(image) === true,
+      )
+      if (kept.length === (record.kept?.length ?? 0)) continue
+      this.#records.set(name, { ...record, kept })
+      isChanged = true
+    }
+    if (isChanged) await this.#write()
+  }
+
+  /** Never throws. */
+  async setDevice(device: string | undefined): Promise<void> {
+    if (device === undefined || device === this.#device) return
+    this.#device = device
+    if (this.#records.size > 0) await this.#write()
+  }
+
   /** Never throws. */
   async remove(names: readonly string[]): Promise<void> {
     for (const name of names) this.#records.delete(name)
@@ -66,7 +94,7 @@ export class ArchiveRecords {
   async #write(): Promise<void> {
     const archives = Object.fromEntries(this.#records)
     await this.#file
-      .write(JSON.stringify({ version: migrations.length + 1, archives }))
+      .write(JSON.stringify({ version: migrations.length + 1, device: this.device, archives }))
       .catch((error: unknown) =>
         this.#logger.warn(
           { err: error, path: this.#file.path },
@@ -78,10 +106,15 @@ export class ArchiveRecords {
 
 function toRecord(value: Json): ImportedArchive | undefined {
   if (!isJsonObject(value)) return undefined
-  const { sizeBytes, modifiedAtMs, digest, images } = value
+  const { sizeBytes, modifiedAtMs, digest, images, kept } = value
   if (typeof sizeBytes !== 'number' || typeof modifiedAtMs !== 'number' || typeof digest !== 'string')
     return undefined
   if (!Array.isArray(images)) return undefined
-  const names = images.flatMap((image) => (typeof image === 'string' ? [image] : []))
-  return { sizeBytes, modifiedAtMs, digest, images: names }
+  const names = strings(images)
+  const record = { sizeBytes, modifiedAtMs, digest, images: names }
+  return Array.isArray(kept) ? { ...record, kept: strings(kept) } : record
+}
+
+function strings(values: readonly Json[]): readonly string[] {
+  return values.flatMap((value) => (typeof value === 'string' ? [value] : []))
 }

@@ -9,33 +9,30 @@ import {
   selectReplaced,
 } from '../../decide/node/plan-image-archives.ts'
 import type { ArchiveContent, ArchiveFile, ArchivePlan } from '../../decide/node/plan-image-archives.ts'
-import type { ArchiveLook } from '../../images/archive-directory.ts'
+import type { ArchiveDirectory, ArchiveLook } from '../../images/archive-directory.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { SmallFile } from '../../store/small-file.ts'
 import { ArchiveFiles } from './archive-files.ts'
 import type { ArchiveHint, SeenFile } from './archive-files.ts'
+import { ArchivePins } from './archive-pins.ts'
+import type { ArchivePinsHost } from './archive-pins.ts'
 import { ArchiveRecords } from './archive-records.ts'
 import { toArchiveReport } from './archive-report.ts'
+import { importOrDiscard } from './import-archive.ts'
+import type { ArchiveImportHost } from './import-archive.ts'
 
 /** The directory and the runtime. Whatever throws counts as failed for the time being. */
-export interface ImageArchivesHost {
+export interface ImageArchivesHost extends ArchivePinsHost, ArchiveImportHost {
   readonly directory: string
   /** Makes the directory where there is none. */
   readonly prepare: () => Promise<void>
-  readonly list: () => Promise<readonly ArchiveLook[]>
+  readonly list: () => Promise<ArchiveDirectory>
   readonly read: (name: string) => Promise<ArchiveContent>
   /** Tells of changes of files; a name that came by a rename is complete. */
   readonly watch: (onHint: (hint: ArchiveHint) => void) => { close(): Promise<void> }
-  /** Why the runtime takes no archives; undefined where it does. */
-  readonly unsupported: string | undefined
-  /** Imports and pins; gives the names that were imported. */
-  readonly importArchive: (name: string, signal: AbortSignal) => Promise<readonly string[]>
-  /** Forgets a name that an import which failed has left behind. */
-  readonly discard: (image: string) => Promise<void>
   readonly pull: (image: string, signal: AbortSignal) => Promise<void>
-  readonly pin: (image: string, pinned: boolean) => Promise<void>
   /** Complete names. */
   readonly presentImages: (signal: AbortSignal) => Promise<ReadonlySet<string>>
   /** On the disk that holds the images. */
@@ -48,6 +45,8 @@ export interface ImageArchivesOptions {
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
+  /** Has on record that these images were imported, and not pulled. Never rejects. */
+  readonly onImported: (names: readonly string[]) => Promise<void>
   /** These images are there now: pods that wait for them may go on. */
   readonly onImages: (names: readonly string[]) => void
 }
@@ -70,6 +69,7 @@ export class ImageArchives {
   readonly #options: ImageArchivesOptions
   readonly #records: ArchiveRecords
   readonly #files: ArchiveFiles
+  readonly #pins: ArchivePins
   readonly #slot = new WakeSlot()
   /** Complete names of images that pods wait for. */
   readonly #wanted = new Set<string>()
@@ -84,6 +84,7 @@ export class ImageArchives {
     this.#options = options
     this.#files = new ArchiveFiles(options.clock, options.host.list)
     this.#records = new ArchiveRecords(options.stateFile, options.logger)
+    this.#pins = new ArchivePins({ host: options.host, records: this.#records, logger: options.logger })
   }
 
   /** Which archive an image that is not there waits for, in words; undefined where none brings it. */
@@ -134,10 +135,17 @@ export class ImageArchives {
   }
 
   /** These images were imported or pulled in another way: pods that wait for them may go on. Never rejects. */
-  async announce(images: readonly string[], signal: AbortSignal): Promise<void> {
+  async announce(images: readonly string[], how: 'imported' | 'pulled', signal: AbortSignal): Promise<void> {
     const names = images.map((image) => normalizeImageName(image))
     await this.#untilListed(names, signal).catch(() => undefined)
+    if (how === 'imported') await this.#options.onImported(names)
     this.#options.onImages(names)
+  }
+
+  /** A user has pinned or unpinned these images: those that are pinned stay so when their archive is gone. Never rejects. */
+  async noteUserPins(images: readonly string[], pinned: boolean): Promise<void> {
+    const names = images.map((image) => normalizeImageName(image))
+    await this.#pins.noteUser(names, pinned)
   }
 
   /** Follows the directory until the signal is aborted. Never rejects. */
@@ -167,7 +175,8 @@ export class ImageArchives {
   /** Does what can be done now; gives how long to wait before the next look. */
   async #settle(signal: AbortSignal): Promise<number> {
     for (;;) {
-      await this.#files.look()
+      await this.#files.look(this.#records.device)
+      if (this.#files.unreadable === undefined) await this.#records.setDevice(this.#files.device)
       await this.#askPresent(signal)
       const plan = this.#replan()
       if (signal.aborted) return 0
@@ -187,7 +196,7 @@ export class ImageArchives {
       return true
     }
     if (plan.forget.length > 0 && this.#present !== undefined) {
-      await this.#unpin(plan.unpin)
+      await this.#pins.unpin(plan.unpin, this.#present)
       await this.#records.remove(plan.forget)
       return true
     }
@@ -253,19 +262,29 @@ export class ImageArchives {
     const seen = this.#files.get(name)
     const content = seen?.content
     if (seen === undefined || content?.kind !== 'archive') return
-    const before = this.#present
+    let before: ReadonlySet<string>
     try {
-      const names = await host.importArchive(name, signal)
+      before = await host.presentImages(signal)
+    } catch (error) {
+      this.#present = undefined
+      logger.debug({ err: error }, 'image archives wait for the container runtime')
+      return
+    }
+    try {
+      const pinned = await this.#pins.list()
+      const archive = { name, images: content.images, before }
+      const names = await importOrDiscard(archive, { host, logger }, signal)
       const images = names.map((image) => normalizeImageName(image))
+      for (const image of names) await this.#pins.pin(image, pinned)
       await this.#untilListed(images, signal)
-      await this.#record(name, seen, { digest: content.digest, images })
+      await this.#options.onImported(images)
+      await this.#record(name, seen, { digest: content.digest, images, pinned })
       logger.info({ path: `${host.directory}/${name}`, image: images.join(' ') }, 'imported an image archive')
       const message = `Imported ${images.join(', ')} from ${host.directory}/${name}`
       events.recordNode({ type: 'Normal', reason: 'ImagesImported', message })
       this.#options.onImages(images)
     } catch (error) {
       if (signal.aborted) return
-      await this.#discard(content.images, before)
       this.#files.fail(seen, `${errorMessage(error)}${await this.#describeRoom(seen)}`)
     }
   }
@@ -273,10 +292,20 @@ export class ImageArchives {
   async #record(
     name: string,
     seen: SeenFile,
-    { digest, images }: { readonly digest: string; readonly images: readonly string[] },
+    {
+      digest,
+      images,
+      pinned,
+    }: {
+      readonly digest: string
+      readonly images: readonly string[]
+      readonly pinned: ReadonlySet<string>
+    },
   ): Promise<void> {
-    await this.#unpin(selectReplaced(name, images, this.#records.all))
-    await this.#records.set(name, { ...timesOf(seen.look), digest, images })
+    await this.#pins.unpin(selectReplaced(name, images, this.#records.all), this.#present)
+    const kept = this.#pins.kept(images, pinned)
+    const record = { ...timesOf(seen.look), digest, images }
+    await this.#records.set(name, kept.length === 0 ? record : { ...record, kept })
     for (const image of images) this.#wanted.delete(image)
     this.#files.succeed(seen)
   }
@@ -300,17 +329,24 @@ export class ImageArchives {
       const content = seen?.content
       if (seen === undefined || content?.kind !== 'archive') continue
       const failures: string[] = []
-      for (const image of content.images)
-        await this.#pullListed(image, signal).catch((error: unknown) => {
+      const pinned = await this.#pins.list().catch((error: unknown) => {
+        failures.push(`cannot tell which images are pinned: ${errorMessage(error)}`)
+        return undefined
+      })
+      for (const image of content.images) {
+        if (pinned === undefined) break
+        await this.#pullListed(image, pinned, signal).catch((error: unknown) => {
           failures.push(`cannot pull ${image}: ${errorMessage(error)}`)
         })
+      }
       if (signal.aborted) return
-      if (failures.length === 0) await this.#record(name, seen, content)
+      if (failures.length === 0 && pinned !== undefined)
+        await this.#record(name, seen, { ...content, pinned })
       else this.#files.fail(seen, failures.join('; '))
     }
   }
 
-  async #pullListed(image: string, signal: AbortSignal): Promise<void> {
+  async #pullListed(image: string, pinned: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const { host, onImages } = this.#options
     signal.throwIfAborted()
     if (!(await host.presentImages(signal)).has(image)) {
@@ -318,20 +354,7 @@ export class ImageArchives {
       await this.#untilListed([image], signal)
       onImages([image])
     }
-    if (host.unsupported === undefined) await host.pin(image, true)
-  }
-
-  /** An image that is gone, or can't be unpinned, is left as it is. */
-  async #unpin(images: readonly string[]): Promise<void> {
-    const { host, logger } = this.#options
-    if (host.unsupported !== undefined) return
-    for (const image of images) {
-      if (this.#present?.has(image) === false) continue
-      await host
-        .pin(image, false)
-        .then(() => logger.info({ image }, 'unpinned an image whose archive is gone'))
-        .catch((error: unknown) => logger.warn({ image, err: error }, 'cannot unpin an image'))
-    }
+    await this.#pins.pin(image, pinned)
   }
 
   /** Each failure once, and again when it comes back after a success. */
@@ -348,15 +371,6 @@ export class ImageArchives {
       events.recordNode({ type: 'Warning', reason: 'ImageImportFailed', message: `${path}: ${message}` })
     }
     this.#told = failed
-  }
-
-  /** An image that was imported in part would count as present. */
-  async #discard(images: readonly string[], before: ReadonlySet<string> | undefined): Promise<void> {
-    for (const image of images)
-      if (before?.has(image) === false)
-        await this.#options.host
-          .discard(image)
-          .catch((error: unknown) => this.#options.logger.debug({ image, err: error }, 'nothing to discard'))
   }
 
   /** What an import that failed may have lacked. */

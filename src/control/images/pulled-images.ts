@@ -131,13 +131,27 @@ export class PulledImages {
           const name = accessName(image) ?? image
           const record = mergeImported(before, { imageRef: found.id, name }, this.#options.clock.wallMs())
           if (record !== before) await this.#replace(before, record)
-          for (const intended of [...(records?.intents.keys() ?? [])])
+          for (const intended of records?.intents.keys() ?? [])
             if (!this.#begun.has(intended) && normalizeImageName(intended) === normalizeImageName(image))
               await this.#dropIntent(intended)
         } catch (error) {
           this.#options.logger.warn({ image, err: error }, 'cannot record that an image was imported')
         }
       }
+    })
+  }
+
+  /** Whether a pull has brought the image that has this name, or may have, or is in flight. Throws the runtime's error. */
+  async mayHavePulled(image: string): Promise<boolean> {
+    return this.#turn.run(async () => {
+      const records = await this.#load()
+      if (records === undefined) return true
+      const wanted = normalizeImageName(image)
+      for (const intended of [...this.#begun.keys(), ...records.intents.keys()])
+        if (normalizeImageName(intended) === wanted) return true
+      const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
+      const access = found === null ? undefined : records.byRef.get(found.id)?.access
+      return access !== undefined && Object.hasOwn(access, accessName(image) ?? image)
     })
   }
 

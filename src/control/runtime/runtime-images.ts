@@ -85,13 +85,19 @@ export class RuntimeImages {
     await this.#options.embedded.pinImage(name, pinned)
   }
 
+  /** The complete names that are pinned. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
+  async pinnedNames(): Promise<ReadonlySet<string>> {
+    const names = (await this.#options.embedded?.pinnedImages()) ?? []
+    return new Set(names.map((name) => normalizeImageName(name)))
+  }
+
   /** Whether images can be imported and pinned: podd does so in its own containerd alone. */
   get takesArchives(): boolean {
     return this.#options.embedded !== undefined
   }
 
-  /** Pins an image by any of its names, or unpins all of them. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
-  async pinImage(image: string, pinned: boolean): Promise<void> {
+  /** Pins an image by any of its names, or unpins all of them; gives these names. Throws PoddError IMAGE_NOT_FOUND or PIN_UNSUPPORTED. */
+  async pinImage(image: string, pinned: boolean): Promise<readonly string[]> {
     if (this.#options.embedded === undefined) throw pinUnsupported()
     const wanted = normalizeImageName(image)
     const { images } = await this.#options.images.listImages({})
@@ -102,8 +108,9 @@ export class RuntimeImages {
       throw new PoddError('IMAGE_NOT_FOUND', `there is no image ${image}`, { hint: 'See `podd images`.' })
     }
     const names = [...found.repoTags, ...found.repoDigests]
-    for (const name of pinned && names.includes(wanted) ? [wanted] : names)
-      await this.#options.embedded.pinImage(name, pinned)
+    const chosen = pinned && names.includes(wanted) ? [wanted] : names
+    for (const name of chosen) await this.#options.embedded.pinImage(name, pinned)
+    return chosen
   }
 
   /**

@@ -51,7 +51,7 @@ export class NodeImages {
     signal: AbortSignal,
   ): Promise<{ readonly id: string; readonly sizeBytes: number }> {
     const pulled = await this.#options.pull({ image, signal, onProgress })
-    await this.#options.archives.announce([image], signal)
+    await this.#options.archives.announce([image], 'pulled', signal)
     return { id: pulled.ref, sizeBytes: pulled.image.size }
   }
 
@@ -72,7 +72,8 @@ export class NodeImages {
   async importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]> {
     const { archives, runtime } = this.#options
     const names = await runtime.importImages(path, options)
-    await archives.announce(names, AbortSignal.timeout(announceMs))
+    if (options.pin) await archives.noteUserPins(names, true)
+    await archives.announce(names, 'imported', AbortSignal.timeout(announceMs))
     return names
   }
 
@@ -92,7 +93,8 @@ export class NodeImages {
     return toGarbageReport(collection, items, dryRun)
   }
 
-  pinImage(image: string, pinned: boolean): Promise<void> {
-    return this.#options.runtime.pinImage(image, pinned)
+  async pinImage(image: string, pinned: boolean): Promise<void> {
+    const names = await this.#options.runtime.pinImage(image, pinned)
+    await this.#options.archives.noteUserPins(names, pinned)
   }
 }

@@ -36,6 +36,8 @@ export interface ImportedArchive {
   readonly modifiedAtMs: number
   readonly digest: string
   readonly images: readonly string[]
+  /** Those that users have pinned: they stay so when the file is gone. */
+  readonly kept?: readonly string[]
 }
 
 export interface ArchiveFacts {
@@ -137,7 +139,7 @@ export function planImageArchives(facts: ArchiveFacts, wanted: ReadonlySet<strin
     lists: present === undefined ? [] : due.flatMap(({ name, isList }) => (isList ? [name] : [])),
     forget,
     unpin: dropped(
-      forget.flatMap((name) => imported.get(name)?.images ?? []),
+      forget.flatMap((name) => unkept(imported.get(name))),
       held,
     ),
     wakeMs: waits.length === 0 ? undefined : Math.min(...waits),
@@ -151,7 +153,21 @@ export function selectReplaced(
   imported: ReadonlyMap<string, ImportedArchive>,
 ): readonly string[] {
   const held = [...imported].flatMap(([other, record]) => (other === name ? [] : record.images))
-  return dropped(imported.get(name)?.images ?? [], new Set([...held, ...images]))
+  return dropped(unkept(imported.get(name)), new Set([...held, ...images]))
+}
+
+/** Those of the images of a file that are pinned, but not for a file that was imported before. */
+export function selectKept(
+  images: readonly string[],
+  pinned: ReadonlySet<string>,
+  imported: ReadonlyMap<string, ImportedArchive>,
+): readonly string[] {
+  return images.filter((image) => {
+    const holders = [...imported.values()].filter((record) => record.images.includes(image))
+    return holders.length === 0
+      ? pinned.has(image)
+      : holders.some(({ kept }) => kept?.includes(image) === true)
+  })
 }
 
 /**
@@ -189,6 +205,10 @@ function isThere({ images }: ImportedArchive, present: ReadonlySet<string> | und
 /** What a file holds, or held when it was last imported and may hold still. */
 function imagesOf(stage: ArchiveStage | undefined, record: ImportedArchive | undefined): readonly string[] {
   return [...(record?.images ?? []), ...(stage !== undefined && 'images' in stage ? stage.images : [])]
+}
+
+function unkept(record: ImportedArchive | undefined): readonly string[] {
+  return (record?.images ?? []).filter((image) => record?.kept?.includes(image) !== true)
 }
 
 function dropped(images: readonly string[], held: ReadonlySet<string>): readonly string[] {

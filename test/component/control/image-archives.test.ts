@@ -17,6 +17,12 @@ class FakeHost {
   readonly calls: string[] = []
   readonly events: NodeEvent[] = []
   readonly announced: string[] = []
+  readonly imported: string[] = []
+  /** By containers and pulls. */
+  readonly used = new Set<string>()
+  device: string | undefined = '1'
+  /** What happens while an archive is imported. */
+  onImport: () => void = () => undefined
   /** What the next calls throw, by call. */
   readonly failures = new Map<string, string>()
   isRuntimeUp = true
@@ -40,7 +46,7 @@ class FakeHost {
         list: async () => {
           const failure = this.failures.get('list')
           if (failure !== undefined) throw new Error(failure)
-          return [...this.looks.values()]
+          return { device: this.device, looks: [...this.looks.values()] }
         },
         read: async (name) => {
           call(`read ${name}`)
@@ -52,14 +58,20 @@ class FakeHost {
         },
         unsupported,
         importArchive: async (name) => {
+          this.onImport()
           call(`import ${name}`)
           const content = this.contents.get(name)
           const images = content?.kind === 'archive' ? content.images : []
-          for (const image of images) this.present.add(image).delete('')
-          for (const image of images) this.pinned.add(image)
+          for (const image of images) {
+            this.present.add(image)
+            // An image that replaces another has no labels of it.
+            this.pinned.delete(image)
+          }
           return images
         },
         discard: async (image) => void this.calls.push(`discard ${image}`),
+        isUsed: async (image) => this.used.has(image),
+        pinnedImages: async () => new Set(this.pinned),
         pull: async (image) => {
           call(`pull ${image}`)
           this.present.add(image)
@@ -85,6 +97,7 @@ class FakeHost {
       events: { recordNode: (event) => void this.events.push(event) },
       clock: this.clock,
       logger: silentLogger,
+      onImported: async (names) => void this.imported.push(...names),
       onImages: (names) => void this.announced.push(...names),
     })
   }
@@ -138,7 +151,14 @@ describe('ImageArchives', () => {
     host.put('a.tar', [a])
     host.put('b.tar.gz', [b])
     await host.start()
-    expect(host.takeCalls()).toEqual(['read a.tar', 'read b.tar.gz', 'import a.tar', 'import b.tar.gz'])
+    expect(host.takeCalls()).toEqual([
+      'read a.tar',
+      'read b.tar.gz',
+      'import a.tar',
+      `pin ${a}`,
+      'import b.tar.gz',
+      `pin ${b}`,
+    ])
     expect(host.announced).toEqual([a, b])
     expect(host.events.map(({ reason, message }) => `${reason} ${message}`)).toEqual([
       `ImagesImported Imported ${a} from /images/a.tar`,
@@ -177,7 +197,7 @@ describe('ImageArchives', () => {
     host.archives.awaited('b:1')
     host.isRuntimeUp = true
     await host.clock.advance(1000)
-    expect(host.calls.slice(-2)).toEqual(['import b.tar', 'import a.tar'])
+    expect(host.calls.slice(-4)).toEqual(['import b.tar', `pin ${b}`, 'import a.tar', `pin ${a}`])
   })
 
   it('imports again what the runtime has lost', async () => {
@@ -187,10 +207,10 @@ describe('ImageArchives', () => {
     host.present.clear()
     host.archives.recheck()
     await host.clock.advance(0)
-    expect(host.takeCalls()).toEqual(['import a.tar'])
+    expect(host.takeCalls()).toEqual(['import a.tar', `pin ${a}`])
     host.present.clear()
     await host.clock.advance(300_000)
-    expect(host.takeCalls()).toEqual(['import a.tar'])
+    expect(host.takeCalls()).toEqual(['import a.tar', `pin ${a}`])
   })
 
   it('reads what is written in place once it is quiet, and what was renamed at once', async () => {
@@ -201,14 +221,14 @@ describe('ImageArchives', () => {
     host.put('moved.tar', [b])
     host.onHint({ kind: 'renamed', name: 'moved.tar' })
     await host.clock.advance(0)
-    expect(host.takeCalls()).toEqual(['read moved.tar', 'import moved.tar'])
+    expect(host.takeCalls()).toEqual(['read moved.tar', 'import moved.tar', `pin ${b}`])
     await host.clock.advance(800)
     host.put('slow.tar', [a], { sizeBytes: 20, fingerprint: '2' })
     host.onHint({ kind: 'written', name: 'slow.tar' })
     await host.clock.advance(800)
     expect(host.takeCalls()).toEqual([])
     await host.clock.advance(200)
-    expect(host.takeCalls()).toEqual(['read slow.tar', 'import slow.tar'])
+    expect(host.takeCalls()).toEqual(['read slow.tar', 'import slow.tar', `pin ${a}`])
   })
 
   it('calls a file that ends too early an error after a while only, and reads it again when it goes on', async () => {
@@ -232,7 +252,7 @@ describe('ImageArchives', () => {
     host.put('half.tar', [a], { fingerprint: 'whole' })
     host.onHint({ kind: 'written', name: 'half.tar' })
     await host.clock.advance(1000)
-    expect(host.takeCalls()).toEqual(['read half.tar', 'import half.tar'])
+    expect(host.takeCalls()).toEqual(['read half.tar', 'import half.tar', `pin ${a}`])
     expect(host.archives.problems()).toEqual([])
   })
 
@@ -251,6 +271,7 @@ describe('ImageArchives', () => {
       'import a.tar',
       `discard ${a}`,
       'import b.tar',
+      `pin ${b}`,
     ])
     expect(host.archives.problems().map(({ message }) => message)).toEqual([
       'cannot import; the disk that holds the images has 10 bytes available, and the archive has 1000',
@@ -265,7 +286,7 @@ describe('ImageArchives', () => {
     expect(host.takeCalls()).toEqual([])
     host.failures.clear()
     await host.clock.advance(1000)
-    expect(host.takeCalls()).toEqual(['import a.tar'])
+    expect(host.takeCalls()).toEqual(['import a.tar', `pin ${a}`])
     expect(host.archives.problems()).toHaveLength(1)
     expect(failures()).toHaveLength(2)
   })
@@ -305,6 +326,117 @@ describe('ImageArchives', () => {
     ])
   })
 
+  it('discards no image that a container or a pull has brought while its archive was imported', async () => {
+    host.put('a.tar', [a, b])
+    host.failures.set('import a.tar', 'no space')
+    host.used.add(a)
+    await host.start()
+    expect(host.takeCalls()).toEqual(['read a.tar', 'import a.tar', `discard ${b}`])
+  })
+
+  it('discards no image that came since the images were last listed', async () => {
+    host.put('b.tar', [b])
+    await host.start()
+    host.present.add(a)
+    host.put('a.tar', [a])
+    host.failures.set('import a.tar', 'no space')
+    host.takeCalls()
+    host.onHint({ kind: 'renamed', name: 'a.tar' })
+    await host.clock.advance(0)
+    expect(host.takeCalls()).toEqual(['read a.tar', 'import a.tar'])
+  })
+
+  it.each(['the runtime is gone', 'it cannot be pinned'])(
+    'discards nothing where after an import %s, and tries again',
+    async (reason) => {
+      host.put('a.tar', [a])
+      if (reason === 'the runtime is gone') host.onImport = () => (host.isRuntimeUp = false)
+      else host.failures.set(`pin ${a}`, reason)
+      await host.start()
+      expect(host.takeCalls()).toEqual(['read a.tar', 'import a.tar', `pin ${a}`])
+      host.onImport = () => undefined
+      host.failures.clear()
+      host.isRuntimeUp = true
+      await host.clock.advance(10_000)
+      expect(host.takeCalls()).toEqual(['import a.tar', `pin ${a}`])
+      host.remove('a.tar')
+      await host.clock.advance(0)
+      expect([...host.pinned]).toEqual([])
+    },
+  )
+
+  it('tells of imports, and not of pulls, that they bring what all pods may use', async () => {
+    host.put('a.tar', [a])
+    host.put('list.txt', ['c'])
+    await host.start()
+    expect(host.imported).toEqual([a])
+    const d = 'docker.io/library/d:1'
+    host.present.add(b).add(d)
+    const { signal } = new AbortController()
+    await host.archives.announce([b], 'pulled', signal)
+    await host.archives.announce([d], 'imported', signal)
+    expect(host.imported).toEqual([a, d])
+    expect(host.announced).toEqual([a, 'c', b, d])
+  })
+
+  it.each(['an archive', 'a list'])(
+    'keeps what a user has pinned before %s came, when that is gone',
+    async (what) => {
+      const name = what === 'a list' ? 'a.txt' : 'a.tar'
+      host.present.add(a)
+      host.pinned.add(a)
+      host.put(name, [a, b])
+      await host.start()
+      expect([...host.pinned].toSorted()).toEqual([a, b])
+      await host.stop()
+      await host.start()
+      host.remove(name)
+      await host.clock.advance(0)
+      expect([...host.pinned]).toEqual([a])
+    },
+  )
+
+  it('keeps what a user has pinned since, and no longer what a user has unpinned', async () => {
+    host.present.add(a)
+    host.pinned.add(a)
+    host.put('a.tar', [a, b])
+    await host.start()
+    await host.archives.noteUserPins([b], true)
+    await host.archives.noteUserPins([a], false)
+    await host.stop()
+    await host.start()
+    host.remove('a.tar')
+    await host.clock.advance(0)
+    expect([...host.pinned]).toEqual([b])
+  })
+
+  it.each([
+    ['not there', undefined, 'it is not there, and image archives were imported from it'],
+    [
+      'an empty one of another file system',
+      '2',
+      'it is empty, and not on the file system from which image archives were imported: is that mounted?',
+    ],
+  ])('unpins nothing where the directory is %s, also after a restart', async (_, device, message) => {
+    host.put('a.tar', [a])
+    await host.start()
+    host.looks.clear()
+    host.device = device
+    host.onHint({ kind: 'directory' })
+    await host.clock.advance(0)
+    expect([...host.pinned]).toEqual([a])
+    await host.stop()
+    await host.start()
+    expect([...host.pinned]).toEqual([a])
+    expect(host.archives.problems()).toEqual([{ severity: 'error', place: { path: '/images' }, message }])
+    host.device = '2'
+    host.put('b.tar', [b])
+    host.onHint({ kind: 'renamed', name: 'b.tar' })
+    await host.clock.advance(0)
+    expect([...host.pinned]).toEqual([b])
+    expect(host.archives.problems()).toEqual([])
+  })
+
   it('pulls what lists name and is not there, pins all of it, and tries again what failed', async () => {
     host.present.add(a)
     host.put('list.txt', [a, b, 'c'])
@@ -335,7 +467,7 @@ describe('ImageArchives', () => {
       host.put('a.tar', [a])
       await host.start()
       // It is put aside on the real file system.
-      await vi.waitFor(() => expect(host.calls).toEqual(['read a.tar', 'import a.tar']))
+      await vi.waitFor(() => expect(host.calls).toEqual(['read a.tar', 'import a.tar', `pin ${a}`]))
     },
   )
 })
