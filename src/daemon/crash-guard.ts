@@ -62,7 +62,7 @@ export class CrashGuard {
     process.on('uncaughtException', onError)
   }
 
-  /** The daemon was told to stop: it doesn't start anew, whatever goes wrong meanwhile. */
+  /** The daemon was told to stop: it doesn't restart, whatever goes wrong meanwhile. */
   noteStop(): void {
     this.#isStopping = true
   }

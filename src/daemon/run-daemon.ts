@@ -91,7 +91,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     await server.close()
     reach.close()
     runtime.close()
-    // The places of one that starts anew stay its own; they go with the process that is replaced.
+    // The places of one that restarts stay its own; they go with the process that is replaced.
     if (!guard.mustRestart) release()
   }
   if (guard.mustRestart) return guard.restart()

@@ -4,6 +4,7 @@ import type { HostLimits } from '../../decide/admission/host-shares.ts'
 import { podSecurityProblem } from '../../decide/admission/pod-security.ts'
 import { claimsOf, exclusiveClaimProblem } from '../../decide/admission/exclusive-claims.ts'
 import { preflightPod } from '../../decide/admission/preflight-pod.ts'
+import type { NodeRefusal } from '../../decide/node/refuse-under-pressure.ts'
 import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { resolveClasses } from '../../decide/admission/resolve-classes.ts'
 import type { ClassFacts, RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
@@ -52,7 +53,7 @@ export function openRules(limits: HostLimits): AdmissionRules {
 }
 
 /** Why the host admits no such pod now, because it is short of something or shuts down; undefined where it does. */
-export type NodeRefusal = (pod: Pod) => { readonly reason: string; readonly message: string } | undefined
+export type RefuseByNode = (pod: Pod) => NodeRefusal | undefined
 
 /** A pod to admit. */
 export interface Candidate {
@@ -80,14 +81,14 @@ export class PodAdmission {
   readonly #rules: AdmissionRules
   readonly #objects: ObjectViews
   readonly #features: () => RuntimeFeatures | undefined
-  readonly #nodeRefusal: NodeRefusal
+  readonly #nodeRefusal: RefuseByNode
 
   constructor(
     rules: AdmissionRules,
     facts: {
       readonly objects: ObjectViews
       readonly features: () => RuntimeFeatures | undefined
-      readonly nodeRefusal?: NodeRefusal
+      readonly nodeRefusal?: RefuseByNode
     },
   ) {
     this.#rules = rules

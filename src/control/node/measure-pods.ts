@@ -2,6 +2,7 @@ import type * as cri from '../../cri-types/cri-v1.ts'
 import type { StarvedResource } from '../../decide/node/judge-pressure.ts'
 import type { ContainerConsumption, EvictionCandidate } from '../../decide/node/rank-pods.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { isCritical } from '../../pod/spec/priority.ts'
 import { containerRequests, podRequests } from '../../pod/spec/pod-resources.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import type { PodRef, PodUid } from '../../pod/values/ids.ts'
@@ -25,13 +26,6 @@ export interface PodMeter {
 
 /** Which disk is short: `node` holds logs and volumes, `image` images and what containers write; `both` where it is one. */
 export type StarvedDisk = 'node' | 'image' | 'both'
-
-/** The priority of system-cluster-critical (`pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36). */
-const criticalPriority = 2_000_000_000
-
-export function isCriticalPod({ spec }: Pick<Pod, 'spec'>): boolean {
-  return (spec.priority ?? 0) >= criticalPriority
-}
 
 /**
  * What pods use of a resource, as the kubelet counts it (`pkg/kubelet/eviction/helpers.go`, podDiskUsage, 1.36), but for
@@ -122,7 +116,7 @@ function describe({ namespace, name }: PodRef, pod: Pod, measured: Measured): Ev
     key: `${namespace}/${name}`,
     name,
     priority: spec.priority ?? 0,
-    isCritical: isCriticalPod(pod),
+    isCritical: isCritical(spec),
     used: used === undefined ? {} : { [resource]: used },
     requested: amounts(podRequests(spec, 'with-overhead')),
     podLevelMemory: spec.resources?.requests['memory'] !== undefined,

@@ -3,6 +3,7 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { planShutdown } from '../../decide/node/plan-shutdown.ts'
 import type { ShutdownGroup, ShutdownSettings } from '../../decide/node/plan-shutdown.ts'
+import type { NodeRefusal } from '../../decide/node/refuse-under-pressure.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
@@ -45,7 +46,7 @@ const refusal = 'Pod was rejected as the node is shutting down.'
 
 /**
  * Ends all pods before the host shuts down, in the order of their priorities, and admits none meanwhile. They are started
- * again after the next boot, or when the shutdown is called off.
+ * again after the next boot, or when the drain is undone.
  */
 export class NodeDrain {
   readonly #options: NodeDrainOptions
@@ -63,7 +64,7 @@ export class NodeDrain {
   }
 
   /** Why no pod is admitted; undefined where nothing stands against it. */
-  refusal(): { readonly reason: string; readonly message: string } | undefined {
+  refusal(): NodeRefusal | undefined {
     return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
 import type { LogFields, Logger } from '../../base/logger.ts'
-import { conditionMessage, evictionMessage } from '../../decide/node/eviction-message.ts'
+import { evictionMessage } from '../../decide/node/eviction-message.ts'
 import {
   isHard,
   isMissed,
@@ -17,13 +17,13 @@ import type {
   StarvedResource,
   Threshold,
 } from '../../decide/node/judge-pressure.ts'
+import { refuseUnderPressure } from '../../decide/node/refuse-under-pressure.ts'
+import type { NodeRefusal } from '../../decide/node/refuse-under-pressure.ts'
 import { rankForEviction } from '../../decide/node/rank-pods.ts'
 import type { EvictionCandidate } from '../../decide/node/rank-pods.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { computeQosClass } from '../../pod/spec/qos.ts'
-import { isCriticalPod } from './measure-pods.ts'
 import type { NodeJob } from './node-jobs.ts'
 
 /** A pod that may be evicted: how to tell it to end, and whether it still runs. */
@@ -116,16 +116,9 @@ export class NodePressure {
     return this.#observations
   }
 
-  /**
-   * Why a pod isn't admitted now; undefined where nothing stands against it (`eviction_manager.go`, Admit, 1.36). Unlike
-   * in the kubelet a pod waits, and no longer than something is short: no scheduler has to be told for a while.
-   */
-  refusal(pod: Pick<Pod, 'spec'>): { readonly reason: string; readonly message: string } | undefined {
-    const shortages = this.#shortages
-    if (shortages.length === 0 || isCriticalPod(pod)) return undefined
-    const onlyMemory = shortages.every((condition) => condition === 'MemoryPressure')
-    if (onlyMemory && computeQosClass(pod.spec) !== 'BestEffort') return undefined
-    return { reason: 'NodeUnderPressure', message: conditionMessage(shortages) }
+  /** Why a pod isn't admitted now; undefined where nothing stands against it. */
+  refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
+    return refuseUnderPressure(pod.spec, this.#shortages)
   }
 
   job(): NodeJob {

@@ -6,6 +6,7 @@ import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ImageUse } from '../../decide/node/plan-image-garbage.ts'
+import type { NodeRefusal } from '../../decide/node/refuse-under-pressure.ts'
 import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
@@ -174,7 +175,7 @@ export class NodeWork {
   }
 
   /** Why the host admits no such pod now; undefined where it does. */
-  refusal(pod: Pick<Pod, 'spec'>): { readonly reason: string; readonly message: string } | undefined {
+  refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
     return this.drain?.refusal() ?? this.pressure?.refusal(pod)
   }
 

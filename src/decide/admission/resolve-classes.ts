@@ -1,3 +1,4 @@
+import { clusterCriticalPriority, nodeCriticalPriority } from '../../pod/spec/priority.ts'
 import { sameData } from '../../base/json.ts'
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
@@ -32,8 +33,8 @@ interface ClassRefusal {
 
 /** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
 export const systemPriorities: ReadonlyMap<string, number> = new Map([
-  ['system-node-critical', 2_000_001_000],
-  ['system-cluster-critical', 2_000_000_000],
+  ['system-node-critical', nodeCriticalPriority],
+  ['system-cluster-critical', clusterCriticalPriority],
 ])
 
 /**

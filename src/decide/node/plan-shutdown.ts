@@ -1,3 +1,4 @@
+import { clusterCriticalPriority } from '../../pod/spec/priority.ts'
 import type { ShutdownPeriod } from '../../config/shutdown-options.ts'
 
 /** A pod that is to end before the host shuts down. */
@@ -23,8 +24,6 @@ export interface ShutdownSettings {
   readonly shutdownGracePeriodByPodPriority: readonly ShutdownPeriod[]
 }
 
-/** `pkg/apis/scheduling/types.go`, SystemCriticalPriority, 1.36. */
-const criticalPriority = 2_000_000_000
 /** Where nothing limits a group: what a host that is busy with ending pods may need beyond their grace. */
 const patienceSeconds = 30
 
@@ -44,7 +43,7 @@ export function planShutdown(
       ? limited
       : [
           { priority: 0, seconds: undefined },
-          { priority: criticalPriority, seconds: undefined },
+          { priority: clusterCriticalPriority, seconds: undefined },
         ]
   return ranges.flatMap(({ seconds }, at) => {
     const own = pods.filter(({ priority }) => rangeOf(priority, ranges) === at)
@@ -65,7 +64,7 @@ function listPeriods(settings: ShutdownSettings): readonly ShutdownPeriod[] {
   if (allMs === 0) return []
   return [
     { priority: 0, seconds: Math.floor((allMs - criticalMs) / 1000) },
-    { priority: criticalPriority, seconds: Math.floor(criticalMs / 1000) },
+    { priority: clusterCriticalPriority, seconds: Math.floor(criticalMs / 1000) },
   ]
 }
 

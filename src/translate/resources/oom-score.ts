@@ -1,12 +1,11 @@
 import { containerRequests, isSidecar, podRequests } from '../../pod/spec/pod-resources.ts'
+import { nodeCriticalPriority } from '../../pod/spec/priority.ts'
 import { computeQosClass } from '../../pod/spec/qos.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import type { ContainerView, PodSpecView } from '../spec/spec-view.ts'
 
 const guaranteed = -997
 const bestEffort = 1000
-/** The priority of system-node-critical, from which on a pod is spared like a guaranteed one. */
-const nodeCriticalPriority = 2_000_001_000
 
 /**
  * How readily the kernel kills a container when memory runs out, from -1000 (never) to 1000 (first)

@@ -6,6 +6,7 @@ import {
   podLimits,
   podRequests,
 } from '../../pod/spec/pod-resources.ts'
+import { isCritical } from '../../pod/spec/priority.ts'
 import { computeQosClass } from '../../pod/spec/qos.ts'
 import { quantityMilliValue, quantityValue } from '../../pod/values/quantity.ts'
 import { clampOomScoreAdj, computeOomScoreAdj } from './oom-score.ts'
@@ -99,11 +100,6 @@ function swapShareBytes(spec: PodSpecView, container: ContainerView, facts: Reso
   const eligible =
     computeQosClass(spec) === 'Burstable' && !isCritical(spec) && request > 0 && request !== limit
   return eligible ? Math.floor((request / facts.memoryCapacityBytes) * facts.swapBytes) : 0
-}
-
-/** System-critical by its priority (`pkg/kubelet/types/pod_update.go`, IsCriticalPod, 1.36). */
-function isCritical({ priority }: PodSpecView): boolean {
-  return (priority ?? 0) >= 2_000_000_000
 }
 
 function swapLimit(
