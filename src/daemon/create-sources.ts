@@ -36,11 +36,21 @@ export function createSources(
   if (config.staticPodPath !== undefined) {
     const path = config.staticPodPath
     const rescanMs = config.fileCheckFrequencyMs
-    const source = createDirectorySource({ path, clock, logger, lastGood, decode, fieldValidation, rescanMs })
+    const source = createDirectorySource({
+      name: 'file',
+      path,
+      clock,
+      logger,
+      lastGood,
+      decode,
+      fieldValidation,
+      rescanMs,
+    })
     found.push({ name: 'file', location: path, source })
   }
   if (config.staticPodUrl !== undefined) {
     const source = createHttpSource({
+      name: 'http',
       url: config.staticPodUrl,
       headers: config.staticPodUrlHeader,
       periodMs: config.httpCheckFrequencyMs,

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
 import type { FieldValidation } from '../pod/schema/check-value.ts'
-import type { Problem, SourceSnapshot } from '../pod/objects/document.ts'
+import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 import type { DecodeSource } from './decode-source.ts'
@@ -30,6 +30,7 @@ const longestSnapshotGapMs = 1000
 const refillMs = 5_000
 
 export interface DirectorySourceOptions {
+  readonly name: SourceName
   /** The manifest directory, or a single manifest file; it need not exist. */
   readonly path: string
   readonly clock: Clock
@@ -55,7 +56,9 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       if (signal.aborted) return
       const directory = resolve(options.path)
       const wake = new WakeSlot()
-      const saver = new LastGoodSaver(options.lastGood, 'file', directory, options.logger, () => wake.wake())
+      const saver = new LastGoodSaver(options.lastGood, options.name, directory, options.logger, () =>
+        wake.wake(),
+      )
       const lastGood = await saver.load()
       const loop = new DirectoryLoop(options, directory, wake, saver, lastGood)
       await loop.run(onSnapshot, signal)
@@ -148,7 +151,7 @@ class DirectoryLoop {
 
   #snapshot(problems: readonly Problem[]): SourceSnapshot {
     return {
-      source: 'file',
+      source: this.#options.name,
       location: this.#directory,
       ready: this.#isReady(),
       pods: this.#files.documents().filter((document) => isPodDocument(document)),

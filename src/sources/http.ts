@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { FieldValidation } from '../pod/schema/check-value.ts'
-import type { Problem, SourceDocument, SourceSnapshot } from '../pod/objects/document.ts'
+import type { Problem, SourceDocument, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
 import type { LastGoodStore } from '../store/last-good.ts'
 import type { Environment } from './choose-proxy.ts'
@@ -22,6 +22,7 @@ const firstAnswerMs = 2_000
 const firstRetryMs = 1_000
 
 export interface HttpSourceOptions {
+  readonly name: SourceName
   readonly url: string
   /** Sent with every request; several values of one name as they stand. */
   readonly headers: Readonly<Record<string, readonly string[]>>
@@ -48,9 +49,15 @@ export function createHttpSource(options: HttpSourceOptions): Source {
       const routes = new HttpRoutes(options.env ?? process.env)
       // Loading the client is no delay of the server. A failure is reported by the first request.
       await routes.find(new URL(options.url)).catch(() => undefined)
-      const saver = new LastGoodSaver(options.lastGood, 'http', copyKey(options.url), options.logger, () => {
-        loop.publish()
-      })
+      const saver = new LastGoodSaver(
+        options.lastGood,
+        options.name,
+        copyKey(options.url),
+        options.logger,
+        () => {
+          loop.publish()
+        },
+      )
       const loop = new HttpLoop(options, routes, saver, onSnapshot)
       try {
         await loop.run(signal)
@@ -146,7 +153,7 @@ class HttpLoop {
     if (state === this.#published) return
     this.#published = state
     this.#onSnapshot({
-      source: 'http',
+      source: this.#options.name,
       location: this.#location,
       ready: this.#isReady,
       pods: this.#documents.filter((document) => isPodDocument(document)),

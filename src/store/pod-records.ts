@@ -15,6 +15,7 @@ import type { Migration } from '../base/state-file.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
+import { kindOfSource, parseSourceName } from '../pod/values/source-name.ts'
 
 /** A record that this podd can't read: corrupt, or of a newer podd's version. It is kept, under `path`. */
 export interface UnreadableRecord {
@@ -85,7 +86,7 @@ export class PodRecordStore {
 
   /** On disk, and there after a power cut, when the promise resolves. Throws the system's error (ENOSPC, EROFS, …). */
   async save(record: PodRecord): Promise<void> {
-    await writeFileAtomic(this.#path(record.uid), JSON.stringify(record))
+    await writeFileAtomic(this.#path(record.uid), formatRecord(record))
   }
 
   /** Whether there is room for another pod's record and its like. Throws the system's error (ENOSPC, EROFS, …) where there isn't. */
@@ -119,11 +120,27 @@ async function readRecord(uid: PodUid, path: string): Promise<RecordReading> {
     if (reading.kind !== 'current') return { uid, path, message: reading.message }
     const { content } = reading
     return isPodRecord(content)
-      ? { record: content }
+      ? { record: withSource(content) }
       : { uid, path, message: 'it lacks what a pod record must have' }
   } catch (error) {
     return { uid, path, message: errorMessage(error), systemFailed: isSystemError(error) }
   }
+}
+
+/**
+ * A podd that knows no list of sources reads the kind of a pod's source, by which its policies go; it keeps the field
+ * that it doesn't know.
+ */
+function formatRecord(record: PodRecord): string {
+  const source = kindOfSource(record.source)
+  return JSON.stringify(source === record.source ? record : { ...record, source, sourceName: record.source })
+}
+
+function withSource(content: PodRecord & { readonly sourceName?: unknown }): PodRecord {
+  const { sourceName, ...record } = content
+  const source = typeof sourceName === 'string' ? parseSourceName(sourceName) : undefined
+  // Another podd may have given the pod to a source of another kind meanwhile.
+  return source === undefined || kindOfSource(source) !== record.source ? record : { ...record, source }
 }
 
 /** Deep enough to be safe to work with: podd is the only writer of these files. */

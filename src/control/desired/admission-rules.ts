@@ -2,8 +2,8 @@ import type { PoddConfig } from '../../config/options.ts'
 import { computeAllocatable } from '../../decide/admission/allocatable.ts'
 import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
-import type { SourceName } from '../../pod/objects/document.ts'
-import { configNames, sourceNames } from '../../pod/values/source-name.ts'
+import type { SourceKind } from '../../pod/values/source-name.ts'
+import { configNames, sourceKinds } from '../../pod/values/source-name.ts'
 import type { AdmissionRules } from './pod-admission.ts'
 
 /** Which pods may run here, by the config and the machine. */
@@ -25,24 +25,18 @@ export function admissionRules(
     runtimeClasses: new Map(Object.entries(config.runtimeClasses)),
     policies: {
       file: {
-        settings: 'podSecurity.file',
-        policy: {
-          level: config.directorySecurityLevel,
-          allowedHostPaths: config.directoryAllowedHostPaths,
-          allowedCapabilities: config.directoryAllowedCapabilities,
-          allowedHostPorts: config.directoryAllowedHostPorts,
-          allowedRegistries: config.directoryAllowedRegistries,
-        },
+        level: config.directorySecurityLevel,
+        allowedHostPaths: config.directoryAllowedHostPaths,
+        allowedCapabilities: config.directoryAllowedCapabilities,
+        allowedHostPorts: config.directoryAllowedHostPorts,
+        allowedRegistries: config.directoryAllowedRegistries,
       },
       http: {
-        settings: 'podSecurity.url',
-        policy: {
-          level: config.urlSecurityLevel,
-          allowedHostPaths: config.urlAllowedHostPaths,
-          allowedCapabilities: config.urlAllowedCapabilities,
-          allowedHostPorts: config.urlAllowedHostPorts,
-          allowedRegistries: config.urlAllowedRegistries,
-        },
+        level: config.urlSecurityLevel,
+        allowedHostPaths: config.urlAllowedHostPaths,
+        allowedCapabilities: config.urlAllowedCapabilities,
+        allowedHostPorts: config.urlAllowedHostPorts,
+        allowedRegistries: config.urlAllowedRegistries,
       },
     },
   }
@@ -62,6 +56,6 @@ export function objectRules(config: PoddConfig): ObjectRules {
   }
 }
 
-function toSources(named: readonly string[]): readonly SourceName[] {
-  return sourceNames.filter((source) => named.includes(configNames[source]))
+function toSources(named: readonly string[]): readonly SourceKind[] {
+  return sourceKinds.filter((kind) => named.includes(configNames[kind]))
 }

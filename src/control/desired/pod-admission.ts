@@ -9,6 +9,8 @@ import type { ResizeRefusal } from '../../decide/plan/resize.ts'
 import { resolveClasses } from '../../decide/admission/resolve-classes.ts'
 import type { ClassFacts, RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
 import type { SourceName } from '../../pod/objects/document.ts'
+import { kindOfSource, policySettings } from '../../pod/values/source-name.ts'
+import type { SourceKind } from '../../pod/values/source-name.ts'
 import { withClasses } from '../../pod/spec/pod-classes.ts'
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
 import type { RuntimeFeatures } from '../../pod/state/runtime-features.ts'
@@ -24,10 +26,8 @@ export interface AdmissionRules {
   readonly appArmor: boolean
   /** RuntimeClasses by name; those of documents come after them. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
-  /** A source's policy, and where it stands in the config. */
-  readonly policies: Readonly<
-    Record<SourceName, { readonly policy: SecurityPolicy; readonly settings: string }>
-  >
+  /** The policies of the sources of each kind. */
+  readonly policies: Readonly<Record<SourceKind, SecurityPolicy>>
 }
 
 const unbound: SecurityPolicy = {
@@ -45,10 +45,7 @@ export function openRules(limits: HostLimits): AdmissionRules {
     allowedUnsafeSysctls: [],
     appArmor: false,
     runtimeClasses: new Map(),
-    policies: {
-      file: { policy: unbound, settings: 'podSecurity.file' },
-      http: { policy: unbound, settings: 'podSecurity.url' },
-    },
+    policies: { file: unbound, http: unbound },
   }
 }
 
@@ -142,8 +139,8 @@ export class PodAdmission {
 
   /** Why the policy of its source forbids a pod. */
   refusal(pod: Pod, source: SourceName): string | undefined {
-    const { policy, settings } = this.#rules.policies[source]
-    return podSecurityProblem(pod.spec, policy, settings)
+    const policy = this.#rules.policies[kindOfSource(source)]
+    return podSecurityProblem(pod.spec, policy, policySettings(source))
   }
 
   /**

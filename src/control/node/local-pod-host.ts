@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { kindOfSource } from '../../pod/values/source-name.ts'
 import { podSecurityContextSchema } from '../../pod/schema/pod-schema.ts'
 import { fieldOf } from '../../pod/validation/issues.ts'
 import { podCgroupResources } from '../../translate/resources/resources.ts'
@@ -62,7 +63,7 @@ export function createPodVolumes(options: {
           const owner = seen.sourceOf(objectKey('PersistentVolumeClaim', namespace, name))
           if (owner === undefined)
             throw missingObject(seen, { kind: 'PersistentVolumeClaim', namespace, name })
-          return { source: owner, readsDataOf: objects.rules.policies[owner].readsObjectsOf }
+          return { source: owner, readsDataOf: objects.rules.policies[kindOfSource(owner)].readsObjectsOf }
         },
         warn: (volume, message) => warn?.(`volume "${volume}": ${message}`),
         nowMs: clock.wallMs(),

@@ -10,7 +10,7 @@ import type {
   ObjectReader,
 } from '../../pod/objects/local-object.ts'
 import { keyOfObject, objectKey } from '../../pod/objects/local-object.ts'
-import { sourceNames } from '../../pod/values/source-name.ts'
+import { sourceKinds } from '../../pod/values/source-name.ts'
 import { podReferences, pullSecretReferences } from '../../pod/objects/pod-references.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 
@@ -36,7 +36,10 @@ export type ChangedObjects = ReadonlyMap<SourceName, ReadonlySet<ObjectKey>>
 export class ObjectStore implements ObjectViews {
   readonly rules: ObjectRules
   #held: ReadonlyMap<string, SourcedObject> = new Map()
-  #views: ReadonlyMap<SourceName, ReadonlyMap<ObjectKey, SourcedObject>> = new Map()
+  /** Of all sources that give objects, or whose pods asked for any. */
+  readonly #views = new Map<SourceName, ReadonlyMap<ObjectKey, SourcedObject>>(
+    sourceKinds.map((kind) => [kind, new Map()]),
+  )
   #problems: readonly Problem[] = []
   #onReplaced: () => void = () => {}
 
@@ -48,14 +51,14 @@ export class ObjectStore implements ObjectViews {
   seenBy(source: SourceName): ObjectReader {
     return {
       get: (kind, namespace, name) => {
-        const object = this.#views.get(source)?.get(objectKey(kind, namespace, name))?.document.object
+        const object = this.#viewOf(source).get(objectKey(kind, namespace, name))?.document.object
         return object !== undefined && isOfKind(object, kind) ? object : undefined
       },
       list: (kind) => {
-        const seen = [...(this.#views.get(source) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))
+        const seen = [...this.#viewOf(source)].sort(([a], [b]) => (a < b ? -1 : 1))
         return seen.flatMap(([, { document }]) => (isOfKind(document.object, kind) ? [document.object] : []))
       },
-      sourceOf: (key) => this.#views.get(source)?.get(key)?.source,
+      sourceOf: (key) => this.#viewOf(source).get(key)?.source,
       explainMissing: (key) => {
         const hidden = this.documents().find(({ document }) => keyOfObject(document.object) === key)
         return hidden === undefined ? undefined : explainHidden(source, hidden.source)
@@ -92,7 +95,6 @@ export class ObjectStore implements ObjectViews {
   /** Takes over what is wanted now, in the order of the sources. */
   replace(wanted: readonly SourcedObject[]): ChangedObjects {
     const before = this.#held
-    const viewsBefore = this.#views
     const problems: Problem[] = []
     this.#held = new Map(
       wanted.map((fresh) => {
@@ -107,13 +109,23 @@ export class ObjectStore implements ObjectViews {
     )
     this.#problems = problems
     const held = [...this.#held.values()]
-    this.#views = new Map(
-      sourceNames.map((source) => [source, selectVisibleObjects(held, source, this.rules.policies)]),
-    )
+    const sources = new Set([...this.#views.keys(), ...held.map(({ source }) => source)])
+    const changed = new Map<SourceName, ReadonlySet<ObjectKey>>()
+    for (const source of sources) {
+      const seen = selectVisibleObjects(held, source, this.rules.policies)
+      changed.set(source, changedKeys(this.#views.get(source), seen))
+      this.#views.set(source, seen)
+    }
     this.#onReplaced()
-    return new Map(
-      sourceNames.map((source) => [source, changedKeys(viewsBefore.get(source), this.#views.get(source))]),
-    )
+    return changed
+  }
+
+  #viewOf(source: SourceName): ReadonlyMap<ObjectKey, SourcedObject> {
+    const known = this.#views.get(source)
+    if (known !== undefined) return known
+    const seen = selectVisibleObjects([...this.#held.values()], source, this.rules.policies)
+    this.#views.set(source, seen)
+    return seen
   }
 }
 

@@ -3,7 +3,7 @@ import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { ObjectDocument } from '../../pod/objects/document.ts'
+import type { ObjectDocument, SourceName } from '../../pod/objects/document.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
 import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-claim.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
@@ -151,7 +151,7 @@ export class LocalObjects {
 
   async #toClaim(
     claim: PersistentVolumeClaim,
-    origin: { readonly source: 'file' | 'http'; readonly place: ObjectDocument['place'] },
+    origin: { readonly source: SourceName; readonly place: ObjectDocument['place'] },
     measure: Measure | undefined,
   ): Promise<ClaimObject> {
     const { metadata, spec } = claim

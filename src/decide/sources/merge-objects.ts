@@ -4,7 +4,7 @@ import type { ObjectKey } from '../../pod/objects/local-object.ts'
 import { isNamespaced, keyOfObject } from '../../pod/objects/local-object.ts'
 import { objectKinds } from '../../pod/kinds/object-kinds.ts'
 import type { ObjectPolicies } from '../../pod/objects/object-policy.ts'
-import { configNames, sourceWords } from '../../pod/values/source-name.ts'
+import { configNames, kindOfSource, policySettings, sourceWords } from '../../pod/values/source-name.ts'
 import type { RuntimeClass } from '../../pod/kinds/runtime-class.ts'
 import type { RuntimeClassFacts } from '../admission/resolve-classes.ts'
 import type { SourcedDocument } from './settle-rivals.ts'
@@ -79,20 +79,20 @@ export function selectVisibleObjects(
 
 function isVisible(held: SourcedObject, source: SourceName, policies: ObjectPolicies): boolean {
   if (held.source === source) return true
-  if (!isNamespaced(held.document.object.kind)) return policies[held.source].givesClusterObjects
-  return policies[source].readsObjectsOf.includes(held.source)
+  if (!isNamespaced(held.document.object.kind)) return policies[kindOfSource(held.source)].givesClusterObjects
+  return policies[kindOfSource(source)].readsObjectsOf.includes(kindOfSource(held.source))
 }
 
 /** What to add to the word that an object isn't there, where `source` may not read the one that is. */
 export function explainHidden(source: SourceName, owner: SourceName): string {
-  return `${sourceWords[owner]} gives one, which the pods of ${sourceWords[source]} may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`
+  return `${sourceWords(owner)} gives one, which the pods of ${sourceWords(source)} may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`
 }
 
 function refuseObject(
   { source, document: { object } }: SourcedObject,
   rules: ObjectRules,
 ): Refusal | undefined {
-  const { givesClusterObjects } = rules.policies[source]
+  const { givesClusterObjects } = rules.policies[kindOfSource(source)]
   if (object.kind === 'RuntimeClass') {
     return givesClusterObjects
       ? refuseShadowed(object, rules)
@@ -105,8 +105,8 @@ function refuseObject(
 
 function refuseClusterObject(source: SourceName, what: string): Refusal {
   return {
-    message: `${what} holds for all pods, and ${sourceWords[source]} may not give such a class; it is not followed`,
-    hint: `Set podSecurity.${configNames[source]}.givesClusterObjects in podd's configuration to allow it.`,
+    message: `${what} holds for all pods, and ${sourceWords(source)} may not give such a class; it is not followed`,
+    hint: `Set ${policySettings(source)}.givesClusterObjects in podd's configuration to allow it.`,
   }
 }
 

@@ -1,14 +1,14 @@
-import type { SourceName } from '../values/source-name.ts'
+import type { SourceKind } from '../values/source-name.ts'
 
-/** What one source may do with the objects that pods refer to. */
+/** What the sources of one kind may do with the objects that pods refer to. */
 export interface ObjectPolicy {
-  /** The other sources whose ConfigMaps, Secrets and claims its pods may read. */
-  readonly readsObjectsOf: readonly SourceName[]
+  /** The kinds of other sources whose ConfigMaps, Secrets and claims the pods of one may read. */
+  readonly readsObjectsOf: readonly SourceKind[]
   /** What it says of all pods counts: its RuntimeClasses, and its PriorityClasses for the pods of other sources. */
   readonly givesClusterObjects: boolean
 }
 
-export type ObjectPolicies = Readonly<Record<SourceName, ObjectPolicy>>
+export type ObjectPolicies = Readonly<Record<SourceKind, ObjectPolicy>>
 
 /** What the sources may do where the configuration says nothing. */
 export const defaultObjectPolicies: ObjectPolicies = {

@@ -1,13 +1,44 @@
-/** Where documents come from: the manifest directory, or the URL. */
-export type SourceName = 'file' | 'http'
+/** What a source is: a manifest directory (or a single manifest), or a URL. The policies of `podSecurity` go by it. */
+export type SourceKind = 'file' | 'http'
 
-export const sourceNames: readonly SourceName[] = ['file', 'http']
+/**
+ * The name of a source. The one of `staticPodPath` or `staticPodURL` is named as its kind; one of the list `sources`
+ * bears its kind and the name that it has there: `file:edge`.
+ */
+export type SourceName = SourceKind | `${SourceKind}:${string}`
 
-/** A source's name in the configuration, `podSecurity.<name>`. */
-export const configNames: Readonly<Record<SourceName, string>> = { file: 'file', http: 'url' }
+export const sourceKinds: readonly SourceKind[] = ['file', 'http']
 
-/** A source as users call it. */
-export const sourceWords: Readonly<Record<SourceName, string>> = {
+export function kindOfSource(source: SourceName): SourceKind {
+  return sourceKinds.find((kind) => source === kind || source.startsWith(`${kind}:`)) ?? 'http'
+}
+
+/** Undefined for what is no source's name. */
+export function parseSourceName(text: string): SourceName | undefined {
+  return isSourceName(text) ? text : undefined
+}
+
+function isSourceName(text: string): text is SourceName {
+  return sourceKinds.some(
+    (kind) => text === kind || (text.startsWith(`${kind}:`) && text.length > kind.length + 1),
+  )
+}
+
+/** How the configuration calls the sources of a kind: `podSecurity.<name>`. */
+export const configNames: Readonly<Record<SourceKind, string>> = { file: 'file', http: 'url' }
+
+const kindWords: Readonly<Record<SourceKind, string>> = {
   file: 'the manifest directory',
   http: 'the URL',
+}
+
+/** A source as users call it. */
+export function sourceWords(source: SourceName): string {
+  const kind = kindOfSource(source)
+  return source === kind ? kindWords[kind] : `the source ${source.slice(kind.length + 1)}`
+}
+
+/** The name of its policies in the configuration: `podSecurity.url`. */
+export function policySettings(source: SourceName): string {
+  return `podSecurity.${configNames[kindOfSource(source)]}`
 }

@@ -1,6 +1,12 @@
 import { basename, dirname, join } from 'node:path'
 import type { SourceName } from '../../pod/objects/document.ts'
-import { configNames, sourceNames, sourceWords } from '../../pod/values/source-name.ts'
+import {
+  configNames,
+  kindOfSource,
+  parseSourceName,
+  policySettings,
+  sourceWords,
+} from '../../pod/values/source-name.ts'
 import { readIfExists, removeFileDurably, writeFileAtomic } from '../../base/atomic-file.ts'
 import { VolumeError } from '../files/volume-error.ts'
 import type { ClaimAccess } from './volume-plugin.ts'
@@ -23,10 +29,10 @@ export async function takeClaimData(
 ): Promise<void> {
   const owner = isNew ? undefined : await readClaimOwner(directory)
   if (owner === undefined) return await writeFileAtomic(ownerFile(directory), `${source}\n`)
-  if (owner === source || readsDataOf.includes(owner)) return undefined
+  if (owner === source || readsDataOf.includes(kindOfSource(owner))) return undefined
   throw new VolumeError(
     'VOLUME_SETUP',
-    `persistentvolumeclaim "${basename(directory)}" of ${sourceWords[source]} would hold data of ${sourceWords[owner]}, which it may read only where podSecurity.${configNames[source]}.readsObjectsOf in podd's configuration has "${configNames[owner]}"`,
+    `persistentvolumeclaim "${basename(directory)}" of ${sourceWords(source)} would hold data of ${sourceWords(owner)}, which it may read only where ${policySettings(source)}.readsObjectsOf in podd's configuration has "${configNames[kindOfSource(owner)]}"`,
     undefined,
     'Give the claim another name, purge the data, or allow it in the configuration.',
   )
@@ -40,5 +46,5 @@ export async function forgetClaimOwner(directory: string): Promise<void> {
 /** The source that owns the data in a claim's directory; undefined where podd has no record of it. */
 export async function readClaimOwner(directory: string): Promise<SourceName | undefined> {
   const text = (await readIfExists(ownerFile(directory)))?.trim()
-  return sourceNames.find((name) => name === text)
+  return text === undefined ? undefined : parseSourceName(text)
 }

@@ -1,5 +1,6 @@
 import type { SourceName } from '../../pod/objects/document.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import type { SourceKind } from '../../pod/values/source-name.ts'
 import type { VolumeSpec } from '../../pod/schema/volume-schema.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import type { VolumeFiles } from '../../translate/volumes/volume-files.ts'
@@ -9,7 +10,7 @@ import type { FsGroup } from '../files/fs-group.ts'
 export interface ClaimAccess {
   readonly source: SourceName
   /** The other sources whose data it may go on with. */
-  readonly readsDataOf: readonly SourceName[]
+  readonly readsDataOf: readonly SourceKind[]
 }
 
 /** What a kind of volume gets to know of the pod and the host. */

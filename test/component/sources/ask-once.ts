@@ -9,6 +9,7 @@ import { summarize } from './source-rig.ts'
 const [url = '', directory = ''] = process.argv.slice(2)
 const stop = new AbortController()
 const source = createHttpSource({
+  name: 'http',
   url,
   headers: {},
   periodMs: 1000,

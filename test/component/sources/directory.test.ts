@@ -63,6 +63,7 @@ afterEach(async () => {
 function start(options: Partial<DirectorySourceOptions> = {}): SourceRun {
   const run = new SourceRun(
     createDirectorySource({
+      name: 'file',
       path: pods,
       clock: systemClock,
       logger: silentLogger,

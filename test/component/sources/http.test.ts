@@ -79,6 +79,7 @@ const serve = (): Promise<string> =>
 function start(url: string, options: Partial<HttpSourceOptions> = {}): SourceRun {
   const run = new SourceRun(
     createHttpSource({
+      name: 'http',
       url,
       headers: {},
       periodMs: 2_000,

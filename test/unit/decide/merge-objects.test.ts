@@ -34,6 +34,9 @@ function allowingUrl(rules: Partial<ObjectRules> = {}): ObjectRules {
 }
 
 interface Given {
+  /** Two more directories of the list. */
+  readonly edge?: readonly ObjectDocument[]
+  readonly site?: readonly ObjectDocument[]
   readonly file?: readonly ObjectDocument[]
   readonly http?: readonly ObjectDocument[]
   readonly rules?: ObjectRules
@@ -41,7 +44,7 @@ interface Given {
 }
 
 /** What the pods of each source see, as `Kind/name < path`, and what is said of the rest. */
-function merge({ file = [], http = [], rules = plainObjectRules, incumbent }: Given) {
+function merge({ file = [], http = [], edge = [], site = [], rules = plainObjectRules, incumbent }: Given) {
   const snapshot = (source: SourceName, objects: readonly ObjectDocument[]): SourceSnapshot => ({
     source,
     location: source,
@@ -50,7 +53,12 @@ function merge({ file = [], http = [], rules = plainObjectRules, incumbent }: Gi
     objects,
     problems: [],
   })
-  const snapshots = [snapshot('file', file), snapshot('http', http)]
+  const snapshots = [
+    snapshot('file', file),
+    snapshot('http', http),
+    snapshot('file:edge', edge),
+    snapshot('file:site', site),
+  ]
   const { objects, problems } = mergeSnapshots(snapshots, () => incumbent, rules)
   const seenBy = (source: SourceName) =>
     [...selectVisibleObjects(objects, source, rules.policies)].map(
@@ -59,6 +67,7 @@ function merge({ file = [], http = [], rules = plainObjectRules, incumbent }: Gi
   return {
     file: seenBy('file'),
     http: seenBy('http'),
+    ...(edge.length + site.length > 0 && { edge: seenBy('file:edge'), site: seenBy('file:site') }),
     problems: problems.map(({ place, object }) => `${object} in ${place.path}`),
   }
 }
@@ -170,5 +179,33 @@ describe('ConfigMaps, Secrets and claims', () => {
     })
     expect([...merged.file, ...merged.http]).toEqual([`PersistentVolumeClaim/default/data < ${stays}`])
     expect(merged.problems).toEqual([`PersistentVolumeClaim/default/data in ${goes}`])
+  })
+})
+
+describe('several sources of one kind', () => {
+  it('have objects of their own', () => {
+    expect(merge({ edge: [secret('e.yaml')], site: [secret('s.yaml'), configMap('s.yaml')] })).toMatchObject({
+      edge: ['Secret/default/tls < e.yaml'],
+      site: ['Secret/default/tls < s.yaml', 'ConfigMap/default/settings < s.yaml'],
+      problems: [],
+    })
+  })
+
+  it("read each other's where the policies of their kind say so", () => {
+    const file = { readsObjectsOf: ['file'] as const, givesClusterObjects: true }
+    const rules = { ...plainObjectRules, policies: { ...defaultObjectPolicies, file } }
+    expect(merge({ edge: [secret('e.yaml')], site: [configMap('s.yaml')], rules })).toMatchObject({
+      edge: ['Secret/default/tls < e.yaml', 'ConfigMap/default/settings < s.yaml'],
+      site: ['ConfigMap/default/settings < s.yaml', 'Secret/default/tls < e.yaml'],
+      http: [],
+    })
+  })
+
+  it('compete for classes by the order of the list', () => {
+    expect(merge({ edge: [runtimeClass('e.yaml')], site: [runtimeClass('s.yaml', 'runsc')] })).toMatchObject({
+      edge: ['RuntimeClass/gvisor < e.yaml'],
+      http: ['RuntimeClass/gvisor < e.yaml'],
+      problems: ['RuntimeClass/gvisor in s.yaml'],
+    })
   })
 })

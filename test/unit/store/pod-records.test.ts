@@ -51,6 +51,17 @@ describe('PodRecordStore', () => {
     expect((await stat(join(root, 'records'))).mode & 0o777).toBe(0o700)
   })
 
+  it('keeps the name of a source that is one of several, in a form that an older podd understands', async () => {
+    await store.load()
+    await store.save(record('a', { source: 'file:edge' }))
+    const text = await readFile(inRecords('a.json'), 'utf8')
+    expect(JSON.parse(text)).toMatchObject({ source: 'file', sourceName: 'file:edge' })
+    expect((await store.load()).records).toEqual([record('a', { source: 'file:edge' })])
+    // The older podd gave the pod to its URL.
+    await writeFile(inRecords('a.json'), text.replace('"source":"file"', '"source":"http"'))
+    expect((await store.load()).records).toEqual([record('a', { source: 'http' })])
+  })
+
   it('tells whether there is room, and leaves nothing of the try', async () => {
     await expect(store.checkRoom()).rejects.toMatchObject({ code: 'ENOENT' })
     await store.load()
