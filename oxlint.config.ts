@@ -31,7 +31,12 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   decide: [['sources', 'status'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
   api: [['kinds'], ['.']],
-  server: [['.'], ['listeners', 'resources', 'streams'], ['pods'], ['requests']],
+  server: [
+    ['.'],
+    ['discovery', 'listeners', 'resources', 'reviews', 'streams'],
+    ['access', 'certificates', 'pods'],
+    ['requests'],
+  ],
   host: [['facts'], ['cgroups', 'netns', 'network'], ['.']],
   translate: [['.'], ['volumes'], ['environment', 'identity', 'network', 'resources', 'security'], ['spec']],
   volumes: [['.'], ['plugins'], ['pod-directory'], ['files']],

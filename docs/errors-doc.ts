@@ -332,7 +332,31 @@ const sections: readonly {
       entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
       entry('CLAIM_NOT_FOUND', 'The claim does not exist or has no data.', ''),
       entry('API_Conflict', 'The state of the object does not allow the call.', 'See the message.'),
-      entry('API_Forbidden', 'Who asks may not do this.', 'Ask as root, over the unix socket.'),
+      entry(
+        'API_Unauthorized',
+        'Who asks is not known.',
+        'Use a client certificate or a token that podd knows.',
+      ),
+      entry(
+        'API_Forbidden',
+        'Who asks may not do this.',
+        'Ask as somebody with another role, or as root over the unix socket.',
+      ),
+      entry(
+        'API_TooManyRequests',
+        'The client sends more requests than it may.',
+        'Try again after a second.',
+      ),
+      entry(
+        'API_NotAcceptable',
+        'The client takes no form of the answer that podd has.',
+        'Accept application/json.',
+      ),
+      entry(
+        'API_UnsupportedMediaType',
+        'The body of the request has a form that podd does not read.',
+        'The message names those it reads.',
+      ),
       entry(
         'API_Expired',
         'A list or watch was to go on from a revision whose changes are no longer remembered.',
@@ -346,7 +370,7 @@ const sections: readonly {
       ),
       entry(
         'API_RequestEntityTooLarge',
-        'The body of the request exceeds the limit, or the path accepts no body.',
+        'The body of the request exceeds the limit, which is 3 MiB.',
         'The message has the sizes.',
       ),
       entry('API_RequestHeaderFieldsTooLarge', 'The headers of the request exceed the limit.', ''),

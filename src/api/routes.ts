@@ -51,9 +51,15 @@ export interface StatusObject {
   /** The PoddError behind it: its code as `reason`, its hint as `message`. */
   readonly details?: {
     readonly name?: string
+    /** Of the resource, where it isn't the core one. */
+    readonly group?: string
     /** The resource's name: `pods`. */
     readonly kind?: string
-    readonly causes?: readonly { readonly reason: string; readonly message: string }[]
+    readonly causes?: readonly {
+      readonly reason: string
+      readonly message: string
+      readonly field?: string
+    }[]
     readonly retryAfterSeconds?: number
   }
 }

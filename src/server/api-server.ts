@@ -29,7 +29,12 @@ export interface ApiServer {
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, logger } = options
-  const listener = createHttpListener({ handler: createHandler(options), identity: root, clock, logger })
+  const listener = createHttpListener({
+    handler: createHandler(options),
+    identify: () => root,
+    clock,
+    logger,
+  })
   const removeSocket = await listenOnSocket(listener.server, options.socketPath)
   let closed: Promise<void> | undefined
   return {

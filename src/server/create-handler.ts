@@ -6,12 +6,13 @@ import { imageRoutes } from './image-routes.ts'
 import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
 import { PodLogs } from './pods/pod-logs.ts'
-import { ApiError, toStatusObject } from './requests/api-error.ts'
+import { readAttributes } from './access/attributes.ts'
+import { refuseAccess } from './access/refuse-access.ts'
+import { toStatusObject } from './requests/api-error.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
-import { mayDoAll } from './requests/identity.ts'
 import type { ApiReaders } from './requests/readers.ts'
-import { findRoute } from './requests/route.ts'
+import { decodePath, findRoute } from './requests/route.ts'
 import type { Route } from './requests/route.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
@@ -32,7 +33,7 @@ export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOpt
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
   const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
   const routes: readonly Route[] = [
-    { method: 'GET', pattern: '/healthz', isOpen: true, handle: () => text('ok') },
+    { method: 'GET', pattern: '/healthz', handle: () => text('ok') },
     ...resourceRoutes(readers, new WatchLines()),
     ...podRoutes(readers, logs),
     ...imageRoutes(readers.images),
@@ -47,12 +48,11 @@ export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOpt
     return jsonResponse(status, status.code)
   }
 
-  async function answer({ method, target, identity, signal }: ApiRequest): Promise<ApiResponse> {
-    const { pathname, searchParams: query } = new URL(target, 'http://podd')
-    const { route, names } = findRoute(routes, method, pathname)
-    if (route.isOpen !== true && !mayDoAll(identity)) throw forbidden(identity.name, method, pathname)
+  async function answer(request: ApiRequest): Promise<ApiResponse> {
+    const { pathname, searchParams: query } = judge(request)
+    const { route, names } = findRoute(routes, request.method, pathname)
     if (route.needsPods === true) await pods.whenListed()
-    return route.handle({ query, names, clock, signal })
+    return route.handle({ request, query, names, clock, signal: request.signal })
   }
 
   return {
@@ -60,8 +60,7 @@ export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOpt
     upgrades: (headers) => streams.upgrades(headers),
     async open(request: ApiRequest, connection: Duplex) {
       try {
-        const { method, target, identity } = request
-        if (!mayDoAll(identity)) throw forbidden(identity.name, method, target)
+        judge(request)
         return await streams.open(request, connection)
       } catch (error) {
         return toResponse(request, error)
@@ -74,9 +73,10 @@ function text(body: string): ApiResponse {
   return { status: 200, contentType: 'text/plain; charset=utf-8', body }
 }
 
-function forbidden(name: string, method: string, path: string): ApiError {
-  return new ApiError(
-    403,
-    `forbidden: User ${JSON.stringify(name)} cannot ${method.toLowerCase()} path ${JSON.stringify(path)}`,
-  )
+/** Where a request goes. Throws ApiError where who asks may not do that. */
+function judge({ method, target, identity }: ApiRequest): URL {
+  const url = new URL(target, 'http://podd')
+  const [, ...segments] = decodePath(url.pathname)
+  refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
+  return url
 }

@@ -37,6 +37,8 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/control/node/waits.ts', importOf('node:timers/promises'), 'no-restricted-imports'],
   ['src/server/requests/calls-up.ts', importOf('../resources/list.ts'), 'no-restricted-imports'],
   ['src/server/streams/calls-sideways.ts', importOf('../listeners/http.ts'), 'no-restricted-imports'],
+  ['src/server/access/calls-up.ts', importOf('../resources/list.ts'), 'no-restricted-imports'],
+  ['src/server/certificates/calls-up.ts', importOf('../listeners/http.ts'), 'no-restricted-imports'],
   ['src/server/listeners/calls-the-top.ts', importOf('../create-handler.ts'), 'no-restricted-imports'],
   ['src/api/in-the-room.ts', importOf('./kinds/pods.ts'), 'no-restricted-imports'],
   ['src/cli/output/calls-up.ts', importOf('../verbs/get.ts'), 'no-restricted-imports'],

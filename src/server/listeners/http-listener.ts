@@ -8,12 +8,13 @@ import { ApiError, toStatusObject } from '../requests/api-error.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
+import { RequestBody } from './request-body.ts'
 import { writeResponse } from './write-response.ts'
 
 export interface HttpListenerOptions {
   readonly handler: ApiHandler
-  /** Who asks over connections that are taken here. */
-  readonly identity: Identity
+  /** Who asks, for each request. */
+  readonly identify: (request: IncomingMessage) => Identity
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -31,12 +32,9 @@ const mostHeaderBytes = 512 * 1024
 /** How much of a stream is written before the client has to make room. */
 const streamBufferBytes = 16 * 1024
 
-/** No request has a body that podd reads. */
-const mostBodyBytes = 64 * 1024
-
 /** HTTP/1.1 for the API's handler. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
-  const { handler, identity, clock, logger } = options
+  const { handler, identify, clock, logger } = options
   const closing = new AbortController()
   const server = nodeHttp.createServer(
     {
@@ -49,22 +47,20 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
       void answer(request, response)
     },
   )
-  const toRequest = (
-    { method = '', url = '/', headers }: IncomingMessage,
-    signal: AbortSignal,
-  ): ApiRequest => ({
-    method,
-    target: url,
-    headers,
-    identity,
-    signal,
-  })
+  const toRequest = (message: IncomingMessage, body: RequestBody, signal: AbortSignal): ApiRequest => {
+    const { method = '', url = '/', headers } = message
+    return { method, target: url, headers, identity: identify(message), readBody: () => body.read(), signal }
+  }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
     response.once('close', () => gone.abort(new PoddError('CLIENT_GONE', 'the client went away')))
     const signal = AbortSignal.any([gone.signal, closing.signal])
-    const answered = refuseBody(request) ?? (await handler.handle(toRequest(request, signal)))
+    const body = new RequestBody(request)
+    const refusal = body.refusal()
+    const answered =
+      refusal === undefined ? await handler.handle(toRequest(request, body, signal)) : statusResponse(refusal)
+    body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
     if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
   }
@@ -84,7 +80,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     socket.once('close', () => closing.signal.removeEventListener('abort', cut))
     if (closing.signal.aborted) cut()
     if (head.length > 0) socket.unshift(head)
-    const opened = await handler.open(toRequest(request, closing.signal), socket)
+    const opened = await handler.open(toRequest(request, new RequestBody(request), closing.signal), socket)
     if ('status' in opened) return refuse(socket, opened)
     const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
@@ -119,19 +115,6 @@ function toRequestError(error: unknown): ApiError {
     default:
       return new ApiError(400, `the request is not well-formed: ${errorMessage(error)}`)
   }
-}
-
-/** Reads and drops what a client sends along, so that it gets to read the answer; too much is refused. */
-function refuseBody(request: IncomingMessage): ApiResponse | undefined {
-  const announced = Number(request.headers['content-length'] ?? 0)
-  if (announced > mostBodyBytes)
-    return statusResponse(new ApiError(413, `the request body is larger than ${mostBodyBytes} bytes`))
-  let receivedBytes = 0
-  request.on('data', (chunk: Buffer) => {
-    receivedBytes += chunk.length
-    if (receivedBytes > mostBodyBytes) request.destroy()
-  })
-  return undefined
 }
 
 /** Answers over a connection that no HTTP response stands for, and ends it. */

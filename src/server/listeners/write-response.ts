@@ -44,19 +44,27 @@ export async function writeResponse(
   }
 }
 
-function writeWhole(response: ServerResponse, { status, contentType }: ApiResponse, text: string): void {
-  response.writeHead(status, { 'content-type': contentType, 'content-length': Buffer.byteLength(text) })
+function writeWhole(
+  response: ServerResponse,
+  { status, contentType, headers }: ApiResponse,
+  text: string,
+): void {
+  response.writeHead(status, {
+    ...headers,
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(text),
+  })
   response.end(text)
 }
 
 async function writePieces(
   response: ServerResponse,
-  { status, contentType, headFirst, mayWait }: ApiResponse,
+  { status, contentType, headers, headFirst, mayWait }: ApiResponse,
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<void> {
   const sendHead = (): void => {
-    if (!response.headersSent) response.writeHead(status, { 'content-type': contentType })
+    if (!response.headersSent) response.writeHead(status, { ...headers, 'content-type': contentType })
   }
   if (headFirst === true) {
     sendHead()

@@ -9,6 +9,11 @@ export interface ApiRequest {
   readonly target: string
   readonly headers: IncomingHttpHeaders
   readonly identity: Identity
+  /**
+   * What the client sent along, whole; may be asked for once. Rejects with ApiError RequestEntityTooLarge, or with the
+   * connection's error. What is not asked for is dropped.
+   */
+  readBody(): Promise<Buffer>
   /** Aborted when the client has gone away, or the server closes. */
   readonly signal: AbortSignal
 }
@@ -16,6 +21,8 @@ export interface ApiRequest {
 export interface ApiResponse {
   readonly status: number
   readonly contentType: string
+  /** Beside the type and the length. */
+  readonly headers?: Readonly<Record<string, string>>
   /**
    * Complete, or in pieces, of which the next one is taken when the client has room for it. What fails before the first
    * piece can still be told with a Status; after it, the connection is cut.

@@ -1,9 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
 import { ApiError } from './api-error.ts'
-import type { ApiResponse } from './api-request.ts'
+import type { ApiRequest, ApiResponse } from './api-request.ts'
 
 /** A request at the route that takes it. */
 export interface Call {
+  readonly request: ApiRequest
   readonly query: URLSearchParams
   /** What the pattern's `*` stood for. */
   readonly names: readonly string[]
@@ -12,11 +13,9 @@ export interface Call {
 }
 
 export interface Route {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Segments; `*` stands for any one. */
   readonly pattern: string
-  /** Everybody may ask this. */
-  readonly isOpen?: true
   /** It is answered once pods can be listed. */
   readonly needsPods?: true
   handle(call: Call): ApiResponse | Promise<ApiResponse>
@@ -40,7 +39,8 @@ export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   throw new ApiError(405, `${method} is not allowed at ${pathname}`)
 }
 
-function decodePath(pathname: string): readonly string[] {
+/** The segments of a path, the empty one before its first slash too. Throws ApiError for what is none. */
+export function decodePath(pathname: string): readonly string[] {
   try {
     return pathname.split('/').map((segment) => decodeURIComponent(segment))
   } catch {

@@ -1,0 +1,172 @@
+import type { Identity } from '../requests/identity.ts'
+import { isAnonymous, mayDoAll } from '../requests/identity.ts'
+import type { Attributes, ResourceAttributes } from './attributes.ts'
+
+/** What somebody may do: everything, the work with pods and what they refer to, or to look at all but Secrets. */
+export type Role = 'admin' | 'edit' | 'view'
+
+/** The group that gives a role to who is in it. */
+export function groupOfRole(role: Role): string {
+  return role === 'admin' ? 'system:masters' : `podd:${role}`
+}
+
+/** A rule of a role, as in Kubernetes' RBAC; `*` stands for all. */
+export interface ResourceRule {
+  readonly verbs: readonly string[]
+  readonly apiGroups: readonly string[]
+  /** `pods/log` is a subresource. */
+  readonly resources: readonly string[]
+}
+
+export interface PathRule {
+  readonly verbs: readonly string[]
+  readonly nonResourceURLs: readonly string[]
+}
+
+export interface Rules {
+  readonly resourceRules: readonly ResourceRule[]
+  readonly nonResourceRules: readonly PathRule[]
+}
+
+const read = ['get', 'list', 'watch']
+const write = ['create', 'delete', 'deletecollection', 'patch', 'update']
+
+const anonymousRules: Rules = {
+  resourceRules: [],
+  nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/version'] }],
+}
+
+/** Discovery, and who one is oneself. */
+const authenticatedRules: Rules = {
+  resourceRules: [
+    {
+      verbs: ['create'],
+      apiGroups: ['authorization.k8s.io'],
+      resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
+    },
+    { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
+  ],
+  nonResourceRules: [
+    {
+      verbs: ['get'],
+      nonResourceURLs: ['/api', '/api/*', '/apis', '/apis/*', '/healthz', '/openapi', '/openapi/*'],
+    },
+  ],
+}
+
+/** No Secrets, and nothing that tells what is in one. */
+const viewRules: Rules = {
+  resourceRules: [
+    {
+      verbs: read,
+      apiGroups: [''],
+      resources: [
+        'configmaps',
+        'events',
+        'namespaces',
+        'namespaces/status',
+        'nodes',
+        'persistentvolumeclaims',
+        'persistentvolumeclaims/status',
+        'pods',
+        'pods/ephemeralcontainers',
+        'pods/log',
+        'pods/resize',
+        'pods/status',
+        'serviceaccounts',
+      ],
+    },
+    { verbs: read, apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'] },
+    { verbs: read, apiGroups: ['coordination.k8s.io'], resources: ['leases'] },
+    { verbs: read, apiGroups: ['events.k8s.io'], resources: ['events'] },
+    { verbs: read, apiGroups: ['metrics.k8s.io'], resources: ['nodes', 'pods'] },
+    { verbs: read, apiGroups: ['node.k8s.io'], resources: ['runtimeclasses'] },
+    { verbs: read, apiGroups: ['scheduling.k8s.io'], resources: ['priorityclasses'] },
+    { verbs: ['get'], apiGroups: ['podd.dev'], resources: ['pods/probes'] },
+  ],
+  nonResourceRules: [
+    { verbs: ['get'], nonResourceURLs: ['/podd/v1/images', '/podd/v1/images/archives', '/podd/v1/status'] },
+  ],
+}
+
+/** Who may make a pod may make a privileged one, which is as good as root on the host. */
+const editRules: Rules = {
+  resourceRules: [
+    { verbs: read, apiGroups: ['', 'podd.dev'], resources: ['secrets'] },
+    {
+      verbs: write,
+      apiGroups: [''],
+      resources: [
+        'configmaps',
+        'persistentvolumeclaims',
+        'pods',
+        'pods/ephemeralcontainers',
+        'pods/resize',
+        'secrets',
+      ],
+    },
+    { verbs: ['create', 'patch', 'update'], apiGroups: ['', 'events.k8s.io'], resources: ['events'] },
+    { verbs: ['create'], apiGroups: [''], resources: ['pods/eviction'] },
+    {
+      verbs: ['create', 'get'],
+      apiGroups: ['', 'podd.dev'],
+      resources: ['pods/attach', 'pods/exec', 'pods/portforward'],
+    },
+    {
+      verbs: ['create'],
+      apiGroups: ['podd.dev'],
+      resources: ['persistentvolumeclaims/purge', 'pods/restart'],
+    },
+  ],
+  nonResourceRules: [],
+}
+
+const adminRules: Rules = {
+  resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+  nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+}
+
+/** All rules that hold for somebody. */
+export function rulesOf(identity: Identity): Rules {
+  if (mayDoAll(identity)) return adminRules
+  if (isAnonymous(identity)) return anonymousRules
+  const has = (role: Role): boolean => identity.groups.includes(groupOfRole(role))
+  const parts = [
+    anonymousRules,
+    authenticatedRules,
+    ...(has('view') || has('edit') ? [viewRules] : []),
+    ...(has('edit') ? [editRules] : []),
+  ]
+  return {
+    resourceRules: parts.flatMap(({ resourceRules }) => resourceRules),
+    nonResourceRules: parts.flatMap(({ nonResourceRules }) => nonResourceRules),
+  }
+}
+
+/** Whether somebody may do what a request wants. */
+export function mayDo(identity: Identity, { verb, resource, path }: Attributes): boolean {
+  const { resourceRules, nonResourceRules } = rulesOf(identity)
+  if (resource !== undefined) return resourceRules.some((rule) => coversResource(rule, verb, resource))
+  return nonResourceRules.some(
+    ({ verbs, nonResourceURLs }) =>
+      covers(verbs, verb) && nonResourceURLs.some((pattern) => coversPath(pattern, path)),
+  )
+}
+
+function coversResource(
+  { verbs, apiGroups, resources }: ResourceRule,
+  verb: string,
+  { group, resource, subresource }: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource'>,
+): boolean {
+  const full = subresource === '' ? resource : `${resource}/${subresource}`
+  return covers(verbs, verb) && covers(apiGroups, group) && covers(resources, full)
+}
+
+function covers(list: readonly string[], one: string): boolean {
+  return list.includes('*') || list.includes(one)
+}
+
+function coversPath(pattern: string, path: string): boolean {
+  if (pattern === '*') return true
+  return pattern.endsWith('/*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern
+}

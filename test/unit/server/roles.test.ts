@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import { readAttributes } from '../../../src/server/access/attributes.ts'
+import { groupOfRole, mayDo } from '../../../src/server/access/roles.ts'
+import type { Role } from '../../../src/server/access/roles.ts'
+import { anonymous, authenticatedGroup } from '../../../src/server/requests/identity.ts'
+
+function attributesOf(method: string, target: string) {
+  const { pathname, searchParams } = new URL(target, 'http://podd')
+  return readAttributes(method, pathname, pathname.split('/').slice(1), searchParams)
+}
+
+describe('what a request wants', () => {
+  it.each([
+    ['GET', '/api/v1/pods', 'list', '', 'pods', ''],
+    ['GET', '/api/v1/pods?watch=1', 'watch', '', 'pods', ''],
+    ['GET', '/api/v1/pods?watch=false', 'list', '', 'pods', ''],
+    ['GET', '/api/v1/namespaces/shop/pods/web/log', 'get', 'shop', 'pods/log', 'web'],
+    ['POST', '/api/v1/namespaces/shop/pods', 'create', 'shop', 'pods', ''],
+    ['DELETE', '/api/v1/namespaces/shop/pods', 'deletecollection', 'shop', 'pods', ''],
+    ['DELETE', '/api/v1/namespaces/shop', 'delete', 'shop', 'namespaces', 'shop'],
+    ['PUT', '/api/v1/namespaces/shop/status', 'update', 'shop', 'namespaces/status', 'shop'],
+    ['PATCH', '/api/v1/nodes/n', 'patch', '', 'nodes', 'n'],
+    ['POST', '/podd/v1/namespaces/shop/pods/web/restart', 'create', 'shop', 'pods/restart', 'web'],
+  ])('%s %s', (method, target, verb, namespace, full, name) => {
+    const { verb: found, resource } = attributesOf(method, target)
+    const { resource: plain = '', subresource = '' } = resource ?? {}
+    expect([found, resource?.namespace, subresource === '' ? plain : `${plain}/${subresource}`]).toEqual([
+      verb,
+      namespace,
+      full,
+    ])
+    expect(resource?.name).toBe(name)
+  })
+
+  it.each(['/api', '/api/v1', '/apis', '/apis/apps/v1', '/version', '/podd/v1/status', '/podd/v1/images'])(
+    'of %s is a path alone',
+    (path) => {
+      expect(attributesOf('GET', path)).toEqual({ verb: 'get', resource: undefined, path })
+    },
+  )
+})
+
+const identityOf = (role: Role | 'none') => ({
+  name: 'ann',
+  groups: [authenticatedGroup, ...(role === 'none' ? [] : [groupOfRole(role)])],
+})
+
+describe('a role', () => {
+  it.each<[string, string, readonly (Role | 'none')[]]>([
+    ['GET', '/api/v1/pods', ['admin', 'edit', 'view']],
+    ['GET', '/api/v1/namespaces/shop/secrets', ['admin', 'edit']],
+    ['GET', '/podd/v1/secrets', ['admin', 'edit']],
+    ['GET', '/podd/v1/applied', ['admin']],
+    ['GET', '/podd/v1/status', ['admin', 'edit', 'view']],
+    ['POST', '/api/v1/namespaces/shop/pods', ['admin', 'edit']],
+    ['POST', '/api/v1/namespaces/shop/pods/web/exec', ['admin', 'edit']],
+    ['GET', '/api/v1/namespaces/shop/pods/web/exec', ['admin', 'edit']],
+    ['POST', '/api/v1/namespaces', ['admin']],
+    ['PATCH', '/api/v1/nodes/n', ['admin']],
+    ['POST', '/podd/v1/gc', ['admin']],
+    ['GET', '/api', ['admin', 'edit', 'view', 'none']],
+    ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', ['admin', 'edit', 'view', 'none']],
+  ])('%s %s is for %j', (method, target, allowed) => {
+    const all = ['admin', 'edit', 'view', 'none'] as const
+    const attributes = attributesOf(method, target)
+    expect(all.filter((role) => mayDo(identityOf(role), attributes))).toEqual(allowed)
+    expect(mayDo(anonymous, attributes)).toBe(false)
+  })
+
+  it.each(['/livez', '/readyz', '/version'])('is not needed for GET %s', (path) => {
+    expect(mayDo(anonymous, attributesOf('GET', path))).toBe(true)
+    expect(mayDo(anonymous, attributesOf('POST', path))).toBe(false)
+  })
+})
