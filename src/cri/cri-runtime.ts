@@ -70,3 +70,8 @@ export interface ImageService {
   readonly removeImage: Rpc<cri.RemoveImageRequestInput, cri.RemoveImageResponse>
   readonly imageFsInfo: Rpc<cri.ImageFsInfoRequestInput, cri.ImageFsInfoResponse>
 }
+
+/** CRI's name for an image. */
+export function specOf(image: string): cri.ImageSpecInput {
+  return { image, userSpecifiedImage: image }
+}

@@ -6,10 +6,10 @@ import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import type { ActionOutcome } from './action-outcome.ts'
-import { appliedPod } from './applied-pod.ts'
+import { appliedPod } from '../../decide/plan/resize.ts'
 import { mountVolumes } from './mount-volumes.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
-import { podResolver } from './pod-resolver.ts'
+import { podResolver } from '../../translate/network/dns.ts'
 import { recordEvent } from './pod-context.ts'
 
 /** After a failed attempt: the kubelet retries a pod after an error in 10 s. */

@@ -5,9 +5,8 @@ import type { HoldKey } from '../../decide/plan/hold.ts'
 import { parseImageName } from '../../pod/values/image-name.ts'
 import { selectVolumeImages } from '../../pod/defaults/image-volumes.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import { checkAwaitedArchive } from './await-archive.ts'
 import { ImageError } from '../images/image-error.ts'
-import { pullSecretsOf } from '../images/image-request.ts'
+import { pullSecretsOf } from '../../pod/objects/pod-references.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { recordEvent } from './pod-context.ts'
@@ -52,6 +51,9 @@ type Held = Extract<ActionOutcome, { kind: 'held' }>
 type Fetched = { readonly kind: 'present'; readonly image: PresentImage } | Held
 
 type WantedImage = Pick<ContainerSpec, 'name' | 'image' | 'imagePullPolicy'>
+
+/** When an image is looked for again that an archive shall bring; its import itself is heard of at once. */
+const archiveRetryMs = 2000
 
 /** Ensures all images that this start needs; `fetched` is the container's own, or a hold that says why one is unavailable. */
 export async function fetchImages(
@@ -170,4 +172,22 @@ async function findImage(ctx: PodContext, spec: ContainerSpec): Promise<PresentI
 
 function heldBy({ reason, message, retryAtMs }: ImageError, key: HoldKey): Held {
   return { kind: 'held', key, hold: { untilMs: retryAtMs, waiting: { reason, message } } }
+}
+
+/**
+ * Throws ImageError where an image is not there, and an archive that brings it is about to be imported. Nobody waits
+ * under `Always`: that asks the registry in any case.
+ * @param found the image, looked for beforehand
+ */
+async function checkAwaitedArchive(
+  ctx: PodContext,
+  container: WantedImage,
+  found: Promise<PresentImage | undefined> | undefined,
+): Promise<void> {
+  const message =
+    container.imagePullPolicy === 'Always' ? undefined : ctx.host.archives?.awaited(container.image)
+  if (message === undefined) return
+  if (((await found) ?? (await ctx.images.find({ pod: ctx.ref, container }))) !== undefined) return
+  recordEvent(ctx, { type: 'Normal', reason: 'AwaitingImport', message, container: container.name })
+  throw new ImageError('AwaitingImport', message, ctx.clock.wallMs() + archiveRetryMs)
 }

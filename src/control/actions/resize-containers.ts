@@ -9,7 +9,7 @@ import type { ContainerId } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import { containerResources } from '../../translate/resources/resources.ts'
 import type { ActionOutcome } from './action-outcome.ts'
-import { appliedPod } from './applied-pod.ts'
+import { appliedPod } from '../../decide/plan/resize.ts'
 import type { PodContext } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 

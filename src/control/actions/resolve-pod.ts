@@ -6,13 +6,10 @@ import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { EnvFile } from '../../translate/environment/env-file.ts'
 import { envFileValue, parseEnvFile } from '../../translate/environment/env-file.ts'
 import type { Environment } from '../../translate/environment/environment.ts'
-import { MissingReference, missingObject } from '../../translate/spec/missing-reference.ts'
+import { MissingReference } from '../../translate/spec/missing-reference.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
-import { ArgumentsTooLarge, expandCommand } from '../../translate/environment/exec-limits.ts'
 import { resolveEnvironment } from '../../translate/environment/resolve-environment.ts'
 import { computeSubPath } from '../../translate/volumes/sub-paths.ts'
-import { computeVolumeFiles } from '../../translate/volumes/volume-files.ts'
-import type { SourcedPod } from '../objects/object-store.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** What resolving a pod needs of the host. */
@@ -103,41 +100,4 @@ export async function bindSubPaths(
     }
   }
   return bound
-}
-
-/** What tells whether a pod's references are there. */
-export type ReferenceHost = Pick<PodHost, 'objects' | 'capacity' | 'hostName' | 'execLimits'>
-
-/**
- * Why a pod could not start, or one container of it could not: the first thing it refers to that is missing, or
- * what is too large for a process; undefined where all is there. Files that it makes itself are taken to be there.
- */
-export function findMissingReference(
-  { objects: views, capacity, hostName, execLimits }: ReferenceHost,
-  { pod, source }: SourcedPod,
-  only?: ContainerSpec,
-): string | undefined {
-  const { spec, metadata } = pod
-  const objects = views.seenBy(source)
-  const fields = { pod, uid: '', nodeName: hostName, hostIps: [], podIps: [] }
-  const isMounted = (name: string): boolean => only?.volumeMounts.some((mount) => mount.name === name) ?? true
-  const volumes = spec.volumes.filter(({ name }) => isMounted(name))
-  try {
-    for (const volume of volumes) {
-      computeVolumeFiles(volume, { fields, capacity, objects })
-      const claim = volume.persistentVolumeClaim?.claimName
-      if (claim === undefined) continue
-      const wanted = { kind: 'PersistentVolumeClaim' as const, namespace: metadata.namespace, name: claim }
-      if (objects.get(wanted.kind, wanted.namespace, wanted.name) === undefined)
-        throw missingObject(objects, wanted)
-    }
-    for (const container of only === undefined ? [...spec.initContainers, ...spec.containers] : [only]) {
-      const known = { fields, capacity, objects, limits: execLimits, fileValue: () => '' }
-      expandCommand(container, resolveEnvironment({ container, ...known }), execLimits)
-    }
-    return undefined
-  } catch (error) {
-    if (error instanceof MissingReference || error instanceof ArgumentsTooLarge) return error.message
-    throw error
-  }
 }

@@ -10,7 +10,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { WantedPod } from './pod-entry.ts'
 import type { PodHost } from '../actions/pod-host.ts'
-import { toPodObject } from '../status/pod-object.ts'
+import { toPodObject } from '../worker/pod-display.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { StatusStore } from '../status/status-store.ts'
 

@@ -12,7 +12,7 @@ import {
 } from '../../translate/security/security-context.ts'
 import type { ImageUser } from '../../translate/security/security-context.ts'
 import { ImageError } from '../images/image-error.ts'
-import { pullSecretsOf } from '../images/image-request.ts'
+import { pullSecretsOf } from '../../pod/objects/pod-references.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 
 export interface ReplacementDeps {

@@ -9,7 +9,7 @@ import type { UsedCredential } from '../../decide/images/pulled-record.ts'
 import { toAuthConfig } from '../../decide/images/registry-credential.ts'
 import type { ImageCredentials } from './image-credentials.ts'
 import type { CheckRoom } from './image-room.ts'
-import { specOf } from './image-request.ts'
+import { specOf } from '../../cri/cri-runtime.ts'
 import type { PullProgress, PullRequest } from './image-request.ts'
 import type { PullWatch } from './pull-watch.ts'
 

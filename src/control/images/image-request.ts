@@ -1,9 +1,7 @@
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { SourceName } from '../../pod/values/source-name.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
-import type { PullSecrets } from './pod-credentials.ts'
+import type { PullSecrets } from '../../pod/objects/pod-references.ts'
 
 /** An image at hand. */
 export interface PresentImage {
@@ -47,15 +45,4 @@ export interface PullRequest {
   readonly signal: AbortSignal
   /** Called when the pull waits for its turn, and while it is in flight where the runtime tells how far it is. */
   readonly onProgress?: ((progress: PullProgress) => void) | undefined
-}
-
-/** The Secrets that a pod names for its pulls; undefined where it names none. */
-export function pullSecretsOf(pod: Pod, source: SourceName): PullSecrets | undefined {
-  const names = pod.spec.imagePullSecrets.map(({ name }) => name)
-  return names.length === 0 ? undefined : { source, namespace: pod.metadata.namespace, names }
-}
-
-/** CRI's name for an image. */
-export function specOf(image: string): cri.ImageSpecInput {
-  return { image, userSpecifiedImage: image }
 }

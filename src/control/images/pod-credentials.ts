@@ -4,18 +4,10 @@ import { lookUpCredentials, withoutRepeats } from '../../decide/images/keyring.t
 import type { KeyringPart, PullCredential } from '../../decide/images/keyring.ts'
 import { accessName } from '../../decide/images/verify-access.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
+import type { PullSecrets } from '../../pod/objects/pod-references.ts'
 import { objectData } from '../../pod/objects/object-data.ts'
 import type { Secret } from '../../pod/kinds/secret.ts'
-import type { SourceName } from '../../pod/values/source-name.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
-
-/** Whose Secrets a pull may use. */
-export interface PullSecrets {
-  readonly source: SourceName
-  readonly namespace: string
-  /** `imagePullSecrets` of the pod. */
-  readonly names: readonly string[]
-}
 
 /** Something that a pod's events tell; pulls go on without it. */
 export interface CredentialWarning {

@@ -29,7 +29,7 @@ import { PodState } from './pod-state.ts'
 import type { NewWorker, PodStage } from './pod-state.ts'
 import { requestRestart } from './request-restart.ts'
 import type { SourcedPod } from '../objects/object-store.ts'
-import { findMissingReference } from '../actions/resolve-pod.ts'
+import { findMissingReference } from '../../translate/find-missing-reference.ts'
 import { countOomKills, readEndMessage } from './read-end.ts'
 import { VolumeRefresh } from './volume-refresh.ts'
 

@@ -175,6 +175,24 @@ export function podAsApplied(facts: Facts): Pod {
   return own.size === 0 ? facts.pod : withResources(facts.pod, own)
 }
 
+/** The pod with the resources that its running containers have, those of the resizes made in this pass included. */
+export function appliedPod(
+  { pod, observed, record }: Pick<Facts, 'pod' | 'observed'> & { readonly record: PodRecord },
+  done: readonly ContainerResize[] = [],
+): Pod {
+  const { containers: history, podResources } = record
+  const resized = done.map(({ container: { id, name }, to }) => [
+    name,
+    { ...history[name], resized: { containerId: id, resources: to } },
+  ])
+  return podAsApplied({
+    pod,
+    observed,
+    history: { ...history, ...Object.fromEntries(resized) },
+    podResources,
+  })
+}
+
 /** The pod with the pod-level cpu and memory of another version of it. */
 export function withPodLevel(pod: Pod, other: Pod): Pod {
   return withResources(pod, new Map([[podLevel, podLevelResources(other.spec)]]))

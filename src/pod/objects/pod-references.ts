@@ -3,12 +3,27 @@ import { objectKey } from './local-object.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
+import type { SourceName } from '../values/source-name.ts'
 
 /** A ConfigMap or Secret that something refers to; its namespace is the pod's. */
 export interface ConfigReference {
   readonly kind: 'ConfigMap' | 'Secret'
   readonly name: string
   readonly optional: boolean
+}
+
+/** Whose Secrets a pull may use. */
+export interface PullSecrets {
+  readonly source: SourceName
+  readonly namespace: string
+  /** `imagePullSecrets` of the pod. */
+  readonly names: readonly string[]
+}
+
+/** The Secrets that a pod names for its pulls; undefined where it names none. */
+export function pullSecretsOf(pod: Pod, source: SourceName): PullSecrets | undefined {
+  const names = pod.spec.imagePullSecrets.map(({ name }) => name)
+  return names.length === 0 ? undefined : { source, namespace: pod.metadata.namespace, names }
 }
 
 /** The Secrets that a pod names for its image pulls; a pull does without those that are missing. */

@@ -86,6 +86,16 @@ export function formatResolvConf({ servers = [], searches = [], options = [] }: 
 
 const emptyConf: ResolvConf = { servers: [], searches: [], options: [] }
 
+/** How a pod resolves names on this host: there is no cluster DNS. */
+export function podResolver(pod: PodView, host: ResolvConf): PodDns {
+  return podDns({ pod, host, clusterServers: [], clusterDomain: '' })
+}
+
+/** The text of the pod's resolv.conf. */
+export function podResolvConf(pod: PodView, host: ResolvConf): string {
+  return formatResolvConf(podResolver(pod, host).config)
+}
+
 function missingClusterDns(policy: string): string {
   return `there is no cluster DNS on this host: dnsPolicy ${policy} falls back to the resolver of the host`
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computeSpecHash } from '../../../src/control/actions/config-hash.ts'
+import { computeSpecHash } from '../../../src/translate/config-hash.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import type { JsonObject } from '../../../src/base/json.ts'
 import { objectFromManifest } from '../../../src/pod/objects/local-object.ts'
