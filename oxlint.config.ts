@@ -31,6 +31,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   decide: [['sources', 'status'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
   api: [['kinds'], ['.']],
+  sources: [['trial'], ['.']],
   server: [
     ['.'],
     ['discovery', 'listeners', 'resources', 'reviews', 'streams'],

@@ -177,6 +177,13 @@ export const options = {
     zeroIsDefault: true,
     doc: 'How often the URL is fetched.',
   }),
+  sourceTrialPeriodMs: option({
+    field: 'sourceTrialPeriod',
+    type: duration(0),
+    default: 300_000,
+    owner: 'podd',
+    doc: 'How long podd has to run with what its sources give until that set counts as one that works. After three crashes within this time podd runs the last set that worked of a source that has changed since. 0 disables it.',
+  }),
   syncFrequencyMs: option({
     field: 'syncFrequency',
     flag: 'sync-frequency',

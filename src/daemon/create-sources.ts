@@ -1,12 +1,17 @@
+import { poddVersion } from '../api/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
+import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import { createDecodeSource } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory.ts'
 import { createHttpSource, showUrl } from '../sources/http.ts'
 import type { Source } from '../sources/source.ts'
+import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
+import { SourceTrials } from '../sources/trial/source-trials.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
+import { smallFile } from '../store/small-file.ts'
 
 const warmUpManifest = `apiVersion: v1
 kind: Pod
@@ -18,6 +23,8 @@ export interface NamedSource {
   readonly name: SourceName
   readonly location: string
   readonly source: Source
+  /** Distinguishes what it gives now from what it gave before; undefined where it can't be read. */
+  fingerprint(signal: AbortSignal): Promise<string | undefined>
 }
 
 /** The sources that are configured. */
@@ -46,7 +53,7 @@ export function createSources(
       fieldValidation,
       rescanMs,
     })
-    found.push({ name: 'file', location: path, source })
+    found.push({ name: 'file', location: path, source, fingerprint: () => fingerprintPath(path) })
   }
   if (config.staticPodUrl !== undefined) {
     const source = createHttpSource({
@@ -60,7 +67,37 @@ export function createSources(
       decode,
       fieldValidation,
     })
-    found.push({ name: 'http', location: showUrl(config.staticPodUrl), source })
+    const request = { url: new URL(config.staticPodUrl), headers: config.staticPodUrlHeader }
+    found.push({
+      name: 'http',
+      location: showUrl(config.staticPodUrl),
+      source,
+      fingerprint: (signal) => fingerprintUrl(request, process.env, signal),
+    })
   }
   return found
+}
+
+/** What watches over changes of these sources. */
+export function createTrials(
+  config: PoddConfig,
+  {
+    sources,
+    assembly,
+    clock,
+    logger,
+  }: { sources: readonly NamedSource[]; assembly: PodAssembly; clock: Clock; logger: Logger },
+): SourceTrials {
+  const { rootDir, persistSecrets } = config
+  return new SourceTrials({
+    file: smallFile(`${rootDir}/trial.json`),
+    copies: createLastGoodStore(`${rootDir}/sources/worked`, { persistSecrets }),
+    sources,
+    bootId: assembly.hostInfo.bootId,
+    poddVersion,
+    periodMs: config.sourceTrialPeriodMs,
+    events: assembly.events,
+    clock,
+    logger,
+  })
 }

@@ -13,7 +13,7 @@ import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createReaders } from './create-readers.ts'
-import { createSources } from './create-sources.ts'
+import { createSources, createTrials } from './create-sources.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -42,6 +42,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const assembly = assemblePods({ config, sources: sources.map(({ name }) => name), clock, logger })
   const { runtime, events, pods } = assembly
   await events.load()
+  const trials = createTrials(config, { sources, assembly, clock, logger })
   const reach = new Reach({
     runtime: runtime.runtime,
     connection: runtime.connection,
@@ -77,8 +78,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
     logger.info({ path: socketPath }, 'podd started')
-    const running = sources.map(({ source }) =>
-      source.run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
+    await trials.begin()
+    const running = sources.map((source) =>
+      trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
     const opened = openRuntime(assembly, reach, stop.signal)
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
@@ -86,6 +88,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   } catch (error) {
     if (!stop.signal.aborted) throw error
   } finally {
+    if (stop.signal.aborted && !guard.mustRestart) await trials.noteEnd()
     stop.abort(new PoddError('STOPPED', 'podd stops'))
     await events.flush()
     await server.close()

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
@@ -30,7 +30,7 @@ async function evaluate(podd: PoddRig, expression: string): Promise<void> {
   }
 }
 
-describePodd('an error that nothing handles', {}, (rig) => {
+describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s' } }, (rig) => {
   it.each([
     ['a rejected promise', 'void Promise.reject(new Error("planted")); 1', 1],
     ['an exception', 'setTimeout(() => { throw new Error("planted") }, 0); 1', 2],
@@ -80,5 +80,36 @@ describePodd('an error that nothing handles', {}, (rig) => {
     await podd.startDaemon()
     await podd.untilReady('steady')
     expect(await podd.untilWords('steady', 3)).toEqual(['start', 'end', 'start'])
+  })
+
+  it('brings back the last set that worked where podd crashes again and again after a change, until the next change', async () => {
+    const podd = rig()
+    podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))
+    await podd.untilReady('steady')
+    const record = (): string => readFileSync(join(podd.rootDir, 'trial.json'), 'utf8')
+    const worked = (): string => readFileSync(join(podd.rootDir, 'sources/worked/file.json'), 'utf8')
+    await podd.until('the set to have worked', () => worked().includes('steady'))
+    // However slow the host is: the next sets get no time to prove themselves.
+    const config = join(podd.directory, 'config.yaml')
+    writeFileSync(
+      config,
+      readFileSync(config, 'utf8').replace('"sourceTrialPeriod":"1s"', '"sourceTrialPeriod":"10h"'),
+    )
+    await podd.restartDaemon()
+    const before = await podd.untilReady('steady')
+    podd.drop('late', shellPod('late', podd.shared, 'stay'))
+    await podd.untilReady('late')
+    for (let crashes = 0; crashes < 3; crashes += 1) await podd.restartDaemon('SIGKILL')
+    await podd.until('the end of the new pod', async () => (await podd.findPod('late')) === undefined)
+    expect(containerOf(await podd.untilReady('steady'), 'main')).toEqual(containerOf(before, 'main'))
+    expect(await podd.cliOk('status')).toMatch(/the last set that worked runs instead \(1 pods\)/u)
+    expect(await podd.cliOk('events')).toContain('SourceHeld')
+    // A restart without a crash does not try it again; a change does.
+    await podd.restartDaemon()
+    expect((await podd.untilReady('steady')).metadata.uid).toBe(before.metadata.uid)
+    expect(await podd.findPod('late')).toBeUndefined()
+    podd.drop('late', shellPod('late', podd.shared, 'say mended; stay'))
+    await podd.untilReady('late')
+    expect(JSON.parse(record())).toMatchObject({ held: {}, crashes: 0 })
   })
 })

@@ -1,0 +1,74 @@
+import type { SourceName } from '../../pod/objects/document.ts'
+
+/** So many ends in a row that podd did not choose, each within the trial period, are no accident. */
+const mostCrashes = 3
+
+/** The set of a source that podd ran for the whole trial period. */
+export interface WorkedSet {
+  readonly location: string
+  /** Of what the source gave, before it was decoded. */
+  readonly fingerprint: string
+  /** Of the documents. */
+  readonly digest: string
+}
+
+/** A source that is not followed, because podd crashed with what it gives. */
+export interface HeldSet {
+  readonly location: string
+  readonly fingerprint: string
+  /** The version that crashed: another one may not. */
+  readonly podd: string
+}
+
+/** What podd knows at its start of how earlier starts ended (`<root-dir>/trial.json`). */
+export interface TrialRecord {
+  readonly bootId: string
+  /** A podd that ends by itself sets it to false. */
+  readonly running: boolean
+  /** Ends in a row that podd did not choose, since the last trial period without one. */
+  readonly crashes: number
+  readonly worked: Readonly<Partial<Record<SourceName, WorkedSet>>>
+  readonly held: Readonly<Partial<Record<SourceName, HeldSet>>>
+}
+
+/** A source as it is at the start. */
+export interface SourceAtStart {
+  readonly name: SourceName
+  readonly location: string
+  /** Undefined where it can't be read now, or nobody asked. */
+  readonly fingerprint: string | undefined
+}
+
+/** How often podd has crashed in a row. An end by a reboot or a power cut is no crash of podd's. */
+export function countCrashes(before: TrialRecord | undefined, bootId: string): number {
+  if (before === undefined || before.bootId !== bootId || !before.running) return 0
+  return before.crashes + 1
+}
+
+/** Whether a source may have to be held, so that its fingerprint is needed before it is read. */
+export function mayHold(before: TrialRecord | undefined, crashes: number): boolean {
+  return before !== undefined && (crashes >= mostCrashes || Object.keys(before.held).length > 0)
+}
+
+/**
+ * The sources whose last set that worked runs in place of what they give now: those that have changed since that set,
+ * once podd has crashed too often in a row, and for as long as neither the source nor podd's version changes.
+ */
+export function selectHeld(
+  before: TrialRecord,
+  now: { readonly crashes: number; readonly podd: string; readonly sources: readonly SourceAtStart[] },
+): TrialRecord['held'] {
+  const held = now.sources.flatMap(({ name, location, fingerprint }) => {
+    const earlier = before.held[name]
+    const isSame = earlier?.location === location && earlier.podd === now.podd
+    // One that can't be read now has not changed as far as anyone knows.
+    if (isSame && (fingerprint === undefined || fingerprint === earlier.fingerprint))
+      return [[name, earlier] as const]
+    const worked = before.worked[name]
+    const hasChanged =
+      fingerprint !== undefined && worked?.location === location && worked.fingerprint !== fingerprint
+    if (now.crashes < mostCrashes || !hasChanged) return []
+    return [[name, { location, fingerprint, podd: now.podd }] as const]
+  })
+  return Object.fromEntries(held)
+}

@@ -1,0 +1,65 @@
+import { putAside } from '../base/atomic-file.ts'
+import { errorMessage } from '../base/errors.ts'
+import type { Json, JsonObject } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
+import type { HeldSet, TrialRecord, WorkedSet } from '../decide/sources/judge-trial.ts'
+import type { SmallFile } from './small-file.ts'
+
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
+
+/** What was read, and why it could not be. */
+export interface TrialReading {
+  readonly record: TrialRecord | undefined
+  /** Of a file that this podd can't read: where it was put, and why. */
+  readonly unreadable?: { readonly path: string; readonly message: string }
+}
+
+/** Never throws: without a record no source is held. */
+export async function readTrialRecord(file: SmallFile): Promise<TrialReading> {
+  try {
+    const text = await file.read()
+    if (text === undefined) return { record: undefined }
+    const reading = readState(text, migrations)
+    const record = reading.kind === 'current' ? toRecord(reading.content) : undefined
+    if (record !== undefined) return { record }
+    const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
+    return { record: undefined, unreadable: { path: await putAside(file.path), message } }
+  } catch (error) {
+    return { record: undefined, unreadable: { path: file.path, message: errorMessage(error) } }
+  }
+}
+
+/** Throws the system's error (ENOSPC, EROFS, …). */
+export async function writeTrialRecord(file: SmallFile, record: TrialRecord): Promise<void> {
+  await file.write(`${JSON.stringify({ version: migrations.length + 1, ...record })}\n`)
+}
+
+function toRecord({ bootId, running, crashes, worked, held }: JsonObject): TrialRecord | undefined {
+  if (typeof bootId !== 'string' || typeof running !== 'boolean' || typeof crashes !== 'number')
+    return undefined
+  return { bootId, running, crashes, worked: mapOf(worked, toWorked), held: mapOf(held, toHeld) }
+}
+
+function mapOf<T>(value: Json | undefined, read: (item: JsonObject) => T | undefined): Record<string, T> {
+  if (!isJsonObject(value)) return {}
+  const entries = Object.entries(value).flatMap(([name, item]) => {
+    const known = isJsonObject(item) ? read(item) : undefined
+    return known === undefined ? [] : [[name, known] as const]
+  })
+  return Object.fromEntries(entries)
+}
+
+function toWorked({ location, fingerprint, digest }: JsonObject): WorkedSet | undefined {
+  return typeof location === 'string' && typeof fingerprint === 'string' && typeof digest === 'string'
+    ? { location, fingerprint, digest }
+    : undefined
+}
+
+function toHeld({ location, fingerprint, podd }: JsonObject): HeldSet | undefined {
+  return typeof location === 'string' && typeof fingerprint === 'string' && typeof podd === 'string'
+    ? { location, fingerprint, podd }
+    : undefined
+}
