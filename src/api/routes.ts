@@ -12,7 +12,8 @@
  * POST /podd/v1/namespaces/{ns}/pods/{name}/exec          upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
  * POST /podd/v1/namespaces/{ns}/pods/{name}/portforward   upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
- * GET  /healthz                                           `ok`
+ * GET  /healthz, /readyz                                  `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
+ * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime
  * GET  /podd/v1/status                                    DaemonStatus
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)

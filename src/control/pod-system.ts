@@ -3,6 +3,7 @@ import { PoddError } from '../base/errors.ts'
 import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
+import type { HealthFacts } from '../decide/node/judge-health.ts'
 import type { Incumbent } from '../decide/sources/settle-rivals.ts'
 import type { ObjectKey } from '../pod/objects/local-object.ts'
 import { podKey } from '../pod/values/ids.ts'
@@ -102,7 +103,7 @@ export class PodSystem {
         },
         probe: ({ uid }) => this.#desired.workers.get(uid)?.notice(),
       },
-      logger,
+      { clock, logger },
     )
     this.#observer = new RuntimeObserver({
       calls: options.runtime,
@@ -244,6 +245,19 @@ export class PodSystem {
   /** Why the runtime can't be used for now. */
   get runtimeProblem(): string | undefined {
     return this.#runtimeProblem
+  }
+
+  /** What podd knows of its own work. */
+  get healthFacts(): HealthFacts {
+    const { clock, settings } = this.#options
+    return {
+      nowMs: clock.monotonicMs(),
+      eventWaitsSinceMs: this.#loop.waitsSinceMs,
+      relistPeriodMs: settings.syncFrequencyMs,
+      listedAtMs: this.#observer.listedAtMs,
+      blocked: this.node.jobs.blocked,
+      isRuntimeDown: this.#runtimeProblem !== undefined,
+    }
   }
 
   /** What the sources gave last. */

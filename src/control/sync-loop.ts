@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { WakeSlot } from '../base/wake-slot.ts'
 import type { PodUid } from '../pod/values/ids.ts'
@@ -34,16 +35,25 @@ export type SyncHandlers = {
  */
 export class SyncLoop {
   readonly #handlers: SyncHandlers
+  readonly #clock: Clock
   readonly #logger: Logger
   readonly #slot = new WakeSlot()
   #events: SyncEvent[] = []
+  #waitsSinceMs: number | undefined
 
-  constructor(handlers: SyncHandlers, logger: Logger) {
+  constructor(handlers: SyncHandlers, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#handlers = handlers
+    this.#clock = clock
     this.#logger = logger
   }
 
+  /** Since when the oldest event waits to be handled, monotonic; undefined where none does. */
+  get waitsSinceMs(): number | undefined {
+    return this.#waitsSinceMs
+  }
+
   post(event: SyncEvent): void {
+    this.#waitsSinceMs ??= this.#clock.monotonicMs()
     this.#events.push(event)
     this.#slot.wake()
   }
@@ -54,6 +64,7 @@ export class SyncLoop {
       await this.#slot.wait()
       const events = this.#events
       this.#events = []
+      this.#waitsSinceMs = undefined
       for (const event of events) this.#handle(event)
     }
   }

@@ -7,6 +7,7 @@ import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import type { NodePressure } from '../control/node/node-pressure.ts'
 import type { ProbeReport } from '../control/probing/prober-worker.ts'
+import { judgeHealth } from '../decide/node/judge-health.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { Reach } from '../control/serving/reach.ts'
@@ -41,6 +42,7 @@ export function createReaders(
         whenListed: () => whenShown().then(() => facts.localObjects.measureClaims()),
       },
     },
+    health: { checks: () => judgeHealth(pods.healthFacts) },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {
       applied: () => ({

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { healthRoutes } from './health-routes.ts'
 import { imageRoutes } from './image-routes.ts'
 import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
@@ -33,7 +34,7 @@ export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOpt
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
   const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
   const routes: readonly Route[] = [
-    { method: 'GET', pattern: '/healthz', handle: () => text('ok') },
+    ...healthRoutes(readers.health),
     ...resourceRoutes(readers, new WatchLines()),
     ...podRoutes(readers, logs),
     ...imageRoutes(readers.images),
@@ -67,10 +68,6 @@ export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOpt
       }
     },
   }
-}
-
-function text(body: string): ApiResponse {
-  return { status: 200, contentType: 'text/plain; charset=utf-8', body }
 }
 
 /** Where a request goes. Throws ApiError where who asks may not do that. */

@@ -14,6 +14,8 @@ import { PoddError } from '../../src/base/errors.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { silentLogger } from '../../src/base/logger.ts'
+import { judgeHealth } from '../../src/decide/node/judge-health.ts'
+import type { HealthFacts } from '../../src/decide/node/judge-health.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { PodReach } from '../../src/server/requests/pod-reach.ts'
@@ -135,6 +137,8 @@ export class ApiRig {
     crashes: [],
     jobs: [],
   }
+  /** What podd knows of its own work. */
+  health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
   drained: DrainReply = { ended: 2, stuck: [] }
   undone = 0
@@ -167,6 +171,7 @@ export class ApiRig {
         persistentvolumeclaims: this.claims,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },
+      health: { checks: () => judgeHealth(this.health) },
       probes: { listProbes: () => this.probes },
       claims: { purgeClaim: async () => {} },
       drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },

@@ -78,6 +78,12 @@ export class ManualClock implements Clock {
     await this.settle()
   }
 
+  /** Time passes and nothing can run meanwhile, as when the process is stopped; then all that fell due fires. */
+  async freeze(ms: number): Promise<void> {
+    this.#moveTo(this.#monotonicMs + ms)
+    await this.advance(0)
+  }
+
   /** Moves to the next timer and fires all that are due then; false when none waits. */
   async advanceToNextTimer(): Promise<boolean> {
     const delayMs = this.nextTimerMs

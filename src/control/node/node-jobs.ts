@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
+import { noticeableBlockMs } from '../../decide/node/judge-health.ts'
 
 /** Periodic work about the host as a whole. */
 export interface NodeJob {
@@ -49,6 +50,7 @@ export class NodeJobs {
   readonly #states = new Map<string, JobState>()
   #signal: AbortSignal | undefined
   #timer: Timer | undefined
+  #blocked: NodeJobs['blocked']
 
   constructor(options: { readonly clock: Clock; readonly logger: Logger }) {
     this.#clock = options.clock
@@ -75,6 +77,11 @@ export class NodeJobs {
     return [...this.#states.values()].map(({ report }) => report)
   }
 
+  /** The last time that the jobs' timer came so late that podd was kept from all its work meanwhile, monotonic. */
+  get blocked(): { readonly untilMs: number; readonly durationMs: number } | undefined {
+    return this.#blocked
+  }
+
   /** Runs the jobs until the signal is aborted, which aborts those in flight too. */
   async run(signal: AbortSignal): Promise<void> {
     this.#signal = signal
@@ -97,7 +104,12 @@ export class NodeJobs {
     const idle = [...this.#states.values()].filter(({ running }) => !running)
     if (idle.length === 0) return
     const nextMs = Math.min(...idle.map(({ dueMs }) => dueMs))
-    this.#timer = this.#clock.startTimer(nextMs - nowMs, () => this.#startDue())
+    this.#timer = this.#clock.startTimer(nextMs - nowMs, () => {
+      const untilMs = this.#clock.monotonicMs()
+      const durationMs = untilMs - Math.max(nextMs, nowMs)
+      if (durationMs >= noticeableBlockMs) this.#blocked = { untilMs, durationMs }
+      this.#startDue()
+    })
   }
 
   /** Never rejects. */

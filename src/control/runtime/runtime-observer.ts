@@ -70,6 +70,7 @@ export class RuntimeObserver {
   #health: RuntimeHealth | undefined
   /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
+  #listedAtMs: number | undefined
 
   constructor(options: RuntimeObserverOptions) {
     this.#options = options
@@ -92,6 +93,11 @@ export class RuntimeObserver {
   /** How often the runtime became unavailable: what was read before the last time may be outdated. */
   get losses(): number {
     return this.#losses
+  }
+
+  /** When the last full list ended, whether it could be made or not, monotonic; before the first, when they began. */
+  get listedAtMs(): number | undefined {
+    return this.#listedAtMs
   }
 
   /** The runtime became unavailable: it counts as such until it can be listed again. */
@@ -143,6 +149,7 @@ export class RuntimeObserver {
 
   async #relistForever(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
+    this.#listedAtMs = clock.monotonicMs()
     const aborted = new Promise<void>((resolve) => {
       const onAbort = (): void => {
         this.#relistSlot.wake()
@@ -153,6 +160,7 @@ export class RuntimeObserver {
     while (!signal.aborted) {
       // A frozen runtime holds nobody up who stops.
       await Promise.race([this.#tryRelist(), aborted])
+      this.#listedAtMs = clock.monotonicMs()
       const timer = clock.startTimer(this.#relistPeriodMs(), () => this.#relistSlot.wake())
       await this.#relistSlot.wait()
       timer.cancel()

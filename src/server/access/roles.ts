@@ -49,7 +49,18 @@ const authenticatedRules: Rules = {
   nonResourceRules: [
     {
       verbs: ['get'],
-      nonResourceURLs: ['/api', '/api/*', '/apis', '/apis/*', '/healthz', '/openapi', '/openapi/*'],
+      nonResourceURLs: [
+        '/api',
+        '/api/*',
+        '/apis',
+        '/apis/*',
+        '/healthz',
+        '/healthz/*',
+        '/openapi',
+        '/openapi/*',
+        '/readyz',
+        '/readyz/*',
+      ],
     },
   ],
 }

@@ -6,6 +6,7 @@ import type { ServedResources } from '../../api/kinds/served-resources.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
+import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { PodReach } from './pod-reach.ts'
 
@@ -82,10 +83,16 @@ export interface Drainer {
   undo(): Promise<void>
 }
 
+/** What podd finds when it checks itself; answers at once, from memory. */
+export interface HealthReader {
+  checks(): readonly HealthCheck[]
+}
+
 /** All that the API needs to know. */
 export interface ApiReaders {
   readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
   readonly status: StatusReader
+  readonly health: HealthReader
   readonly probes: ProbeReader
   readonly images: ImageStore
   readonly claims: ClaimPurger

@@ -117,6 +117,54 @@ describe('who asks', () => {
   })
 })
 
+describe('a check of podd itself', () => {
+  const failing = { nowMs: 1_000_000, relistPeriodMs: 60_000, eventWaitsSinceMs: 0, isRuntimeDown: true }
+  const loop = '[-]sync-loop failed: an event has waited for 1000 s'
+  const lines = async (target: string) => {
+    const answer = await ask(target, stranger)
+    return [answer.status, ...(await bodyOf(answer)).trimEnd().split('\n')]
+  }
+
+  it.each<[target: string, lines: readonly (string | number)[]]>([
+    ['/healthz', [200, 'ok']],
+    ['/readyz', [200, 'ok']],
+    [
+      '/healthz?verbose',
+      [200, '[+]ping ok', '[+]sync-loop ok', '[+]relist ok', '[+]event-loop ok', 'healthz check passed'],
+    ],
+    ['/readyz/runtime', [200, 'ok']],
+  ])('that passes: %s', async (target, expected) => {
+    expect(await lines(target)).toEqual(expected)
+  })
+
+  it.each<[target: string, lines: readonly (string | number)[]]>([
+    ['/healthz', [500, '[+]ping ok', loop, '[+]relist ok', '[+]event-loop ok', 'healthz check failed']],
+    [
+      '/readyz?exclude=sync-loop&exclude=etcd',
+      [
+        500,
+        '[+]ping ok',
+        '[+]sync-loop excluded: ok',
+        '[+]relist ok',
+        '[+]event-loop ok',
+        '[-]runtime failed: the container runtime is not available',
+        'warn: some health checks cannot be excluded: no matches for "etcd"',
+        'readyz check failed',
+      ],
+    ],
+    ['/healthz?exclude=sync-loop', [200, 'ok']],
+    ['/healthz/ping', [200, 'ok']],
+    ['/healthz/sync-loop', [500, 'internal server error: an event has waited for 1000 s']],
+  ])('that fails: %s', async (target, expected) => {
+    rig.health = failing
+    expect(await lines(target)).toEqual(expected)
+  })
+
+  it.each(['/healthz/runtime', '/readyz/etcd'])('that is none is not found: %s', async (target) => {
+    expect(await ask(target, stranger)).toMatchObject({ status: 404 })
+  })
+})
+
 describe('an upgrade', () => {
   const open = (target: string, upgrade: string) =>
     handler.open(

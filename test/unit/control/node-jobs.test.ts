@@ -125,6 +125,17 @@ describe('NodeJobs', () => {
     await end()
   })
 
+  it('notes when its timer came so late that podd was kept from its work', async () => {
+    const { clock, nodeJobs, end } = rig(job('a', async () => {}))
+    await clock.advance(15_000)
+    await clock.freeze(19_999)
+    expect(nodeJobs.blocked).toBeUndefined()
+    await clock.advance(2000)
+    await clock.freeze(28_000)
+    expect(nodeJobs.blocked).toEqual({ untilMs: clock.monotonicMs(), durationMs: 20_001 - 1 })
+    await end()
+  })
+
   it('takes no second job of a name', () => {
     const nodeJobs = new NodeJobs({ clock: new ManualClock(), logger: silentLogger })
     nodeJobs.add(job('one', async () => {}))
