@@ -119,6 +119,10 @@ missing_packages() {
   command -v busybox >/dev/null || echo busybox-static
   command -v catatonit >/dev/null || echo catatonit
   command -v docker-registry >/dev/null || echo docker-registry
+  command -v git >/dev/null || echo git
+  command -v nano >/dev/null || echo nano
+  command -v rsync >/dev/null || echo rsync
+  command -v vim >/dev/null || echo vim
 }
 
 install_missing_packages() {

@@ -12,6 +12,7 @@ import { failureProblem, holdsRemovals, readFailure } from './read-failure.ts'
 import type { PendingFile, ReadContent } from './pending-file.ts'
 import { sizeOf } from './pending-file.ts'
 import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
+import { isBeingReplaced } from './replaced-file.ts'
 import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
 import { hasErrors, TakenFiles } from './taken-files.ts'
 
@@ -131,10 +132,10 @@ export class DirectoryFiles {
     const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
     if (look.kind === 'missing') {
       this.#pending.delete(name)
-      if (this.#taken.has(name) && this.#missing.note(name)) this.noteMove()
+      await this.#noteMissing(name, hint)
       return
     }
-    this.#missing.forget(name)
+    this.#missing.noteReturn(name)
     const pending = this.#pending.get(name)
     const known = pending?.look.fingerprint ?? this.#taken.fingerprint(name)
     if (known === look.fingerprint && hint === undefined) return
@@ -145,6 +146,21 @@ export class DirectoryFiles {
       isWrittenInPlace: isEmpty || hint !== 'renamed' || (pending?.isWrittenInPlace ?? false),
       changedAtMs: clock.monotonicMs() - (hint === undefined ? ageMs(look, clock.wallMs()) : 0),
     })
+  }
+
+  async #noteMissing(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {
+    if (!this.#taken.has(name) || this.#missing.has(name)) return
+    this.noteMove()
+    const path = join(this.#options.directory, name)
+    // What no event told of may have been gone for long.
+    const isKnownReplaced = hint === undefined || this.#missing.names().length > 0
+    const isReplaced = isKnownReplaced || (await isBeingReplaced(path, this.#taken.fingerprint(name)))
+    this.#missing.note(name, isReplaced)
+  }
+
+  /** Looks again at the names that are missing: one may be back. */
+  async lookAtMissing(): Promise<void> {
+    await Promise.all(this.#missing.names().map((name) => this.#look(name, undefined)))
   }
 
   /** Delays removals: after the whole directory was away, it may be about to be filled again. */
@@ -189,7 +205,7 @@ export class DirectoryFiles {
     const isGood = !this.#pending.has(singleFile) && this.#taken.isGood(singleFile)
     for (const name of this.#taken.names()) {
       if (name === singleFile) continue
-      if (isGood) this.#missing.note(name)
+      if (isGood) this.#missing.note(name, false)
       else this.#missing.forget(name)
     }
   }

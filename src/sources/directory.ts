@@ -115,8 +115,7 @@ class DirectoryLoop {
     let gapMs = snapshotGapMs
     try {
       while (!signal.aborted) {
-        // A missing file counts only while its directory exists.
-        if (this.#files.hasDueRemovals()) this.#isListingDue = true
+        if (this.#files.hasDueRemovals()) await this.#confirmRemovals()
         await this.#look()
         const isFirst = published === undefined
         this.#files.settle({ removeAtOnce: isFirst })
@@ -200,6 +199,13 @@ class DirectoryLoop {
     } catch (error) {
       this.#noteDirectoryProblem(directoryProblem(this.#directory, error, this.#files.countPods()))
     }
+  }
+
+  /** A missing file counts only while its directory is there, and if it isn't back. */
+  async #confirmRemovals(): Promise<void> {
+    const found = await identify(this.#directory).catch(() => undefined)
+    if (found === undefined || found.id !== this.#identity?.id || found.isFile) this.#isListingDue = true
+    else await this.#files.lookAtMissing()
   }
 
   #noteDirectoryProblem(problem: Problem | undefined): void {
