@@ -11,13 +11,19 @@ import { isManifestName } from './manifest-name.ts'
  * @param fingerprint of the file as it was last seen (see lookAtFile)
  */
 export async function isBeingReplaced(path: string, fingerprint: string | undefined): Promise<boolean> {
-  const marks = await Promise.all([isOpenInEditor(path), isMovedAside(path, fingerprint), isInUpdatingWorkTree(path)])
+  const marks = await Promise.all([
+    isOpenInEditor(path),
+    isMovedAside(path, fingerprint),
+    isInUpdatingWorkTree(path),
+  ])
   return marks.includes(true)
 }
 
 async function isOpenInEditor(path: string): Promise<boolean> {
   const name = basename(path)
-  const marks = await Promise.all([`.${name}.swp`, `.#${name}`].map((mark) => exists(join(dirname(path), mark))))
+  const marks = await Promise.all(
+    [`.${name}.swp`, `.#${name}`].map((mark) => exists(join(dirname(path), mark))),
+  )
   return marks.includes(true)
 }
 

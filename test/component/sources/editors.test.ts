@@ -125,12 +125,16 @@ describe('a manifest that a program changes', () => {
     })
   }
 
-  it.skipIf(!hasProgram('nano') || !hasProgram('script'))('is never gone meanwhile: nano', patience, async () => {
-    const running = await start()
-    await typeIntoNano('\u001C1.36\r1.37\rA\u000F\r\u0018')
-    await running.until(({ pods: [first] }) => first === edited, 20_000)
-    expect(running.snapshots.every(({ snapshot }) => snapshot.pods.length === 2)).toBe(true)
-  })
+  it.skipIf(!hasProgram('nano') || !hasProgram('script'))(
+    'is never gone meanwhile: nano',
+    patience,
+    async () => {
+      const running = await start()
+      await typeIntoNano('\u001C1.36\r1.37\rA\u000F\r\u0018')
+      await running.until(({ pods: [first] }) => first === edited, 20_000)
+      expect(running.snapshots.every(({ snapshot }) => snapshot.pods.length === 2)).toBe(true)
+    },
+  )
 
   it.skipIf(!hasProgram('git'))('is never gone while git changes it', patience, async () => {
     await shell(`cd .. && git init -q && git add . && git commit -qm first
@@ -151,5 +155,6 @@ describe('a manifest that a program changes', () => {
     const running = await start()
     await shell('mkdir ../../next && cp a.yaml ../../next && rsync -r --delete ../../next/ ./')
     await running.until(({ pods: given }) => given.length === 1, 20_000)
+    expect(running.last()?.problems).toEqual([])
   })
 })
