@@ -24,7 +24,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['desired'],
     ['runtime', 'worker'],
     ['actions', 'probing', 'status'],
-    ['images'],
+    ['archives', 'images'],
     ['objects'],
   ],
   containerd: [['.'], ['leaks', 'setup'], ['network'], ['client', 'process']],

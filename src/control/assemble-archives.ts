@@ -11,7 +11,7 @@ import { normalizeImageName } from '../pod/values/image-name.ts'
 import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { watchDirectory } from '../sources/watch-directory.ts'
 import { smallFile } from '../store/small-file.ts'
-import { ImageArchives } from './images/image-archives.ts'
+import { ImageArchives } from './archives/image-archives.ts'
 import type { RuntimeAccess } from './runtime/runtime-access.ts'
 
 export interface ArchiveAssembly {

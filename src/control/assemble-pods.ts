@@ -44,7 +44,7 @@ import { createPressureSurroundings } from './node/pressure-surroundings.ts'
 import { assembleArchives } from './assemble-archives.ts'
 import { podOrphans } from './node/pod-orphans.ts'
 import { ObjectStore } from './objects/object-store.ts'
-import type { ImageArchives } from './images/image-archives.ts'
+import type { ImageArchives } from './archives/image-archives.ts'
 import { PodSystem } from './pod-system.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
 

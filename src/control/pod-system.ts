@@ -1,12 +1,8 @@
 import type { AppliedReply } from '../api/applied.ts'
 import { PoddError } from '../base/errors.ts'
-import { parallelPulls } from '../config/pull-options.ts'
 import { isCriError } from '../cri/cri-error.ts'
-import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
-import type { Incumbent } from '../decide/sources/settle-rivals.ts'
-import type { ObjectKey } from '../pod/objects/local-object.ts'
-import { podKey } from '../pod/values/ids.ts'
+import type { Problem, SourceSnapshot } from '../pod/objects/document.ts'
 import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
@@ -14,14 +10,11 @@ import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
-import { ImagePuller } from './images/image-puller.ts'
-import { specOf } from '../cri/cri-runtime.ts'
+import { createImagePuller } from './images/create-image-puller.ts'
+import type { ImagePuller } from './images/image-puller.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
-import { imageRoom } from './images/image-room.ts'
-import { PullWatch } from './images/pull-watch.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
-import { pullsWith, refersTo } from './objects/object-store.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
 import type { Eviction, PodWorker } from './worker/pod-worker.ts'
@@ -69,9 +62,6 @@ export class PodSystem {
   #hasCollected = false
   /** Every source has given its objects. */
   #objectsKnown = false
-  #problems: readonly Problem[] = []
-  /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
-  #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
   constructor(options: PodSystemOptions) {
     const { clock, random, logger, events, host, settings } = options
@@ -81,6 +71,10 @@ export class PodSystem {
     this.#snapshots = new SourceSnapshots({
       sources: options.sources,
       podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
+      objects: this.objects,
+      listClaimOwners: () => host.volumes.listClaimOwners(),
+      workers: () => this.#desired.workers.all(),
+      logger,
     })
     this.#loop = new SyncLoop(
       {
@@ -138,32 +132,9 @@ export class PodSystem {
       isUp: () => this.#runtimeProblem === undefined,
       onLearnt: () => this.#desired.reviewAdmission(),
     })
-    const checkRoom =
-      options.imageGarbage &&
-      imageRoom({
-        ...options.imageGarbage.host,
-        collect: async (signal) => this.node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
-        clock,
-      })
-    this.#images = new ImagePuller({
-      images: options.images,
-      events,
-      clock,
-      maxParallel: parallelPulls(settings),
-      pullQps: settings.registryPullQps,
-      pullBurst: settings.registryBurst,
-      checkRoom,
-      watch:
-        options.pullContent &&
-        new PullWatch({
-          content: options.pullContent,
-          isPresent: async (id) => (await options.images.imageStatus({ image: specOf(id) })).image !== null,
-          clock,
-          stallMs: settings.imagePullProgressTimeoutMs,
-          checkRoom,
-        }),
+    this.#images = createImagePuller(options, {
+      makeRoom: async (signal) => this.node.imageGarbage?.collect({ kind: 'thresholds' }, signal),
       onPulling: (uid) => this.#desired.workers.get(uid)?.showPull(),
-      ...(options.credentials !== undefined && { credentials: options.credentials }),
     })
     this.#awaited = new AwaitedPods({
       statuses: this.statuses,
@@ -239,7 +210,12 @@ export class PodSystem {
   /** Documents that are not followed, and why; warnings too. */
   problems(): readonly Problem[] {
     const archives = this.#options.archives?.problems() ?? []
-    return [...this.#problems, ...this.objects.problems(), ...this.#desired.problems(), ...archives]
+    return [
+      ...this.#snapshots.problems(),
+      ...this.objects.problems(),
+      ...this.#desired.problems(),
+      ...archives,
+    ]
   }
 
   /** Why the runtime can't be used for now. */
@@ -330,7 +306,7 @@ export class PodSystem {
     const { records, unreadable } = await this.#options.records.load()
     for (const { path, uid, message } of unreadable)
       logger.error({ path, uid, err: message }, 'cannot read a pod record')
-    this.#claimOwners = await this.#loadClaimOwners()
+    await this.#snapshots.loadClaimOwners()
     this.#desired.adopt(records, unreadable)
     const following = host.followResolver?.(() => this.node.jobs.wake('follow-host'), signal)
     this.#awaited.begin()
@@ -398,39 +374,13 @@ export class PodSystem {
     if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
   }
 
-  async #loadClaimOwners(): Promise<ReadonlyMap<ObjectKey, SourceName>> {
-    try {
-      return await this.#options.host.volumes.listClaimOwners()
-    } catch (error) {
-      this.#options.logger.error({ err: error }, 'cannot read which source owns the data of claims')
-      return new Map()
-    }
-  }
-
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
   #reconcile(): void {
     const snapshots = this.#snapshots
-    const incumbent: Incumbent = (key, asking) => {
-      const owner = this.#claimOwners.get(key)
-      if (owner !== undefined) return { source: owner }
-      const holder = this.objects.holder(key, asking)
-      if (holder !== undefined) return holder
-      for (const worker of this.#desired.workers.all()) {
-        if (podKey(worker.ref) === key) return worker.state.record
-      }
-      return undefined
-    }
-    const merged = snapshots.merge(incumbent, this.objects.rules)
-    this.#problems = merged.problems
-    // Who has a claim's name now is known from here on.
-    if (snapshots.areReady) this.#claimOwners = new Map()
-    const changed = this.objects.replace(merged.objects)
-    for (const worker of this.#desired.workers.all())
-      if (refersTo(worker.sourcedPod, changed))
-        worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
+    const { wanted, changed } = snapshots.merge()
     this.#desired.reviewPullSecrets(changed)
-    if (!this.#listed) return this.#awaited.show(merged.wanted)
-    this.#desired.reconcile(merged.wanted, () => snapshots.areReady)
+    if (!this.#listed) return this.#awaited.show(wanted)
+    this.#desired.reconcile(wanted, () => snapshots.areReady)
     this.#desired.confirmAdopted((source) => snapshots.isSilent(source))
     this.node.readmitDrained()
     this.#endOrphans()

@@ -1,20 +1,35 @@
-import type { ObjectRules } from '../../decide/sources/merge-objects.ts'
 import { mergeSnapshots } from '../../decide/sources/merge-snapshots.ts'
 import type { MergedSnapshots } from '../../decide/sources/merge-snapshots.ts'
 import type { Incumbent } from '../../decide/sources/settle-rivals.ts'
 import { isJsonObject } from '../../base/json.ts'
-import type { PodDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { ObjectKey } from '../../pod/objects/local-object.ts'
+import { podKey } from '../../pod/values/ids.ts'
+import { pullsWith, refersTo } from '../objects/object-store.ts'
+import type { ChangedObjects, ObjectStore } from '../objects/object-store.ts'
+import type { PodWorker } from '../worker/pod-worker.ts'
 
 export interface SourceSnapshotsOptions {
   /** The sources that are configured. */
   readonly sources: readonly SourceName[]
   readonly podNameSuffix: string
+  /** Takes over the objects that the sources want. */
+  readonly objects: ObjectStore
+  /** Which source each claim with data on disk is of. */
+  readonly listClaimOwners: () => Promise<ReadonlyMap<ObjectKey, SourceName>>
+  /** Of the pods that there are. */
+  readonly workers: () => Iterable<PodWorker>
+  readonly logger: Logger
 }
 
-/** What each source gave last. */
+/** What each source gave last, and the objects that follow from it. */
 export class SourceSnapshots {
   readonly #options: SourceSnapshotsOptions
   readonly #newest = new Map<SourceName, SourceSnapshot>()
+  #problems: readonly Problem[] = []
+  /** Of claims whose data is on disk, until all sources have spoken: a claim is its, whichever speaks first. */
+  #claimOwners: ReadonlyMap<ObjectKey, SourceName> = new Map()
 
   constructor(options: SourceSnapshotsOptions) {
     this.#options = options
@@ -38,10 +53,47 @@ export class SourceSnapshots {
     this.#newest.set(snapshot.source, renamePods(snapshot, this.#options.podNameSuffix))
   }
 
-  /** All of them together, in the order of the sources. */
-  merge(incumbent: Incumbent, rules: ObjectRules): MergedSnapshots {
-    const inOrder = this.#options.sources.flatMap((source) => this.#newest.get(source) ?? [])
-    return mergeSnapshots(inOrder, incumbent, rules)
+  /** Documents that are not followed, and why; warnings too. */
+  problems(): readonly Problem[] {
+    return this.#problems
+  }
+
+  /** To be called once, before any snapshot. Never throws. */
+  async loadClaimOwners(): Promise<void> {
+    const { listClaimOwners, logger } = this.#options
+    try {
+      this.#claimOwners = await listClaimOwners()
+    } catch (error) {
+      logger.error({ err: error }, 'cannot read which source owns the data of claims')
+    }
+  }
+
+  /**
+   * Merges all of them in the order of the sources, and takes over their objects: pods that refer to a changed one
+   * review it.
+   */
+  merge(): Pick<MergedSnapshots, 'wanted'> & { readonly changed: ChangedObjects } {
+    const { objects, sources, workers } = this.#options
+    const inOrder = sources.flatMap((source) => this.#newest.get(source) ?? [])
+    const merged = mergeSnapshots(inOrder, this.#incumbent, objects.rules)
+    this.#problems = merged.problems
+    // Which source has a claim's name follows from the objects from here on.
+    if (this.areReady) this.#claimOwners = new Map()
+    const changed = objects.replace(merged.objects)
+    for (const worker of workers())
+      if (refersTo(worker.sourcedPod, changed))
+        worker.reviewReferences({ pullSecrets: pullsWith(worker.sourcedPod, changed) })
+    return { wanted: merged.wanted, changed }
+  }
+
+  readonly #incumbent: Incumbent = (key, asking) => {
+    const { objects, workers } = this.#options
+    const owner = this.#claimOwners.get(key)
+    if (owner !== undefined) return { source: owner }
+    const holder = objects.holder(key, asking)
+    if (holder !== undefined) return holder
+    for (const worker of workers()) if (podKey(worker.ref) === key) return worker.state.record
+    return undefined
   }
 }
 
