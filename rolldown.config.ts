@@ -1,8 +1,42 @@
 import { defineConfig } from 'rolldown'
+import type { Plugin } from 'rolldown'
+
+/**
+ * Takes Node's own modules without importing them. An import reads every export, and some of those load much more of Node
+ * when they are read: some 10 ms for each call of the command line.
+ */
+const builtinsWithoutImport: Plugin = {
+  name: 'builtins-without-import',
+  renderChunk(code) {
+    const taken = code
+      .replaceAll(
+        /^import (?:\* as )?(\w+) from "(node:[\w/]+)";$/gmu,
+        'const $1 = process.getBuiltinModule("$2");',
+      )
+      .replaceAll(
+        /^import \{([^}]*)\} from "(node:[\w/]+)";$/gmu,
+        (_, names: string, from: string) =>
+          `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule("${from}");`,
+      )
+    if (/^(?:im|ex)port\b.*"node:/mu.test(taken)) throw new Error('a module of Node is still imported')
+    return { code: taken, map: null }
+  },
+}
+
+/** Without a word about it Node reads a file first, and then once more, to know that it is a module. */
+const declaresModules: Plugin = {
+  name: 'declares-modules',
+  generateBundle() {
+    this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "module" }\n' })
+  },
+}
 
 /**
  * One self-contained directory: main.js, lazily loaded chunks beside it (a CLI call loads its verb only), the files of
  * worker threads and processes, and the wire definitions, which package.json's build copies to dist/proto.
+ *
+ * V8 keeps the text of what is loaded: it is made short, and without a character for which each would take two bytes.
+ * The names of functions and classes are kept for stack traces.
  */
 export default defineConfig({
   input: {
@@ -11,5 +45,27 @@ export default defineConfig({
     'netns-dial-worker': 'src/host/netns/netns-dial-worker.ts',
   },
   platform: 'node',
-  output: { dir: 'dist', format: 'esm', cleanDir: true, chunkFileNames: '[name]-[hash].js' },
+  plugins: [builtinsWithoutImport, declaresModules],
+  output: {
+    dir: 'dist',
+    format: 'esm',
+    cleanDir: true,
+    chunkFileNames: '[name]-[hash].js',
+    comments: { legal: true, annotation: false, jsdoc: false },
+    minify: {
+      compress: { keepNames: { function: true, class: true } },
+      mangle: { toplevel: false, keepNames: true },
+      codegen: { removeWhitespace: true, asciiOnly: true },
+    },
+    codeSplitting: {
+      groups: [
+        // Reading one file costs less than reading twenty.
+        { name: 'base', test: /\/src\/(?:base\/(?!logger)|pod\/values\/(?!hash))/u, minShareCount: 2 },
+        {
+          name: 'cli',
+          test: /\/src\/(?:api|cli\/(?:arguments|client|output|verbs\/get))/u,
+        },
+      ],
+    },
+  },
 })

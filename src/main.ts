@@ -24,7 +24,9 @@ const exitCode = await runCli(
   {
     stdout: process.stdout,
     stderr: process.stderr,
-    stdin: process.stdin,
+    get stdin() {
+      return process.stdin
+    },
     env: process.env,
     onInterrupt() {
       const interrupt = new AbortController()

@@ -37,7 +37,20 @@ export async function runCli(argv: readonly string[], deps: CliDeps, around: Sur
   const output = createOutput(around.stdout)
   createOutput(around.stderr)
   const notify = (line: string): void => void around.stderr.write(`${escapeControls(line)}\n`)
-  const exitCode = await runCommand(argv, deps, { ...around, output, notify }).catch((error: unknown) => {
+  const { stdout, stderr, env, onInterrupt } = around
+  const call: Call = {
+    stdout,
+    stderr,
+    // Node opens it when it is asked for, and few verbs read it.
+    get stdin() {
+      return around.stdin
+    },
+    env,
+    onInterrupt,
+    output,
+    notify,
+  }
+  const exitCode = await runCommand(argv, deps, call).catch((error: unknown) => {
     // Whoever interrupts knows it, and whoever stops reading needs no word about it.
     if (errorCode(error) === 'INTERRUPTED' && !output.closed.aborted) return interruptedExitCode
     if (output.closed.aborted) return 0

@@ -156,7 +156,14 @@ export class ApiClient {
   async #send(method: string, path: string, signal: AbortSignal): Promise<IncomingMessage> {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = nodeHttp.request(
-        { socketPath: this.socketPath, method, path, signal, agent: false, headers: { host: 'podd' } },
+        {
+          // An agent would look first whether the name of the host is an address, with large regular expressions.
+          createConnection: () => connect(this.socketPath),
+          method,
+          path,
+          signal,
+          headers: { host: 'podd' },
+        },
         resolve,
       )
       request.on('error', (error) => reject(this.#failure(error)))

@@ -1,5 +1,4 @@
 import type { Writable } from 'node:stream'
-import { getSystemErrorMessage } from 'node:util'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 
 /** Where a verb's data goes. */
@@ -39,7 +38,7 @@ export function createOutput(stream: Writable): Output {
 function writeFailed(cause: unknown): PoddError {
   const why =
     cause instanceof Error && 'errno' in cause && typeof cause.errno === 'number'
-      ? getSystemErrorMessage(cause.errno)
+      ? process.getBuiltinModule('node:util').getSystemErrorMessage(cause.errno)
       : errorMessage(cause)
   return new PoddError('WRITE_FAILED', `write error: ${why}`, { cause })
 }
