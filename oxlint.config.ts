@@ -30,7 +30,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   containerd: [['.'], ['leaks', 'setup'], ['network'], ['client', 'process']],
   decide: [['sources', 'status'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
-  api: [['kinds'], ['.']],
+  api: [['tables'], ['kinds'], ['.']],
   sources: [['trial'], ['.']],
   server: [
     ['.'],

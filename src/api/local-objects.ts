@@ -5,6 +5,7 @@ export interface LocalObjectMeta {
   /** Follows from the kind, the name and the source: the same after a restart of podd. */
   readonly uid: string
   readonly resourceVersion?: string
+  readonly creationTimestamp?: string
   readonly labels?: Readonly<Record<string, string>>
   /** The manifest's, and `podd.dev/source`, `podd.dev/path`. */
   readonly annotations?: Readonly<Record<string, string>>
@@ -35,6 +36,9 @@ export interface ClaimObject {
     readonly accessModes: readonly string[]
     readonly resources: { readonly requests: Readonly<Record<string, string>> }
     readonly storageClassName: 'podd-local'
+    readonly volumeMode?: 'Filesystem'
+    /** Once it is bound. */
+    readonly volumeName?: string
   }
   readonly status: {
     /** Pending: no pod has needed it yet. Released: it has data, and no document any more. */

@@ -99,6 +99,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
   },
   {
+    name: 'kubeconfig',
+    summary: 'Print a kubeconfig for kubectl and other clients',
+    load: async () => (await import('./verbs/kubeconfig.ts')).kubeconfigVerb,
+  },
+  {
     name: 'drain',
     summary: 'End all pods in order before the host shuts down',
     load: async () => (await import('./verbs/drain.ts')).drainVerb,

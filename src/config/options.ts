@@ -3,6 +3,7 @@ import type { OptionType } from './option-type.ts'
 import { dnsSubdomain } from '../pod/validation/name-rules.ts'
 import { option } from './option.ts'
 import type { Option } from './option.ts'
+import { apiOptions } from './api-options.ts'
 import { evictionOptions } from './eviction-options.ts'
 import { containerOptions } from './container-options.ts'
 import { imageOptions } from './image-options.ts'
@@ -241,6 +242,7 @@ export const options = {
   ...shutdownOptions,
   ...logOptions,
   ...podOptions,
+  ...apiOptions,
   logLevel: option({
     field: 'logLevel',
     flag: 'log-level',

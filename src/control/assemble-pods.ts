@@ -1,3 +1,4 @@
+import { kubernetesVersion } from '../api/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { protoPath } from '../base/proto-path.ts'
@@ -47,9 +48,6 @@ import { ObjectStore } from './objects/object-store.ts'
 import type { ImageArchives } from './archives/image-archives.ts'
 import { PodSystem } from './pod-system.ts'
 import { RuntimeAccess } from './runtime/runtime-access.ts'
-
-/** The Kubernetes release whose behaviour podd matches. */
-export const kubernetesVersion = '1.36'
 
 /** A host without cgroups: podd doctor says so, and the runtime will too. */
 const noCgroups: CgroupSystem = { version: 1, hierarchies: [] }

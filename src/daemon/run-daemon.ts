@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os'
 import { systemClock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { createLogger } from '../base/logger.ts'
@@ -9,6 +10,7 @@ import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
+import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { CrashGuard } from './crash-guard.ts'
@@ -67,7 +69,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     crashes: () => guard.reports(),
   })
   const socketPath = apiSocketPath(config.runDir)
-  const server = await startApiServer({ socketPath, podLogsDir: config.podLogsDir, readers, clock, logger })
+  const server = await startApiServer({
+    socketPath,
+    podLogsDir: config.podLogsDir,
+    readers,
+    network: networkOf(config, assembly.hostName),
+    clock,
+    logger,
+  })
 
   try {
     const onSignal = (): void => {
@@ -100,6 +109,20 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   if (guard.mustRestart) return guard.restart()
   logger.info({}, 'podd stopped; the pods keep running')
   return 0
+}
+
+/** Undefined where the API is on the socket alone. */
+function networkOf(config: PoddConfig, hostName: string): NetworkOptions | undefined {
+  const { apiListen: address, apiTokenFile: tokenFile, rootDir } = config
+  if (address === undefined) return undefined
+  const isAny = address.host === '0.0.0.0' || address.host === '::'
+  const addresses = isAny
+    ? Object.values(networkInterfaces()).flatMap((list = []) => list.map((found) => found.address))
+    : [address.host]
+  // A link-local address has a zone that no certificate can name.
+  const reachable = addresses.filter((found) => !found.startsWith('fe80:'))
+  const names = new Set(['localhost', hostName, '127.0.0.1', ...reachable])
+  return { address, names: [...names], rootDir, tokenFile }
 }
 
 /** Pods are shown meanwhile. A runtime that isn't there is reported, and waited for by `watch`. */

@@ -3,6 +3,7 @@ import type { Logger } from '../base/logger.ts'
 import { createHandler } from './create-handler.ts'
 import { createHttpListener } from './listeners/http-listener.ts'
 import { listenOnSocket } from './listeners/listen-socket.ts'
+import type { NetworkApi, NetworkOptions } from './network-api.ts'
 import { root } from './requests/identity.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
@@ -11,6 +12,8 @@ export interface ApiServerOptions {
   readonly socketPath: string
   readonly podLogsDir: string
   readonly readers: ApiReaders
+  /** Left out: the socket is all. */
+  readonly network?: NetworkOptions | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -29,18 +32,30 @@ export interface ApiServer {
  */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, logger } = options
+  const network = options.network === undefined ? undefined : await openNetwork(options.network, options)
+  const handler = createHandler({ ...options, network })
   const listener = createHttpListener({
-    handler: createHandler(options),
+    handler,
     identify: () => root,
     clock,
     logger,
   })
   const removeSocket = await listenOnSocket(listener.server, options.socketPath)
+  await network?.listen(handler)
   let closed: Promise<void> | undefined
   return {
     close(graceMs = 2000) {
-      closed ??= listener.close(graceMs).then(removeSocket)
+      closed ??= Promise.all([listener.close(graceMs), network?.close(graceMs)]).then(removeSocket)
       return closed
     },
   }
+}
+
+/** Nothing of it is loaded on a host that listens on the socket alone. */
+async function openNetwork(
+  network: NetworkOptions,
+  deps: { readonly clock: Clock; readonly logger: Logger },
+): Promise<NetworkApi> {
+  const { NetworkApi } = await import('./network-api.ts')
+  return new NetworkApi(network, deps)
 }

@@ -1,20 +1,27 @@
 import type { Duplex } from 'node:stream'
+import { computedResources } from '../api/kinds/api-resource.ts'
+import { toApiResource } from '../api/kinds/served-kind.ts'
+import { servedKinds } from '../api/kinds/served-kinds.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { accessRoutes } from './access-routes.ts'
 import { healthRoutes } from './health-routes.ts'
 import { imageRoutes } from './image-routes.ts'
+import type { NetworkApi } from './network-api.ts'
 import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
+import { discoveryRoutes } from './discovery/discovery-routes.ts'
+import { versionInfo } from './discovery/version-info.ts'
 import { PodLogs } from './pods/pod-logs.ts'
 import { readAttributes } from './access/attributes.ts'
 import { refuseAccess } from './access/refuse-access.ts'
-import { toStatusObject } from './requests/api-error.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
 import { decodePath, findRoute } from './requests/route.ts'
 import type { Route } from './requests/route.ts'
+import { statusResponse } from './requests/status-response.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
 import { poddExec } from './streams/podd-exec.ts'
@@ -22,6 +29,8 @@ import { poddForward } from './streams/podd-forward.ts'
 import { PodStreams } from './streams/pod-streams.ts'
 
 export interface HandlerOptions {
+  /** Undefined where podd listens on its socket alone. */
+  readonly network?: Pick<NetworkApi, 'kubeconfig'> | undefined
   readonly podLogsDir: string
   readonly readers: ApiReaders
   readonly clock: Clock
@@ -29,24 +38,26 @@ export interface HandlerOptions {
 }
 
 /** What is served, from requests to answers; src/api/routes.ts tells the same in words. Knows no sockets. */
-export function createHandler({ podLogsDir, readers, clock, logger }: HandlerOptions): ApiHandler {
+export function createHandler({ podLogsDir, readers, network, clock, logger }: HandlerOptions): ApiHandler {
   const pods = readers.resources.pods
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
   const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
+    { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
+    ...discoveryRoutes([...servedKinds.map((kind) => toApiResource(kind)), ...computedResources]),
     ...resourceRoutes(readers, new WatchLines()),
     ...podRoutes(readers, logs),
     ...imageRoutes(readers.images),
     ...poddRoutes(readers),
+    ...accessRoutes(network),
   ]
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {
     // What is nobody's intention is a defect, and the log has its place.
     if (!(error instanceof PoddError) && !request.signal.aborted)
       logger.error({ path: request.target, err: error }, 'API request failed')
-    const status = toStatusObject(error)
-    return jsonResponse(status, status.code)
+    return statusResponse(error)
   }
 
   async function answer(request: ApiRequest): Promise<ApiResponse> {

@@ -5,11 +5,11 @@ import type { HealthReader } from './requests/readers.ts'
 import type { Call, Route } from './requests/route.ts'
 
 /**
- * `/healthz` and `/readyz`, and a path below them for each check, in the API server's form
+ * `/healthz`, which is `/livez`, and `/readyz`, and a path below them for each check, in the API server's form
  * (`staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go`, 1.36), but that each failure says why.
  */
 export function healthRoutes(health: HealthReader): readonly Route[] {
-  return (['healthz', 'readyz'] as const).flatMap((name): readonly Route[] => {
+  return (['healthz', 'livez', 'readyz'] as const).flatMap((name): readonly Route[] => {
     const checks = (): readonly HealthCheck[] =>
       health.checks().filter(({ about }) => about === 'live' || name === 'readyz')
     return [

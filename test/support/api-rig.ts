@@ -18,6 +18,7 @@ import { judgeHealth } from '../../src/decide/node/judge-health.ts'
 import type { HealthFacts } from '../../src/decide/node/judge-health.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
+import type { NetworkOptions } from '../../src/server/network-api.ts'
 import type { PodReach } from '../../src/server/requests/pod-reach.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/status/resource-store.ts'
@@ -201,8 +202,10 @@ export class ApiRig {
     }
   }
 
-  async listen(): Promise<void> {
+  /** @param network listens over TLS too */
+  async listen(network?: NetworkOptions): Promise<void> {
     this.#server = await startApiServer({
+      network,
       socketPath: this.socketPath,
       podLogsDir: this.podLogsDir,
       readers: this.readers(),

@@ -10,6 +10,11 @@ export const podKind = servedKind<PodObject>({
   singular: 'pod',
   shortNames: ['po'],
   kind: 'Pod',
+  categories: ['all'],
+  subresources: [
+    { name: 'log', verbs: ['get'] },
+    { name: 'status', verbs: ['get'] },
+  ],
   fields: {
     'spec.nodeName': ({ spec }) => textAt(spec, 'nodeName', ''),
     'spec.restartPolicy': ({ spec }) => textAt(spec, 'restartPolicy', 'Always'),

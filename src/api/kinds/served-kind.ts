@@ -1,3 +1,5 @@
+import { readVerbs } from './api-resource.ts'
+import type { ApiResource, ApiSubresource } from './api-resource.ts'
 import type { ResourceObject } from '../resource.ts'
 import type { ServedResources } from './served-resources.ts'
 
@@ -18,6 +20,10 @@ export interface ServedKind {
   readonly kind: string
   readonly listKind: string
   readonly namespaced: boolean
+  /** What may be done to objects of the kind, in Kubernetes' words. */
+  readonly verbs: readonly string[]
+  readonly categories: readonly string[]
+  readonly subresources: readonly ApiSubresource[]
   /** Its objects go away when they are old: that is no news. */
   readonly expires: boolean
   /** Below which the form for tables is served: podd's own where the objects hold what no table may. */
@@ -33,7 +39,12 @@ export interface ServedKind {
 export interface KindEntry<T extends ResourceObject>
   extends
     Pick<ServedKind, 'resource' | 'singular' | 'shortNames' | 'kind'>,
-    Partial<Pick<ServedKind, 'apiVersion' | 'namespaced' | 'expires' | 'tableRoot'>> {
+    Partial<
+      Pick<
+        ServedKind,
+        'apiVersion' | 'namespaced' | 'expires' | 'tableRoot' | 'verbs' | 'categories' | 'subresources'
+      >
+    > {
   readonly fields?: Readonly<Record<string, (object: T) => string>>
   readonly columns: readonly (KindColumn & { cell(object: T, nowMs: number): string })[]
 }
@@ -46,6 +57,9 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
     namespaced: true,
     expires: false,
     tableRoot: '/api/v1',
+    verbs: readVerbs,
+    categories: [],
+    subresources: [],
     ...entry,
     listKind: `${entry.kind}List`,
     fields: Object.fromEntries(
@@ -57,4 +71,12 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
     columns,
     cells: (object, nowMs) => (isOfKind(object) ? columns.map((column) => column.cell(object, nowMs)) : []),
   }
+}
+
+/** The kind as discovery shows it. */
+export function toApiResource(kind: ServedKind): ApiResource {
+  const [version = '', group = ''] = kind.apiVersion.split('/').toReversed()
+  const { resource, singular, namespaced, verbs, shortNames, categories, subresources } = kind
+  const names = { resource, singular, kind: kind.kind, namespaced }
+  return { group, version, ...names, verbs, shortNames, categories, subresources }
 }

@@ -3,7 +3,13 @@ import { isAnonymous, mayDoAll } from '../requests/identity.ts'
 import type { Attributes, ResourceAttributes } from './attributes.ts'
 
 /** What somebody may do: everything, the work with pods and what they refer to, or to look at all but Secrets. */
-export type Role = 'admin' | 'edit' | 'view'
+const roles = ['admin', 'edit', 'view'] as const
+
+export type Role = (typeof roles)[number]
+
+export function parseRole(text: string): Role | undefined {
+  return roles.find((role) => role === text)
+}
 
 /** The group that gives a role to who is in it. */
 export function groupOfRole(role: Role): string {

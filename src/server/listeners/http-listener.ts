@@ -1,27 +1,33 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
+import type { SecureContextOptions, TlsOptions } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { nodeHttp } from '../../base/node-http.ts'
-import { ApiError, toStatusObject } from '../requests/api-error.ts'
-import { jsonResponse } from '../requests/api-request.ts'
-import type { ApiHandler, ApiRequest, ApiResponse } from '../requests/api-request.ts'
+import { ApiError } from '../requests/api-error.ts'
+import type { ApiHandler, ApiRequest, ApiResponse, OpenedStream } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
+import { statusResponse } from '../requests/status-response.ts'
 import { RequestBody } from './request-body.ts'
 import { writeResponse } from './write-response.ts'
 
 export interface HttpListenerOptions {
   readonly handler: ApiHandler
-  /** Who asks, for each request. */
+  /** Who asks, for each request; may throw ApiError. */
   readonly identify: (request: IncomingMessage) => Identity
+  /** Left out, connections are plain. */
+  readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
   readonly clock: Clock
   readonly logger: Logger
 }
 
 export interface HttpListener {
   /** To be told where to listen. */
-  readonly server: Server
+  readonly server: Server | HttpsServer
+  /** What a server over TLS shows from now on. */
+  setSecureContext(context: SecureContextOptions): void
   /** Takes no more requests, ends what runs without an end, and waits for what is being answered, `graceMs` at most. */
   close(graceMs: number): Promise<void>
 }
@@ -34,19 +40,23 @@ const streamBufferBytes = 16 * 1024
 
 /** HTTP/1.1 for the API's handler. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
-  const { handler, identify, clock, logger } = options
+  const { handler, identify, tls, clock, logger } = options
   const closing = new AbortController()
-  const server = nodeHttp.createServer(
-    {
-      maxHeaderSize: mostHeaderBytes,
-      requestTimeout: 30_000,
-      highWaterMark: streamBufferBytes,
-      shouldUpgradeCallback: ({ headers }) => handler.upgrades(headers),
-    },
-    (request, response) => {
-      void answer(request, response)
-    },
-  )
+  const http = {
+    maxHeaderSize: mostHeaderBytes,
+    requestTimeout: 30_000,
+    highWaterMark: streamBufferBytes,
+    shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
+  }
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void =>
+    void answer(request, response)
+  const secure =
+    tls === undefined
+      ? undefined
+      : process
+          .getBuiltinModule('node:https')
+          .createServer({ ...http, ...tls, handshakeTimeout: tls.handshakeMs }, onRequest)
+  const server = secure ?? nodeHttp.createServer(http, onRequest)
   const toRequest = (message: IncomingMessage, body: RequestBody, signal: AbortSignal): ApiRequest => {
     const { method = '', url = '/', headers } = message
     return { method, target: url, headers, identity: identify(message), readBody: () => body.read(), signal }
@@ -57,12 +67,23 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     response.once('close', () => gone.abort(new PoddError('CLIENT_GONE', 'the client went away')))
     const signal = AbortSignal.any([gone.signal, closing.signal])
     const body = new RequestBody(request)
-    const refusal = body.refusal()
-    const answered =
-      refusal === undefined ? await handler.handle(toRequest(request, body, signal)) : statusResponse(refusal)
+    const answered = await handle(request, body, signal)
     body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
     if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
+  }
+
+  async function handle(
+    request: IncomingMessage,
+    body: RequestBody,
+    signal: AbortSignal,
+  ): Promise<ApiResponse> {
+    try {
+      body.refuseLarge()
+      return await handler.handle(toRequest(request, body, signal))
+    } catch (error) {
+      return statusResponse(error)
+    }
   }
 
   /** What is served over upgraded connections, which the HTTP server knows nothing of. */
@@ -80,11 +101,19 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     socket.once('close', () => closing.signal.removeEventListener('abort', cut))
     if (closing.signal.aborted) cut()
     if (head.length > 0) socket.unshift(head)
-    const opened = await handler.open(toRequest(request, new RequestBody(request), closing.signal), socket)
+    const opened = await open(request, socket)
     if ('status' in opened) return refuse(socket, opened)
     const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
     await opened.serve()
+  }
+
+  async function open(request: IncomingMessage, socket: Duplex): Promise<ApiResponse | OpenedStream> {
+    try {
+      return await handler.open(toRequest(request, new RequestBody(request), closing.signal), socket)
+    } catch (error) {
+      return statusResponse(error)
+    }
   }
 
   server.on('clientError', (error, socket) => {
@@ -93,16 +122,12 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
 
   return {
     server,
+    setSecureContext: (context) => secure?.setSecureContext(context),
     close(graceMs) {
       closing.abort(new PoddError('CLOSING', 'podd is stopping'))
       return closeServer(server, clock, { graceMs, upgraded })
     },
   }
-}
-
-function statusResponse(error: ApiError): ApiResponse {
-  const status = toStatusObject(error)
-  return jsonResponse(status, status.code)
 }
 
 /** What is said of a request that is none, by Node's code. */
@@ -128,7 +153,7 @@ function refuse(socket: Duplex, { status, contentType, body }: ApiResponse): voi
 }
 
 async function closeServer(
-  server: Server,
+  server: Server | HttpsServer,
   clock: Clock,
   { graceMs, upgraded }: { readonly graceMs: number; readonly upgraded: ReadonlySet<Promise<void>> },
 ): Promise<void> {

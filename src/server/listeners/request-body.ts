@@ -13,9 +13,9 @@ export class RequestBody {
     this.#request = request
   }
 
-  /** Undefined where it isn't said to be too large. */
-  refusal(): ApiError | undefined {
-    return Number(this.#request.headers['content-length'] ?? 0) > mostBodyBytes ? tooLarge() : undefined
+  /** Throws ApiError RequestEntityTooLarge where it is said to be too large. */
+  refuseLarge(): void {
+    if (Number(this.#request.headers['content-length'] ?? 0) > mostBodyBytes) throw tooLarge()
   }
 
   /** All of it; to be called once. Rejects with ApiError RequestEntityTooLarge, or with the connection's error. */

@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
-import { toStatusObject } from '../requests/api-error.ts'
-import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
+import { statusResponse } from '../requests/status-response.ts'
 
 /** A client that leaves its answer unread for so long is cut off; logs, and what runs over an upgraded connection, may wait for ever. */
 const unreadMs = 60_000
@@ -35,9 +34,8 @@ export async function writeResponse(
       response.destroy()
       return signal.aborted || answer.cutOff?.aborted === true ? undefined : error
     }
-    const status = toStatusObject(error)
-    const told = jsonResponse(status, status.code)
-    if (typeof told.body === 'string') writeWhole(response, told, told.body)
+    const told = statusResponse(error)
+    writeWhole(response, told, told.body)
     return error instanceof PoddError ? undefined : error
   } finally {
     cutWhereUnread(response, clock)

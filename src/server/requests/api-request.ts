@@ -57,6 +57,6 @@ export interface ApiHandler {
   open(request: ApiRequest, connection: Duplex): Promise<ApiResponse | OpenedStream>
 }
 
-export function jsonResponse(body: unknown, status = 200): ApiResponse {
+export function jsonResponse(body: unknown, status = 200): ApiResponse & { readonly body: string } {
   return { status, contentType: 'application/json', body: `${JSON.stringify(body)}\n` }
 }

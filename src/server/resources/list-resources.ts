@@ -5,6 +5,7 @@ import type { ApiResponse } from '../requests/api-request.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 import { encodeContinuation } from './list-options.ts'
 import type { ListOptions } from './list-options.ts'
+import type { Representation } from './representation.ts'
 
 /** A list is sent in pieces of about this size. */
 const pieceBytes = 16 * 1024
@@ -17,6 +18,7 @@ export function listResources(
   kind: ServedKind,
   reader: ResourceReader<ResourceObject>,
   options: ListOptions,
+  form: Representation,
 ): ApiResponse {
   const { revision, objects } = objectsAsked(reader, options)
   const accepted = objects.filter((object) => options.accepts(object))
@@ -31,10 +33,7 @@ export function listResources(
   return {
     status: 200,
     contentType: 'application/json',
-    body: listPieces(
-      { apiVersion: kind.apiVersion, kind: kind.listKind, metadata },
-      accepted.slice(offset, end),
-    ),
+    body: listPieces(kind, metadata, accepted.slice(offset, end), form),
   }
 }
 
@@ -71,11 +70,17 @@ function tooLarge(wanted: number, revision: number): ApiError {
 }
 
 /** Made as the client reads them: never all of a list stands in memory as text. */
-function* listPieces(head: object, items: readonly ResourceObject[]): Generator<Uint8Array, void> {
+function* listPieces(
+  kind: ServedKind,
+  metadata: object,
+  items: readonly ResourceObject[],
+  form: Representation,
+): Generator<Uint8Array, void> {
+  const { head, field } = form.listHead(kind, metadata)
   const encoder = new TextEncoder()
-  let piece = `${JSON.stringify(head).slice(0, -1)},"items":[`
+  let piece = `${JSON.stringify(head).slice(0, -1)},"${field}":[`
   for (const [index, item] of items.entries()) {
-    piece += `${index === 0 ? '' : ','}${JSON.stringify(item)}`
+    piece += `${index === 0 ? '' : ','}${JSON.stringify(form.listItem(item))}`
     if (piece.length < pieceBytes) continue
     yield encoder.encode(piece)
     piece = ''

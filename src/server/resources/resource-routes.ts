@@ -10,6 +10,8 @@ import type { Call, Route } from '../requests/route.ts'
 import { listResources } from './list-resources.ts'
 import { readListOptions, readWatchOptions } from './list-options.ts'
 import { redactSecrets } from './redact-secrets.ts'
+import { chooseRepresentation } from './representation.ts'
+import type { Representation } from './representation.ts'
 import type { WatchLines } from './watch-lines.ts'
 import { watchResources } from './watch-resources.ts'
 
@@ -35,29 +37,36 @@ export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly
 
 function routesOf(served: Served): readonly Route[] {
   const { kind, root } = served
-  const { resource } = kind
+  const { resource, subresources } = kind
   const list = (call: Call): Promise<ApiResponse> => answerList(served, call)
+  const single = async (call: Call): Promise<ApiResponse> => {
+    const form = formOf(call)
+    await served.whenListed()
+    return jsonResponse(form.single(findObject(served, call.names)))
+  }
+  const object = `${root}/namespaces/*/${resource}/*`
+  const hasStatus = subresources.some(({ name }) => name === 'status')
   return [
     { method: 'GET', pattern: `${root}/${resource}`, handle: list },
     { method: 'GET', pattern: `${root}/namespaces/*/${resource}`, handle: list },
-    {
-      method: 'GET',
-      pattern: `${root}/namespaces/*/${resource}/*`,
-      handle: async ({ names }) => {
-        await served.whenListed()
-        return jsonResponse(findObject(served, names))
-      },
-    },
+    { method: 'GET', pattern: object, handle: single },
+    ...(hasStatus ? [{ method: 'GET', pattern: `${object}/status`, handle: single } as const] : []),
   ]
 }
 
-async function answerList(served: Served, { query, names, clock, signal }: Call): Promise<ApiResponse> {
+function formOf({ request, query, clock }: Call): Representation {
+  return chooseRepresentation(request.headers.accept, query, () => clock.wallMs())
+}
+
+async function answerList(served: Served, call: Call): Promise<ApiResponse> {
+  const { query, names, clock, signal } = call
   const { kind, reader, lines, whenListed } = served
   const [namespace] = names
+  const form = formOf(call)
   if (!booleanParam(query, 'watch')) {
     const options = readListOptions(query, kind, namespace)
     await whenListed()
-    return listResources(kind, reader, options)
+    return listResources(kind, reader, options, form)
   }
   const options = readWatchOptions(query, kind, namespace)
   await whenListed()
@@ -65,7 +74,7 @@ async function answerList(served: Served, { query, names, clock, signal }: Call)
   return {
     status: 200,
     contentType: 'application/json',
-    body: watchResources(kind, reader, options, { clock, lines, signal, cutOff: () => cutOff.abort() }),
+    body: watchResources(kind, reader, options, { clock, lines, form, signal, cutOff: () => cutOff.abort() }),
     headFirst: true,
     cutOff: cutOff.signal,
   }

@@ -4,7 +4,9 @@ import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
 import { ApiError, toStatusObject } from '../requests/api-error.ts'
 import type { ResourceReader } from '../requests/readers.ts'
+import { EventEncoder } from './event-encoder.ts'
 import type { WatchOptions } from './list-options.ts'
+import type { Bookmark, Representation } from './representation.ts'
 import { encodeLine } from './watch-lines.ts'
 import type { WatchLines } from './watch-lines.ts'
 
@@ -22,6 +24,7 @@ const bookmarkPeriodMs = 60_000
 export interface WatchDeps {
   readonly clock: Clock
   readonly lines: WatchLines
+  readonly form: Representation
   readonly signal: AbortSignal
   /** Cuts the client off, whatever it has still to take. */
   readonly cutOff: () => void
@@ -36,7 +39,7 @@ export async function* watchResources(
   kind: ServedKind,
   reader: ResourceReader<ResourceObject>,
   options: WatchOptions,
-  { clock, lines, signal, cutOff }: WatchDeps,
+  { clock, lines, form, signal, cutOff }: WatchDeps,
 ): AsyncGenerator<Uint8Array, void> {
   const { accepts, revision, sendInitialEvents, bookmarks, timeoutSeconds } = options
   const begun = reader.revision
@@ -54,11 +57,12 @@ export async function* watchResources(
   }
   const showsAll = sendInitialEvents ?? revision === undefined
   const listed = showsAll ? reader.list().filter((object) => accepts(object)) : []
+  const encoder = new EventEncoder(form, lines)
   const backlog = new Backlog(clock, signal, cutOff)
   const take = (change: ResourceChange<ResourceObject>): void => {
     // A watch from a revision that is yet to come stays silent until then.
     if (change.revision <= (revision ?? 0)) return
-    const line = lineFor(change, accepts, lines)
+    const line = lineFor(change, accepts, encoder)
     if (line !== undefined) backlog.push(line)
   }
   for (const change of missed) take(change)
@@ -71,13 +75,14 @@ export async function* watchResources(
       ? undefined
       : clock.startTimer(timeoutSeconds * 1000, () => backlog.wake('end'))
   try {
-    for (const object of listed) yield encodeLine({ type: 'ADDED', object })
-    if (bookmarks && sendInitialEvents === true) yield bookmark(kind, begun, true)
+    for (const object of listed) yield encoder.encode('ADDED', object)
+    if (bookmarks && sendInitialEvents === true) yield encoder.encodeBookmark(bookmark(kind, begun, true))
     for (;;) {
       const next = await backlog.next()
       if (next === 'end') return
       if (next !== 'bookmark') yield next
-      else if (reader.revision >= (revision ?? 0)) yield bookmark(kind, reader.revision, false)
+      else if (reader.revision >= (revision ?? 0))
+        yield encoder.encodeBookmark(bookmark(kind, reader.revision, false))
     }
   } finally {
     unsubscribe()
@@ -91,27 +96,25 @@ export async function* watchResources(
 function lineFor(
   change: ResourceChange<ResourceObject>,
   accepts: (object: ResourceObject) => boolean,
-  lines: WatchLines,
+  encoder: EventEncoder,
 ): Uint8Array | undefined {
   const { type, object, previous } = change
   const was = previous !== undefined && accepts(previous)
   const is = type !== 'DELETED' && accepts(object)
   if (!was && !is) return undefined
   const seen = was ? (is ? 'MODIFIED' : 'DELETED') : 'ADDED'
-  if (seen === type) return lines.lineOf(change)
-  if (seen !== 'DELETED' || previous === undefined) return encodeLine({ type: seen, object })
+  if (seen === type) return encoder.encodeChange(change)
+  if (seen !== 'DELETED' || previous === undefined) return encoder.encode(seen, object)
   // As it was when it was last seen, at the revision of the change.
   const { resourceVersion = '' } = object.metadata
-  return encodeLine({
-    type: seen,
-    object: { ...previous, metadata: { ...previous.metadata, resourceVersion } },
-  })
+  return encoder.encode(seen, { ...previous, metadata: { ...previous.metadata, resourceVersion } })
 }
 
-function bookmark(kind: ServedKind, revision: number, endsInitialEvents: boolean): Uint8Array {
+/** An object of the kind that has a revision, and else nothing that counts. */
+function bookmark(kind: ServedKind, revision: number, endsInitialEvents: boolean): Bookmark {
   const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
   const metadata = { resourceVersion: String(revision), ...annotations }
-  return encodeLine({ type: 'BOOKMARK', object: { kind: kind.kind, apiVersion: kind.apiVersion, metadata } })
+  return { kind: kind.kind, apiVersion: kind.apiVersion, metadata }
 }
 
 function startPeriods(clock: Clock, periodMs: number, fire: () => void): { cancel(): void } {

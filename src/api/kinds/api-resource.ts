@@ -1,0 +1,43 @@
+/** A resource as discovery shows it: meta/v1 APIResource. */
+export interface ApiResource {
+  /** Empty: the core group. */
+  readonly group: string
+  readonly version: string
+  /** Plural, in paths. */
+  readonly resource: string
+  readonly singular: string
+  readonly kind: string
+  readonly namespaced: boolean
+  readonly verbs: readonly string[]
+  readonly shortNames: readonly string[]
+  /** `all`: what `kubectl get all` lists. */
+  readonly categories: readonly string[]
+  readonly subresources: readonly ApiSubresource[]
+}
+
+export interface ApiSubresource {
+  readonly name: string
+  readonly verbs: readonly string[]
+  /** Of what is sent and answered, where it isn't the resource's own kind. */
+  readonly kind?: string
+  /** `group/version` of that kind, where it isn't the resource's. */
+  readonly apiVersion?: string
+}
+
+export const readVerbs: readonly string[] = ['get', 'list', 'watch']
+
+/** What has no objects that podd keeps: it is computed when it is asked for. */
+export const computedResources: readonly ApiResource[] = [
+  {
+    group: 'metrics.k8s.io',
+    version: 'v1beta1',
+    resource: 'pods',
+    singular: '',
+    kind: 'PodMetrics',
+    namespaced: true,
+    verbs: ['get', 'list'],
+    shortNames: [],
+    categories: [],
+    subresources: [],
+  },
+]

@@ -1,0 +1,30 @@
+import type { ResourceObject } from '../resource.ts'
+import { apiTable } from './api-table.ts'
+import type { ApiTable } from './api-table.ts'
+import { nameColumn } from './common-columns.ts'
+import { claimTable, configMapTable, eventTable, secretTable } from './object-tables.ts'
+import { podTable } from './pod-table.ts'
+
+const tables: Readonly<Record<string, ApiTable>> = {
+  ConfigMap: configMapTable,
+  Event: eventTable,
+  PersistentVolumeClaim: claimTable,
+  Pod: podTable,
+  Secret: secretTable,
+}
+
+/** The table of a kind; of one that has none, names and times alone, as an API server does it. */
+export function tableOf(kind: string): ApiTable {
+  const known = Object.hasOwn(tables, kind) ? tables[kind] : undefined
+  return (
+    known ??
+    apiTable<ResourceObject>(kind, [
+      nameColumn(),
+      {
+        name: 'Created At',
+        description: 'When the object was created.',
+        cell: ({ metadata }) => metadata.creationTimestamp ?? '',
+      },
+    ])
+  )
+}

@@ -1,0 +1,155 @@
+import { X509Certificate } from 'node:crypto'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeFileAtomicSync } from '../../base/atomic-file.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import { issueCertificate } from './issue-certificate.ts'
+import type { KeyPair } from './issue-certificate.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const authorityDays = 3650
+/** From then on what is issued is signed by the next authority; the old one is trusted until its end. */
+const authorityRenewDays = 2 * 365
+const serverDays = 365
+const serverRenewDays = 60
+/** Clocks differ. */
+const slackMs = 5 * 60 * 1000
+
+export interface AuthorityOptions {
+  /** podd's root directory; what is issued for podd itself lies in `tls` in it. */
+  readonly rootDir: string
+  /** Host names and addresses under which the listener is reached. */
+  readonly names: readonly string[]
+  readonly clock: Clock
+}
+
+/**
+ * The certificate authority of one host: made at first use, in files that only their owner reads, and followed by
+ * another long before it ends. Servers are certified by the oldest one, which all clients know, clients by the newest.
+ * All calls throw the system's errors as they are.
+ */
+export class OwnAuthority {
+  readonly #options: AuthorityOptions
+  readonly #directory: string
+  #authorities: readonly KeyPair[] | undefined
+  #server: KeyPair | undefined
+  #renewAtMs = 0
+
+  constructor(options: AuthorityOptions) {
+    this.#options = options
+    this.#directory = join(options.rootDir, 'tls')
+  }
+
+  /** The certificates that clients and servers are trusted by, in PEM. */
+  trusted(): string {
+    return this.#load()
+      .map(({ certificate }) => certificate)
+      .join('')
+  }
+
+  /** What the server shows, now. It is another one once `mustRenew` says so. */
+  server(): KeyPair {
+    const now = this.#options.clock.wallMs()
+    const known = this.#server ?? this.#read('server')
+    if (known !== undefined && this.#fits(known)) return this.#take(known)
+    const issuer = oldestFor(this.#load(), now + serverRenewDays * dayMs)
+    const untilMs = Math.min(now + serverDays * dayMs, endOf(issuer))
+    const made = issueCertificate(
+      {
+        subject: { commonName: 'podd' },
+        use: { kind: 'server', names: this.#options.names },
+        fromMs: now - slackMs,
+        untilMs,
+      },
+      issuer,
+    )
+    this.#write('server', made)
+    return this.#take(made)
+  }
+
+  /** Whether the server is to show another certificate than the one that `server` gave. */
+  get mustRenew(): boolean {
+    return this.#options.clock.wallMs() >= this.#renewAtMs
+  }
+
+  /** A certificate for a client; it can't be revoked before its end. */
+  issueClient(
+    subject: { readonly commonName: string; readonly organizations: readonly string[] },
+    days: number,
+  ): KeyPair {
+    const now = this.#options.clock.wallMs()
+    const issuer = this.#load().at(-1)
+    const untilMs = now + days * dayMs
+    return issueCertificate({ subject, use: { kind: 'client' }, fromMs: now - slackMs, untilMs }, issuer)
+  }
+
+  #take(server: KeyPair): KeyPair {
+    this.#server = server
+    this.#renewAtMs = endOf(server) - serverRenewDays * dayMs
+    return server
+  }
+
+  /** It is signed by an authority that is still trusted, has all names and lasts. */
+  #fits({ certificate }: KeyPair): boolean {
+    const parsed = new X509Certificate(certificate)
+    const isOurs = this.#load().some((authority) =>
+      parsed.verify(new X509Certificate(authority.certificate).publicKey),
+    )
+    const now = this.#options.clock.wallMs()
+    const lasts = now + serverRenewDays * dayMs < parsed.validToDate.getTime()
+    const hasBegun = parsed.validFromDate.getTime() <= now
+    const names = this.#options.names.every(
+      (name) => parsed.checkHost(name) !== undefined || parsed.checkIP(name) !== undefined,
+    )
+    return isOurs && lasts && hasBegun && names
+  }
+
+  /** The oldest first; those that have ended are left out. */
+  #load(): readonly KeyPair[] {
+    const now = this.#options.clock.wallMs()
+    const all = this.#authorities ?? [this.#read('ca-old'), this.#read('ca')].flatMap((pair) => pair ?? [])
+    const valid = all.filter((pair) => endOf(pair) > now)
+    const newest = valid.at(-1)
+    if (newest !== undefined && endOf(newest) - authorityRenewDays * dayMs > now) {
+      this.#authorities = valid
+      return valid
+    }
+    const next = issueCertificate({
+      subject: { commonName: `podd-ca-${now}` },
+      use: { kind: 'authority' },
+      fromMs: now - slackMs,
+      untilMs: now + authorityDays * dayMs,
+    })
+    if (newest !== undefined) this.#write('ca-old', newest)
+    this.#write('ca', next)
+    this.#authorities = [...(newest === undefined ? [] : [newest]), next]
+    return this.#authorities
+  }
+
+  #read(name: string): KeyPair | undefined {
+    try {
+      // Key and certificate are one file, so that no crash leaves two that don't belong together.
+      const text = readFileSync(join(this.#directory, `${name}.pem`), 'utf8')
+      const at = text.indexOf('-----BEGIN CERTIFICATE-----')
+      const pair = { key: text.slice(0, at), certificate: text.slice(at) }
+      return new X509Certificate(pair.certificate).validToDate.getTime() > 0 ? pair : undefined
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  #write(name: string, { key, certificate }: KeyPair): void {
+    mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
+    writeFileAtomicSync(join(this.#directory, `${name}.pem`), `${key}${certificate}`, { mode: 0o600 })
+  }
+}
+
+function oldestFor(authorities: readonly KeyPair[], untilMs: number): KeyPair | undefined {
+  return authorities.find((pair) => endOf(pair) > untilMs) ?? authorities.at(-1)
+}
+
+function endOf(pair: KeyPair | undefined): number {
+  return pair === undefined ? 0 : new X509Certificate(pair.certificate).validToDate.getTime()
+}

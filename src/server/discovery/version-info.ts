@@ -1,0 +1,17 @@
+import { kubernetesVersion, poddVersion } from '../../api/version.ts'
+
+/** GET /version: the Kubernetes whose API podd speaks, for clients that go by it, and podd itself. */
+export function versionInfo(): object {
+  const [major = '', minor = ''] = kubernetesVersion.split('.')
+  return {
+    major,
+    minor,
+    gitVersion: `v${kubernetesVersion}.0+podd-${poddVersion}`,
+    gitCommit: '',
+    gitTreeState: '',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: '',
+    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+  }
+}

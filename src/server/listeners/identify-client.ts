@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import { ApiError } from '../requests/api-error.ts'
+import { anonymous, authenticatedGroup } from '../requests/identity.ts'
+import type { Identity } from '../requests/identity.ts'
+
+/** Whose token it is; undefined where it is none. */
+export type TokenReader = (token: string) => Identity | undefined
+
+/**
+ * Who asks over TLS: the subject of a client certificate that podd's authority has signed (CN is the user, each O a
+ * group), or whose bearer token it is, or nobody that is known (`apiserver/pkg/authentication/request`, 1.36).
+ * @throws ApiError Unauthorized for a certificate or token that is not valid
+ */
+export function identifyClient(
+  socket: TLSSocket,
+  request: IncomingMessage,
+  readToken: TokenReader,
+): Identity {
+  const { subject } = socket.getPeerCertificate()
+  if (subject !== undefined) {
+    const { CN: name, O: organizations = [] }: Subject = subject
+    if (!socket.authorized || typeof name !== 'string' || name === '') throw unauthorized()
+    const groups = typeof organizations === 'string' ? [organizations] : organizations
+    return { name, groups: [...groups, authenticatedGroup] }
+  }
+  const { authorization } = request.headers
+  if (authorization === undefined) return anonymous
+  const [, token] = /^bearer +(?<token>\S+) *$/iu.exec(authorization) ?? []
+  const identity = token === undefined ? undefined : readToken(token)
+  if (identity === undefined) throw unauthorized()
+  return identity
+}
+
+/** As Node gives it: a name that stands several times is a list. */
+interface Subject {
+  readonly CN?: string | readonly string[]
+  readonly O?: string | readonly string[]
+}
+
+function unauthorized(): ApiError {
+  return new ApiError(401, 'Unauthorized')
+}

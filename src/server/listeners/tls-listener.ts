@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { TLSSocket } from 'node:tls'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { OwnAuthority } from '../certificates/own-authority.ts'
+import type { ApiHandler } from '../requests/api-request.ts'
+import { anonymous } from '../requests/identity.ts'
+import { createHttpListener } from './http-listener.ts'
+import { identifyClient } from './identify-client.ts'
+import type { TokenReader } from './identify-client.ts'
+import { RequestLimits } from './request-limits.ts'
+
+/** Where to listen. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface TlsListenerOptions {
+  readonly handler: ApiHandler
+  readonly address: ListenAddress
+  readonly authority: OwnAuthority
+  readonly readToken: TokenReader
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+export interface TlsListener {
+  /** The port is the one that the system gave where 0 was asked for. */
+  readonly address: ListenAddress
+  close(graceMs: number): Promise<void>
+}
+
+const mostConnections = 1000
+const handshakeMs = 10_000
+
+/**
+ * The API over TLS, for clients with a certificate or a token. Throws PoddError SOCKET_FAILED where it can't listen, and
+ * the system's error where the authority's files can't be read or written.
+ */
+export async function listenOverTls(options: TlsListenerOptions): Promise<TlsListener> {
+  const { handler, address, authority, readToken, clock, logger } = options
+  const limits = new RequestLimits(clock)
+  const context = () => {
+    const { certificate, key } = authority.server()
+    return { cert: certificate, key, ca: authority.trusted() }
+  }
+  const listener = createHttpListener({
+    handler,
+    identify(request) {
+      const { socket } = request
+      if (!(socket instanceof TLSSocket)) throw new PoddError('INTERNAL', 'this connection is not encrypted')
+      const identity = identifyClient(socket, request, readToken)
+      limits.take(identity === anonymous ? `${identity.name} ${socket.remoteAddress}` : identity.name)
+      return identity
+    },
+    // Whoever comes without a certificate may have a token, or ask what everybody may.
+    tls: { ...context(), requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2', handshakeMs },
+    clock,
+    logger,
+  })
+  const { server } = listener
+  server.maxConnections = mostConnections
+  // Before the handshake of a connection begins: no timer has to wait for the end of a certificate.
+  server.prependListener('connection', () => {
+    if (!authority.mustRenew) return
+    try {
+      listener.setSecureContext(context())
+    } catch (error) {
+      logger.error({ err: error }, "cannot renew the certificate of podd's API")
+    }
+  })
+  const listening = once(server, 'listening')
+  server.listen({ host: address.host, port: address.port })
+  await listening.catch((error: unknown) => {
+    const where = `${address.host}:${address.port}`
+    throw new PoddError('SOCKET_FAILED', `cannot listen at ${where}: ${errorMessage(error)}`, {
+      cause: error,
+      hint: 'See which process has the port, or choose another one with api.listen.',
+    })
+  })
+  const bound = server.address()
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  return { address: { host: address.host, port }, close: (graceMs) => listener.close(graceMs) }
+}

@@ -1,0 +1,128 @@
+import { tableOf } from '../../api/tables/api-tables.ts'
+import type { ResourceObject } from '../../api/resource.ts'
+import { ApiError } from '../requests/api-error.ts'
+
+/** What a bookmark holds: no object, but a revision in one of the kind. */
+export interface Bookmark {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly metadata: { readonly resourceVersion: string }
+}
+
+/** How an object is shown beside others in a list, or alone. */
+export interface Representation {
+  /** Whole objects as podd keeps them: all watchers share their lines. */
+  readonly isPlain: boolean
+  /** What surrounds the objects of a list of a kind; `field` holds them. */
+  listHead(
+    kind: { readonly apiVersion: string; readonly kind: string; readonly listKind: string },
+    metadata: object,
+  ): { readonly head: object; readonly field: 'items' | 'rows' }
+  listItem(object: ResourceObject): unknown
+  /** By itself: an answer, or the object of a watch's event. */
+  single(object: ResourceObject): unknown
+  /** Tells a watcher how far it is. */
+  bookmark(bookmark: Bookmark): unknown
+}
+
+type Form = { readonly as: 'object' } | { readonly as: 'table' | 'metadata'; readonly version: string }
+
+const plain: Representation = {
+  isPlain: true,
+  listHead: ({ apiVersion, listKind: kind }, metadata) => ({
+    head: { apiVersion, kind, metadata },
+    field: 'items',
+  }),
+  listItem: (object) => object,
+  single: (object) => object,
+  bookmark: (bookmark) => bookmark,
+}
+
+/**
+ * The form that a client asks for: the first that it accepts and podd has, always as JSON
+ * (`apiserver/pkg/endpoints/handlers/negotiation`, 1.36). Throws ApiError NotAcceptable or BadRequest.
+ */
+export function chooseRepresentation(
+  accept: string | undefined,
+  query: URLSearchParams,
+  nowMs: () => number,
+): Representation {
+  const form = readForm(accept)
+  if (form.as === 'object') return plain
+  const apiVersion = `meta.k8s.io/${form.version}`
+  if (form.as === 'metadata') return metadataAlone(apiVersion)
+  const include = query.get('includeObject') ?? ''
+  if (!['', 'None', 'Metadata', 'Object'].includes(include))
+    throw new ApiError(400, `unrecognized includeObject value: ${JSON.stringify(include)}`)
+  return asTable(apiVersion, include === '' ? 'Metadata' : include, nowMs)
+}
+
+function readForm(accept: string | undefined): Form {
+  const offers = (accept ?? '*/*').split(',').map((offer) => offer.split(';').map((part) => part.trim()))
+  for (const [media = '', ...parameters] of offers) {
+    if (!['application/json', 'application/*', '*/*', ''].includes(media)) continue
+    const valueOf = (name: string): string | undefined =>
+      parameters.find((parameter) => parameter.startsWith(`${name}=`))?.slice(name.length + 1)
+    const as = valueOf('as')
+    const version = valueOf('v') ?? ''
+    if (as === undefined) return { as: 'object' }
+    if (valueOf('g') !== 'meta.k8s.io' || !['v1', 'v1beta1'].includes(version)) continue
+    if (as === 'Table') return { as: 'table', version }
+    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList')
+      return { as: 'metadata', version }
+  }
+  throw new ApiError(406, 'only the following media types are accepted: application/json')
+}
+
+function metadataAlone(apiVersion: string): Representation {
+  const partial = ({ metadata }: ResourceObject): object => toPartial(apiVersion, metadata)
+  return {
+    isPlain: false,
+    listHead: (_, metadata) => ({
+      head: { kind: 'PartialObjectMetadataList', apiVersion, metadata },
+      field: 'items',
+    }),
+    listItem: partial,
+    single: partial,
+    bookmark: ({ metadata }) => toPartial(apiVersion, metadata),
+  }
+}
+
+function toPartial(apiVersion: string, metadata: object): object {
+  return { kind: 'PartialObjectMetadata', apiVersion, metadata }
+}
+
+function asTable(apiVersion: string, include: string, nowMs: () => number): Representation {
+  const row = (object: ResourceObject): object => {
+    const table = tableOf(object.kind)
+    const conditions = table.conditions(object)
+    return {
+      cells: table.cells(object, nowMs()),
+      ...(conditions.length > 0 && { conditions }),
+      object:
+        include === 'Object' ? object : include === 'None' ? null : toPartial(apiVersion, object.metadata),
+    }
+  }
+  const head = (kind: string, metadata: object): object => ({
+    kind: 'Table',
+    apiVersion,
+    metadata,
+    columnDefinitions: tableOf(kind).columns,
+  })
+  return {
+    isPlain: false,
+    listHead: ({ kind }, metadata) => ({ head: head(kind, metadata), field: 'rows' }),
+    listItem: row,
+    single: (object) => ({
+      ...head(object.kind, { resourceVersion: object.metadata.resourceVersion }),
+      rows: [row(object)],
+    }),
+    bookmark: ({ metadata }) => ({
+      kind: 'Table',
+      apiVersion,
+      metadata: { resourceVersion: metadata.resourceVersion },
+      columnDefinitions: null,
+      rows: [{ cells: [], object: toPartial(apiVersion, metadata) }],
+    }),
+  }
+}
