@@ -492,7 +492,7 @@ uninstall_podd() {
   step 'Removing podd'
   stopped_daemon=
   if has_systemd; then
-    systemctl --quiet stop podd.service podd-containerd.service 2>/dev/null || true
+    systemctl --quiet stop podd-drain.service podd.service podd-containerd.service 2>/dev/null || true
     systemctl --quiet disable podd.service 2>/dev/null || true
   fi
   # Files that are as they were installed hold no work of the user's.
@@ -500,7 +500,7 @@ uninstall_podd() {
     rm -f "$manifests/hello.yaml"
   fi
   if [ -f "$config" ] && cmp -s "$config" "$opt/packaging/config.yaml"; then rm -f "$config"; fi
-  rm -f "$units/podd.service" "$units/podd-containerd.service" $daemon_log_file $daemon_log_file.1
+  rm -f "$units/podd.service" "$units/podd-drain.service" "$units/podd-containerd.service" $daemon_log_file $daemon_log_file.1
   ! has_systemd || systemctl daemon-reload
   if [ "$(readlink "$command_link" 2>/dev/null)" = /opt/podd/bin/podd ]; then rm -f "$command_link"; fi
   [ $action = uninstall ] || remove_packages

@@ -4,7 +4,7 @@ import type { Decoded, OptionType } from './option-type.ts'
 import { option } from './option.ts'
 
 /** A size in bytes, written as a quantity (`10Mi`); a number below zero means none. */
-const size: OptionType<number> = {
+export const size: OptionType<number> = {
   label: 'SIZE',
   fromText: readSize,
   fromFile: (json) =>

@@ -5,6 +5,7 @@ import { option } from './option.ts'
 import type { Option } from './option.ts'
 import { apiOptions } from './api-options.ts'
 import { evictionOptions } from './eviction-options.ts'
+import { daemonOptions } from './daemon-options.ts'
 import { containerOptions } from './container-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
@@ -243,6 +244,7 @@ export const options = {
   ...logOptions,
   ...podOptions,
   ...apiOptions,
+  ...daemonOptions,
   logLevel: option({
     field: 'logLevel',
     flag: 'log-level',

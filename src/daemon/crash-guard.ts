@@ -9,8 +9,10 @@ export interface CrashGuardOptions {
   readonly rootDir: string
   readonly clock: Clock
   readonly logger: Logger
-  /** Replaces the process by a new one of the same program and arguments; returns only where it can't. */
-  readonly replaceProcess: () => void
+  /** Replaces the process by a new one of the same program and arguments; throws where it can't. */
+  readonly replaceProcess: (memoryRestarts: number) => void
+  /** A restart is put off for a minute: whoever waits for a sign of life gets one. */
+  readonly onDelay: () => void
 }
 
 /** A crash of this daemon or an earlier one. */
@@ -39,6 +41,8 @@ const crashedExitCode = 70
 export class CrashGuard {
   readonly #options: CrashGuardOptions
   #crashed = false
+  /** A restart for the memory that podd takes: the how manieth in a row. */
+  #renewal: number | undefined
   #isStopping = false
   /** Until it fires, the pods are being let go of. */
   #patience: Timer | undefined
@@ -55,6 +59,7 @@ export class CrashGuard {
       if (this.#crashed) return
       this.#crashed = true
       this.#writeReport(error, origin)
+      this.#patience?.cancel()
       this.#patience = clock.startTimer(letGoMs, () => void this.#giveUp())
       letGo(error)
     }
@@ -67,8 +72,20 @@ export class CrashGuard {
     this.#isStopping = true
   }
 
+  /** podd takes too much memory: it restarts without a crash. `letGo` as with `watch`. */
+  renew(memoryRestarts: number, letGo: () => void): void {
+    if (this.#crashed || this.#renewal !== undefined || this.#isStopping) return
+    this.#renewal = memoryRestarts
+    this.#patience = this.#options.clock.startTimer(letGoMs, () => void this.#giveUp())
+    letGo()
+  }
+
   get mustRestart(): boolean {
-    return this.#crashed && !this.#isStopping
+    return (this.#crashed || this.#renewal !== undefined) && !this.#isStopping
+  }
+
+  get hasCrashed(): boolean {
+    return this.#crashed
   }
 
   /** Letting go of the pods takes too long. */
@@ -95,20 +112,21 @@ export class CrashGuard {
   /** Replaces the process, at once or after a minute. Gives the exit code where it can't be replaced. */
   async restart(): Promise<number> {
     this.#patience?.cancel()
-    const { clock, logger, replaceProcess } = this.#options
+    const { clock, logger, replaceProcess, onDelay } = this.#options
     const sinceMs = clock.wallMs() - windowMs
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
-    if (recent.length > freeCrashes) {
+    if (this.#crashed && recent.length > freeCrashes) {
       logger.error(
         { count: recent.length, durationMs: waitMs },
         'podd crashes repeatedly, delaying the restart',
       )
+      onDelay()
       process.once('SIGTERM', () => process.exit(0))
       process.once('SIGINT', () => process.exit(0))
       await clock.sleep(waitMs)
     }
     try {
-      replaceProcess()
+      replaceProcess(this.#crashed ? 0 : (this.#renewal ?? 0))
     } catch (error) {
       logger.error({ err: error }, 'podd cannot restart itself')
     }

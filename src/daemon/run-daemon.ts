@@ -5,6 +5,7 @@ import { createLogger } from '../base/logger.ts'
 import { makeDirectory } from '../base/make-directory.ts'
 import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { takeServiceManager } from '../host/service-manager.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
@@ -16,6 +17,8 @@ import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createReaders } from './create-readers.ts'
 import { createSources, createTrials } from './create-sources.ts'
+import { replaceProcess, takeRestarts } from './replace-process.ts'
+import { serviceStatus, tellManager, watchSelf } from './watch-self.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -36,7 +39,16 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const logger = createLogger(config.logLevel)
   const stop = new AbortController()
   const release = await takePlaces(config)
-  const guard = new CrashGuard({ rootDir: config.rootDir, clock, logger, replaceProcess })
+  const manager = takeServiceManager(process.env, process.pid)
+  const restarts = takeRestarts(process.env)
+  const guard = new CrashGuard({
+    rootDir: config.rootDir,
+    clock,
+    logger,
+    replaceProcess: (memoryRestarts) =>
+      replaceProcess({ environment: manager?.environment ?? {}, restarts: memoryRestarts }),
+    onDelay: () => void tellManager(manager, logger, 'WATCHDOG=1', 'STATUS=podd crashes repeatedly'),
+  })
   for (const { message, place } of warnings)
     logger.warn({ path: place.path, reason: message }, 'configuration')
 
@@ -78,9 +90,25 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     logger,
   })
 
+  let stopping: Promise<void> | undefined
+  pods.node.jobs.add(
+    watchSelf({
+      assembly,
+      manager,
+      memoryLimitBytes: config.daemonMemoryLimitBytes,
+      restarts,
+      restart: (count) =>
+        guard.renew(count, () =>
+          stop.abort(new PoddError('STOPPED', 'podd restarts for the memory it takes')),
+        ),
+      clock,
+      logger,
+    }),
+  )
   try {
     const onSignal = (): void => {
       guard.noteStop()
+      stopping ??= tellManager(manager, logger, 'STOPPING=1')
       stop.abort(new PoddError('STOPPED', 'podd is stopping'))
     }
     guard.watch((error) => stop.abort(new PoddError('CRASHED', 'podd crashed', { cause: error })))
@@ -91,18 +119,20 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     const running = sources.map((source) =>
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
+    void tellManager(manager, logger, 'READY=1', serviceStatus(assembly))
     const opened = openRuntime(assembly, reach, stop.signal)
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
     await Promise.all([pods.run(stop.signal, opened), watching, ...running])
   } catch (error) {
     if (!stop.signal.aborted) throw error
   } finally {
-    if (stop.signal.aborted && !guard.mustRestart) await trials.noteEnd()
+    if (stop.signal.aborted && !guard.hasCrashed) await trials.noteEnd()
     stop.abort(new PoddError('STOPPED', 'podd stops'))
     await events.flush()
     await server.close()
     reach.close()
     runtime.close()
+    await stopping
     // The places of one that restarts stay its own; they go with the process that is replaced.
     if (!guard.mustRestart) release()
   }
@@ -158,11 +188,4 @@ async function takePlaces(config: PoddConfig): Promise<() => void> {
   return () => {
     for (const unlock of locks) unlock()
   }
-}
-
-/** The pid stays the same, so that whoever supervises the daemon sees no end. */
-function replaceProcess(): void {
-  if (process.execve === undefined) throw new PoddError('INTERNAL', 'this Node.js cannot replace its process')
-  const args = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
-  process.execve(process.execPath, args, process.env)
 }

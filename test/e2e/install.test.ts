@@ -74,6 +74,7 @@ describe('install.sh --stage', () => {
       'etc/pods/hello.yaml',
       'etc/systemd/system/podd.service',
       'etc/systemd/system/podd-containerd.service',
+      'etc/systemd/system/podd-drain.service',
     ])
       expect(existsSync(at(path)) ? '' : path).toBe('')
     expect(readlinkSync(at('usr/local/bin/podd'))).toBe('/opt/podd/bin/podd')

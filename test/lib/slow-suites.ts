@@ -40,6 +40,7 @@ export const onOneContainerd: Readonly<Record<string, string>> = {
   'test/fault/containerd-frozen-for-good.test.ts': 'test/fault/containerd-killed.test.ts replaces each',
   'test/fault/crash.test.ts': 'podd’s own crash',
   'test/fault/manifest-directory.test.ts': 'a directory that vanishes',
+  'test/fault/self-check.test.ts': 'what podd tells of itself',
   'test/fault/unread-clients.test.ts': 'podd’s API',
   'test/fault/volume-updates.test.ts': 'files, without a runtime',
 }

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { readConfigFile } from '../../src/config/read-config-file.ts'
@@ -24,6 +25,29 @@ test.each(['podd', places.unitName])(
     expect(unit(name)).toContain('\nStartLimitIntervalSec=0\n')
   },
 )
+
+test("podd's unit restarts a podd that gives no sign of life, whose process takes no other signal", () => {
+  const podd = unit('podd')
+  expect(podd).toContain('\nType=notify\nNotifyAccess=all\n')
+  expect(podd).toMatch(/\nWatchdogSec=\d+min\n/u)
+  expect(podd).toContain('\nWatchdogSignal=SIGKILL\n')
+})
+
+test('a shutdown of the host ends the pods before podd, and nothing else does', () => {
+  expect(unit('podd')).toContain('\nWants=podd-drain.service\n')
+  const drain = unit('podd-drain')
+  expect(drain).toMatch(new RegExp(`\nAfter=podd.service ${places.unitName}.service `, 'u'))
+  expect(drain).toContain('\nRemainAfterExit=yes\n')
+  // It must stay when podd is stopped or upgraded.
+  expect(drain).not.toMatch(/^(Requires|BindsTo|PartOf|Requisite|StopPropagatedFrom)=/mu)
+  const [, stop = ''] = /\nExecStop=\/bin\/sh -c '(.*)'\n/u.exec(drain) ?? []
+  const stopWhile = (state: string): string => {
+    const script = `systemctl() { echo ${state}; }; ${stop.replace('exec /opt/podd/bin/podd', 'echo')}`
+    return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' })
+  }
+  expect(stopWhile('stopping')).toBe('drain\n')
+  for (const state of ['running', 'degraded', 'maintenance', 'starting']) expect(stopWhile(state)).toBe('')
+})
 
 test('the installed config is valid and says what is the default anyway', async () => {
   const { values, problems } = await readConfigFile(

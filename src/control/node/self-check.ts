@@ -1,0 +1,89 @@
+import type { Clock } from '../../base/clock.ts'
+import { formatBytes } from '../../base/format-bytes.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { HealthCheck } from '../../decide/node/judge-health.ts'
+import { countRestarts, judgeMemory } from '../../decide/node/judge-memory.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+import type { NodeJob } from './node-jobs.ts'
+
+export interface SelfCheckOptions {
+  readonly checks: () => readonly HealthCheck[]
+  /** Left out, nobody waits for a sign of life. */
+  readonly watchdog?: {
+    /** Within this time a sign has to come. */
+    readonly periodMs: number
+    /** Gives one; throws where that failed. */
+    readonly feed: () => Promise<void>
+  }
+  readonly memory: {
+    readonly residentBytes: () => number
+    /** Below 0 for none. */
+    readonly limitBytes: number
+    /** How many restarts for this reason led to this process, one after the other. */
+    readonly restarts: number
+    /** A restart now would break off what podd does about the host. */
+    readonly isBusy: () => boolean
+    /** Has podd let go of the pods and start anew; the count is for the process that takes over. */
+    readonly restart: (restarts: number) => void
+  }
+  readonly events: NodeEventRecorder
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+const usualPeriodMs = 60_000
+
+/**
+ * Checks podd itself: a failing check is logged and keeps the sign of life from the watchdog, and too much memory restarts
+ * podd. It runs twice as often as the watchdog is fed: one run that fails after a moment's block costs no restart.
+ */
+export function selfCheckJob(options: SelfCheckOptions): NodeJob {
+  const { checks, watchdog, memory, events, clock, logger } = options
+  const periodMs = watchdog === undefined ? usualPeriodMs : watchdog.periodMs / 4
+  const startedAtMs = clock.monotonicMs()
+  let fedAtMs = startedAtMs
+  let known = ''
+  let samplesAbove = 0
+
+  function findFailure(): string {
+    const failures = checks().filter(({ about, failure }) => about === 'live' && failure !== undefined)
+    const names = failures.map(({ name }) => name).join(', ')
+    if (names !== known) {
+      const reason = failures.map(({ name, failure }) => `${name}: ${failure}`).join('; ')
+      if (names === '') logger.info({}, 'the self-check passes again')
+      else logger.error({ reason }, 'the self-check fails')
+    }
+    known = names
+    return names
+  }
+
+  function watchMemory(): void {
+    const { limitBytes, restarts, isBusy } = memory
+    const residentBytes = memory.residentBytes()
+    const uptimeMs = clock.monotonicMs() - startedAtMs
+    const facts = { residentBytes, limitBytes, samplesAbove, uptimeMs, restarts, isBusy: isBusy() }
+    const verdict = judgeMemory(facts)
+    samplesAbove = verdict.samplesAbove
+    if (!verdict.restarts) return
+    samplesAbove = 0
+    const message = `podd takes ${formatBytes(residentBytes)} of memory, more than daemonMemoryLimit (${formatBytes(limitBytes)}): it restarts itself, and the pods keep running`
+    events.recordNode({ type: 'Warning', reason: 'DaemonMemoryLimit', message })
+    logger.warn({ reason: message }, 'restarting podd for the memory it takes')
+    memory.restart(countRestarts(facts))
+  }
+
+  return {
+    name: 'self-check',
+    periodMs,
+    deadlineMs: 30_000,
+    async run() {
+      watchMemory()
+      if (findFailure() !== '' || watchdog === undefined) return
+      // Timers may come a little early, and half the time is what is promised.
+      const nowMs = clock.monotonicMs()
+      if (nowMs - fedAtMs < watchdog.periodMs / 2 - periodMs / 2) return
+      await watchdog.feed()
+      fedAtMs = nowMs
+    },
+  }
+}

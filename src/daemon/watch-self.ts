@@ -1,0 +1,70 @@
+import type { Clock } from '../base/clock.ts'
+import { errorMessage } from '../base/errors.ts'
+import type { Logger } from '../base/logger.ts'
+import type { PodAssembly } from '../control/assemble-pods.ts'
+import { selfCheckJob } from '../control/node/self-check.ts'
+import type { NodeJob } from '../control/node/node-jobs.ts'
+import { judgeHealth } from '../decide/node/judge-health.ts'
+import type { ServiceManager } from '../host/service-manager.ts'
+
+export interface SelfWatchOptions {
+  readonly assembly: Pick<PodAssembly, 'pods' | 'events'>
+  /** Undefined where none waits for word of podd. */
+  readonly manager: ServiceManager | undefined
+  readonly memoryLimitBytes: number
+  /** How many restarts for its memory led to this podd, one after the other. */
+  readonly restarts: number
+  /** Has podd let go of the pods and start anew. */
+  readonly restart: (restarts: number) => void
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** podd's check of itself, as a job of the node, which tells the service manager that podd is alive. */
+export function watchSelf(options: SelfWatchOptions): NodeJob {
+  const { assembly, manager, memoryLimitBytes, restarts, restart, clock, logger } = options
+  const { pods, events } = assembly
+  return selfCheckJob({
+    checks: () => judgeHealth(pods.healthFacts),
+    ...(manager?.watchdogMs === undefined
+      ? {}
+      : {
+          watchdog: {
+            periodMs: manager.watchdogMs,
+            feed: () => manager.notify('WATCHDOG=1', serviceStatus(assembly)),
+          },
+        }),
+    memory: {
+      residentBytes: () => process.memoryUsage.rss(),
+      limitBytes: memoryLimitBytes,
+      restarts,
+      isBusy: () => pods.node.drain?.isDraining === true,
+      restart,
+    },
+    events,
+    clock,
+    logger,
+  })
+}
+
+/** What `systemctl status` shows of podd. */
+export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
+  const count = pods.allPods().length
+  const running = `${count} ${count === 1 ? 'pod' : 'pods'}`
+  const draining = pods.node.drain?.isDraining === true ? '; the host is drained' : ''
+  const problem = pods.runtimeProblem === undefined ? '' : `; ${pods.runtimeProblem}`
+  return `STATUS=${`${running}${draining}${problem}`.replaceAll('\n', ' ')}`
+}
+
+/** Tells the service manager something, where there is one. Never throws: podd runs whether it is heard or not. */
+export async function tellManager(
+  manager: ServiceManager | undefined,
+  logger: Logger,
+  ...assignments: readonly string[]
+): Promise<void> {
+  try {
+    await manager?.notify(...assignments)
+  } catch (error) {
+    logger.error({ reason: errorMessage(error) }, 'cannot tell the service manager how podd is')
+  }
+}

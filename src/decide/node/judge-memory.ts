@@ -1,0 +1,39 @@
+/** How much memory podd itself takes, and how it came to this. */
+export interface MemoryFacts {
+  readonly residentBytes: number
+  /** Below 0 for none. */
+  readonly limitBytes: number
+  /** How many samples before this one were above the limit, without a break. */
+  readonly samplesAbove: number
+  readonly uptimeMs: number
+  /** How many restarts for this reason led to this process, one after the other. */
+  readonly restarts: number
+  /** A restart now would break off what podd does about the host. */
+  readonly isBusy: boolean
+}
+
+/** One sample may be a peak, which the garbage collector ends. */
+const samplesBeforeRestart = 3
+const shortestRunMs = 600_000
+const longestRunMs = 86_400_000
+
+/**
+ * Whether podd restarts itself for the memory it takes. Each restart that did not help for long doubles the time until the
+ * next one, from ten minutes to a day: a limit that podd can't keep costs a restart a day.
+ */
+export function judgeMemory(facts: MemoryFacts): {
+  readonly samplesAbove: number
+  readonly restarts: boolean
+} {
+  const { residentBytes, limitBytes, uptimeMs, restarts, isBusy } = facts
+  if (limitBytes < 0 || residentBytes <= limitBytes) return { samplesAbove: 0, restarts: false }
+  const samplesAbove = facts.samplesAbove + 1
+  const mayRestart = uptimeMs >= Math.min(shortestRunMs * 2 ** restarts, longestRunMs) && !isBusy
+  return { samplesAbove, restarts: samplesAbove >= samplesBeforeRestart && mayRestart }
+}
+
+/** What counts as `restarts` for the process that takes over now: after a day without one, it is the first again. */
+export function countRestarts({ uptimeMs, restarts }: Pick<MemoryFacts, 'uptimeMs' | 'restarts'>): number {
+  // Further restarts would change nothing.
+  return uptimeMs >= 2 * longestRunMs ? 1 : Math.min(restarts + 1, 16)
+}
