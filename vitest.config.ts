@@ -61,6 +61,16 @@ export default defineConfig({
       ),
       {
         test: {
+          name: 'conformance',
+          include: ['test/conformance/**/*.test.ts'],
+          ...slow,
+          testTimeout: 14_400_000,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
           name: 'soak',
           include: ['test/soak/**/*.test.ts'],
           ...slow,

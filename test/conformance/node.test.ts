@@ -1,0 +1,99 @@
+import { writeFileSync } from 'node:fs'
+import { createServer, connect } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
+import { join, resolve } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { formatConformance } from './conformance-doc.ts'
+import type { SpecResult } from './ginkgo-report.ts'
+import { findPrograms, NodeSuite } from './node-suite.ts'
+import { reasonFor, reasons } from './reasons.ts'
+import { suiteArchives } from './suite-images.ts'
+
+const programs = findPrograms(process.env['PODD_CONFORMANCE_PROGRAMS'])
+const chosen = (process.env['PODD_CONFORMANCE_FILES'] ?? '').split(',').filter((file) => file !== '')
+const focus = process.env['PODD_CONFORMANCE_FOCUS'] ?? ''
+const isWhole = chosen.length === 0 && focus === ''
+
+/** The rooms of the suite that are about a node. */
+const isOfNode = ({ file }: SpecResult): boolean => /^(common\/node|common\/storage|node)\//u.test(file)
+
+/** So many files of specs at once: most of their time they wait. */
+const parallel = 3
+
+/** Brings TCP to podd's socket. */
+async function forward(podd: PoddRig): Promise<Server> {
+  const server = createServer((client) => {
+    const socket = connect(podd.socketPath)
+    for (const [from, to] of [
+      [client, socket],
+      [socket, client],
+    ] as const)
+      from.on('error', () => to.destroy()).pipe(to)
+  })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  return server
+}
+
+function formatKubeconfig({ port }: AddressInfo): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'podd', cluster: { server: `http://127.0.0.1:${port}` } }],
+    users: [{ name: 'root', user: {} }],
+    contexts: [{ name: 'podd', context: { cluster: 'podd', user: 'root' } }],
+    'current-context': 'podd',
+  })
+}
+
+describePodd('Kubernetes’ specs of a node', {}, (rig) => {
+  let server: Server | undefined
+  afterAll(() => server?.close())
+
+  it('pass, but for those that have a reason', async () => {
+    const podd = rig()
+    server = await forward(podd)
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('no address')
+    const kubeconfig = join(podd.directory, 'kubeconfig')
+    writeFileSync(kubeconfig, formatKubeconfig(address))
+    const suite = new NodeSuite(programs.suite, podd.directory, kubeconfig)
+    for (const archive of suiteArchives(suite.images(), programs.agnhost)) {
+      const path = join(podd.directory, 'image.tar')
+      writeFileSync(path, archive)
+      await podd.cliOk('images', 'import', path)
+    }
+    const flags = focus === '' ? [] : [`--ginkgo.focus=${focus}`]
+    const listed = suite.list(flags).filter((spec) => isOfNode(spec) && spec.state !== 'skipped')
+    const files = [...new Set(listed.map(({ file }) => file))]
+    const waiting = files.filter((file) => chosen.length === 0 || chosen.includes(file))
+    const results: SpecResult[] = []
+    const takeTurns = async (): Promise<void> => {
+      for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+        const names = new Set(listed.map(({ name }) => name))
+        const came = (await suite.run(file, flags)).filter(({ name }) => names.has(name))
+        results.push(...came)
+        const passed = came.filter(({ state }) => state === 'passed').length
+        console.log(`${file}: ${passed} of ${came.length} passed`)
+        for (const { name, state, message } of came)
+          if (state !== 'passed') console.log(`  ${state}: ${name}: ${message}`)
+      }
+    }
+    await Promise.all(Array.from({ length: parallel }, () => takeTurns()))
+    results.sort((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
+    writeFileSync(
+      join(process.env['PODD_CONFORMANCE_REPORT'] ?? podd.directory, 'specs.json'),
+      JSON.stringify(results),
+    )
+    if (isWhole) {
+      const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')
+      writeFileSync(path, formatConformance(results, podd.install.version))
+    }
+    const unused = reasons.filter(({ spec }) => !results.some(({ name }) => spec.test(name)))
+    expect(isWhole ? unused : []).toEqual([])
+    const unexplained = results.filter((spec) => spec.state === 'failed' && reasonFor(spec) === undefined)
+    expect(unexplained.map(({ name, message }) => `${name}: ${message}`)).toEqual([])
+    expect(results.length).toBeGreaterThan(0)
+  })
+})
