@@ -17,7 +17,13 @@ const floors: readonly (readonly string[])[] = [
 
 /** The floors within a room that has rooms of its own, by the same rule; `.` are the files that lie in the room itself. */
 const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  cli: [['.'], ['verbs'], ['local', 'output'], ['arguments'], ['client']],
+  cli: [
+    ['.'],
+    ['verbs', 'verbs/host', 'verbs/images', 'verbs/streams'],
+    ['local', 'output'],
+    ['arguments'],
+    ['client'],
+  ],
   control: [
     ['.'],
     ['node', 'serving'],
@@ -70,8 +76,9 @@ function forbiddenFor(room: string, house: readonly (readonly string[])[]): read
 
 /** Import paths are relative: `out` leads from a file to `src`, `within` to the room that the file's own room lies in. */
 function importRule(room: string, inner: string): ImportRule {
-  const out = inner === '.' ? '\\.\\./' : '\\.\\./\\.\\./'
-  const within = inner === '.' ? '\\./' : '\\.\\./'
+  const depth = inner === '.' ? 0 : inner.split('/').length
+  const out = '\\.\\./'.repeat(depth + 1)
+  const within = inner === '.' ? '\\./' : '\\.\\./'.repeat(depth)
   const above = ['main', ...forbiddenFor(room, floors)].join('|')
   const message = `src/${room} may import only from floors below it (docs/ARCHITECTURE.md).`
   const bans = [
@@ -83,6 +90,8 @@ function importRule(room: string, inner: string): ImportRule {
   const directories = innerAbove.filter((other) => other !== '.').join('|')
   const innerMessage = `src/${room}/${inner} may import only from the floors of src/${room} below it (docs/ARCHITECTURE.md).`
   if (directories !== '') bans.push({ regex: `^${within}(${directories})/`, message: innerMessage })
+  if (depth > 1)
+    bans.push({ regex: '^\\.\\./[^.]', message: `src/${room}/${inner} may not import what lies beside it.` })
   if (innerAbove.includes('.')) bans.push({ regex: `^${within}[^/]+\\.ts$`, message: innerMessage })
   return ['error', { patterns: room === 'base' ? bans : [...bans, timerBan] }]
 }

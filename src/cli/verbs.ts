@@ -14,7 +14,7 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'run',
     summary: 'Run the daemon in this terminal',
-    load: async () => (await import('./verbs/run.ts')).runVerb,
+    load: async () => (await import('./verbs/host/run.ts')).runVerb,
   },
   {
     name: 'get',
@@ -30,17 +30,17 @@ export const verbs: readonly VerbEntry[] = [
     name: 'logs',
     aliases: ['log'],
     summary: "Print a container's log",
-    load: async () => (await import('./verbs/logs.ts')).logsVerb,
+    load: async () => (await import('./verbs/streams/logs.ts')).logsVerb,
   },
   {
     name: 'exec',
     summary: 'Run a command in a container',
-    load: async () => (await import('./verbs/exec.ts')).execVerb,
+    load: async () => (await import('./verbs/streams/exec.ts')).execVerb,
   },
   {
     name: 'port-forward',
     summary: 'Forward local ports to a pod',
-    load: async () => (await import('./verbs/port-forward.ts')).portForwardVerb,
+    load: async () => (await import('./verbs/streams/port-forward.ts')).portForwardVerb,
   },
   {
     name: 'restart',
@@ -81,12 +81,12 @@ export const verbs: readonly VerbEntry[] = [
     name: 'images',
     aliases: ['image'],
     summary: 'List, pull, import, export, remove and pin images',
-    load: async () => (await import('./verbs/images.ts')).imagesVerb,
+    load: async () => (await import('./verbs/images/images.ts')).imagesVerb,
   },
   {
     name: 'gc',
     summary: 'Remove unused images',
-    load: async () => (await import('./verbs/gc.ts')).gcVerb,
+    load: async () => (await import('./verbs/images/gc.ts')).gcVerb,
   },
   {
     name: 'validate',
@@ -96,7 +96,7 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'doctor',
     summary: 'Check what this host has and lacks',
-    load: async () => (await import('./verbs/doctor-verb.ts')).doctorVerb,
+    load: async () => (await import('./verbs/host/doctor-verb.ts')).doctorVerb,
   },
   {
     name: 'kubeconfig',
@@ -106,21 +106,21 @@ export const verbs: readonly VerbEntry[] = [
   {
     name: 'drain',
     summary: 'End all pods in order before the host shuts down',
-    load: async () => (await import('./verbs/drain.ts')).drainVerb,
+    load: async () => (await import('./verbs/host/drain.ts')).drainVerb,
   },
   {
     name: 'down',
     summary: 'Stop all pods and the embedded containerd',
-    load: async () => (await import('./verbs/down.ts')).downVerb,
+    load: async () => (await import('./verbs/host/down.ts')).downVerb,
   },
   {
     name: 'status',
     summary: "Show the daemon's state and problems",
-    load: async () => (await import('./verbs/status.ts')).statusVerb,
+    load: async () => (await import('./verbs/host/status.ts')).statusVerb,
   },
   {
     name: 'version',
     summary: 'Print the versions',
-    load: async () => (await import('./verbs/version.ts')).versionVerb,
+    load: async () => (await import('./verbs/host/version.ts')).versionVerb,
   },
 ]

@@ -42,6 +42,10 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/server/listeners/calls-the-top.ts', importOf('../create-handler.ts'), 'no-restricted-imports'],
   ['src/api/in-the-room.ts', importOf('./kinds/pods.ts'), 'no-restricted-imports'],
   ['src/cli/output/calls-up.ts', importOf('../verbs/get.ts'), 'no-restricted-imports'],
+  ['src/cli/output/calls-further-up.ts', importOf('../verbs/images/gc.ts'), 'no-restricted-imports'],
+  ['src/cli/verbs/images/calls-sideways.ts', importOf('../streams/exec.ts'), 'no-restricted-imports'],
+  ['src/cli/verbs/images/calls-the-top.ts', importOf('../../run-cli.ts'), 'no-restricted-imports'],
+  ['src/cli/verbs/images/calls-out.ts', importOf('../../../daemon/run-daemon.ts'), 'no-restricted-imports'],
   ['src/cli/client/calls-the-top.ts', importOf('../run-cli.ts'), 'no-restricted-imports'],
   ['src/containerd/network/calls-up.ts', importOf('../setup/toml.ts'), 'no-restricted-imports'],
   ['src/containerd/process/calls-the-top.ts', importOf('../embedded.ts'), 'no-restricted-imports'],
@@ -80,6 +84,7 @@ const allowed: readonly (readonly [string, string])[] = [
   ['src/decide/calls-within.ts', importOf('./other.ts')],
   ['src/base/clock.ts', valueOf('[Date.now(), performance.now(), setTimeout(String, 1)]')],
   ['src/base/timers.ts', importOf('node:timers/promises')],
+  ['src/cli/verbs/images/calls-down.ts', importOf('../../client/client.ts')],
   ['src/cli/shows-timers.ts', importOf('./timers.ts')],
   ['test/unit/waits.ts', valueOf('setTimeout(String, 1)')],
 ]

@@ -1,5 +1,5 @@
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
 
 export const pinImagesVerb: Verb = pinVerb(
   'pin',

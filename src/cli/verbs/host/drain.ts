@@ -1,6 +1,6 @@
-import type { DrainReply } from '../../api/routes.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import type { DrainReply } from '../../../api/routes.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
 
 export const drainVerb: Verb = {
   usage: 'drain [--undo]',

@@ -1,7 +1,7 @@
-import { configFlags } from '../local/load-config.ts'
-import { findDownTarget } from '../local/down-target.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import { configFlags } from '../../local/load-config.ts'
+import { findDownTarget } from '../../local/down-target.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
 
 export const downVerb: Verb = {
   usage: 'down [--grace-period SECONDS] [FLAGS]',

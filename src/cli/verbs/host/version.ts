@@ -1,10 +1,10 @@
-import type { DaemonStatus } from '../../api/routes.ts'
-import { poddVersion } from '../../api/version.ts'
-import { errorCode } from '../../base/errors.ts'
-import { formatError } from '../output/format-error.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { DaemonStatus } from '../../../api/routes.ts'
+import { poddVersion } from '../../../api/version.ts'
+import { errorCode } from '../../../base/errors.ts'
+import { formatError } from '../../output/format-error.ts'
+import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
 export const versionVerb: Verb = {
   usage: 'version [--client] [-o json|yaml]',

@@ -1,10 +1,10 @@
 import { createWriteStream } from 'node:fs'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
-import { formatImageSize } from '../output/image-size.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
+import { formatImageSize } from '../../output/image-size.ts'
 
 export const exportImagesVerb: Verb = {
   usage: 'images export NAME… -o FILE.tar',

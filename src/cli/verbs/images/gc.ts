@@ -1,10 +1,10 @@
-import type { GarbageItem, GarbageReport } from '../../api/garbage.ts'
-import { formatGarbage, garbageNotes } from '../output/garbage-report.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { formatImageSize } from '../output/image-size.ts'
-import { Table } from '../output/table.ts'
+import type { GarbageItem, GarbageReport } from '../../../api/garbage.ts'
+import { formatGarbage, garbageNotes } from '../../output/garbage-report.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
+import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
+import { formatImageSize } from '../../output/image-size.ts'
+import { Table } from '../../output/table.ts'
 
 export const gcVerb: Verb = {
   usage: 'gc [--dry-run] [--all] [-o json|yaml]',

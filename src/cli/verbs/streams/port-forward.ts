@@ -1,12 +1,12 @@
-import type { PodObject } from '../../api/objects.ts'
-import { forwardProtocol } from '../../api/routes.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import { isMissingAddress, listenAt } from '../client/forward-port.ts'
-import type { PortListener } from '../client/forward-port.ts'
-import { objectsAt, textAt } from '../output/json-view.ts'
-import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../arguments/namespace.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { PodObject } from '../../../api/objects.ts'
+import { forwardProtocol } from '../../../api/routes.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
+import { isMissingAddress, listenAt } from '../../client/forward-port.ts'
+import type { PortListener } from '../../client/forward-port.ts'
+import { objectsAt, textAt } from '../../output/json-view.ts'
+import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../../arguments/namespace.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
 export const portForwardVerb: Verb = {
   usage: 'port-forward POD [LOCAL:]REMOTE... [--address ADDRESS]',

@@ -1,12 +1,12 @@
-import type { DaemonPlaces, DaemonStatus } from '../../api/routes.ts'
-import type { DoctorFinding } from '../../decide/doctor/host-facts.ts'
-import { formatError } from '../output/format-error.ts'
-import { configFlags, loadConfig } from '../local/load-config.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { namedSocket } from '../arguments/socket-path.ts'
-import { Table } from '../output/table.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+import type { DaemonPlaces, DaemonStatus } from '../../../api/routes.ts'
+import type { DoctorFinding } from '../../../decide/doctor/host-facts.ts'
+import { formatError } from '../../output/format-error.ts'
+import { configFlags, loadConfig } from '../../local/load-config.ts'
+import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
+import { namedSocket } from '../../arguments/socket-path.ts'
+import { Table } from '../../output/table.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
 export const doctorVerb: Verb = {
   usage: 'doctor [-o json|yaml] [FLAGS]',

@@ -1,6 +1,6 @@
-import { configFlags, fileOnlyFields, loadConfig } from '../local/load-config.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
+import { configFlags, fileOnlyFields, loadConfig } from '../../local/load-config.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
 
 export const runVerb: Verb = {
   usage: 'run [FLAGS]',

@@ -3,10 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { formatError } from '../output/format-error.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
+import { formatError } from '../../output/format-error.ts'
 
 export const importImagesVerb: Verb = {
   usage: 'images import FILE…|- [--no-pin] [-q]',

@@ -1,20 +1,20 @@
 import { ReadStream, WriteStream } from 'node:tty'
-import { execProtocol } from '../../api/exec-frames.ts'
-import type { TerminalSize } from '../../api/exec-frames.ts'
-import type { PodObject } from '../../api/objects.ts'
-import { PoddError } from '../../base/errors.ts'
-import { runExec } from '../client/exec-stream.ts'
-import type { ExecStreams } from '../client/exec-stream.ts'
+import { execProtocol } from '../../../api/exec-frames.ts'
+import type { TerminalSize } from '../../../api/exec-frames.ts'
+import type { PodObject } from '../../../api/objects.ts'
+import { PoddError } from '../../../base/errors.ts'
+import { runExec } from '../../client/exec-stream.ts'
+import type { ExecStreams } from '../../client/exec-stream.ts'
 import {
   annotatedContainer,
   containerNames,
   firstContainer,
   namesOfAll,
-} from '../arguments/default-container.ts'
-import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../arguments/namespace.ts'
-import type { ParsedArguments } from '../arguments/parse-arguments.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
+} from '../../arguments/default-container.ts'
+import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../../arguments/namespace.ts'
+import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
 export const execVerb: Verb = {
   usage: 'exec POD [-c CONTAINER] [-i] [-t] -- COMMAND [ARGUMENT...]',

@@ -1,10 +1,10 @@
-import type { PullUpdate } from '../../api/image-calls.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { ServerError } from '../client/client.ts'
-import { formatError } from '../output/format-error.ts'
-import { formatImageSize } from '../output/image-size.ts'
-import { PullDisplay } from '../output/pull-display.ts'
+import type { PullUpdate } from '../../../api/image-calls.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
+import { ServerError } from '../../client/client.ts'
+import { formatError } from '../../output/format-error.ts'
+import { formatImageSize } from '../../output/image-size.ts'
+import { PullDisplay } from '../../output/pull-display.ts'
 
 type Pulled = Extract<PullUpdate, { kind: 'pulled' }>
 

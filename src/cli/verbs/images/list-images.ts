@@ -1,9 +1,9 @@
-import type { ArchiveReport } from '../../api/image-archives.ts'
-import type { ImageEntry } from '../../api/routes.ts'
-import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Listing, Verb } from '../arguments/verb.ts'
-import { formatImageSize } from '../output/image-size.ts'
+import type { ArchiveReport } from '../../../api/image-archives.ts'
+import type { ImageEntry } from '../../../api/routes.ts'
+import { outputFlag, readOutputFormat } from '../../arguments/output-format.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Listing, Verb } from '../../arguments/verb.ts'
+import { formatImageSize } from '../../output/image-size.ts'
 
 export const listImagesVerb: Verb = {
   usage: 'images [ls] [--digests] [-o wide|json|yaml|name]',

@@ -1,4 +1,4 @@
-import type { Verb } from '../arguments/verb.ts'
+import type { Verb } from '../../arguments/verb.ts'
 import { exportImagesVerb } from './export-images.ts'
 import { importImagesVerb } from './import-images.ts'
 import { listImagesVerb } from './list-images.ts'

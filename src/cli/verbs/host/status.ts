@@ -1,10 +1,10 @@
-import type { DaemonStatus, PressureStatus } from '../../api/routes.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb } from '../arguments/verb.ts'
-import { formatAgeOf } from '../../api/kinds/age.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
-import { Table } from '../output/table.ts'
-import { daemonNotes } from '../output/daemon-notes.ts'
+import type { DaemonStatus, PressureStatus } from '../../../api/routes.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb } from '../../arguments/verb.ts'
+import { formatAgeOf } from '../../../api/kinds/age.ts'
+import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
+import { Table } from '../../output/table.ts'
+import { daemonNotes } from '../../output/daemon-notes.ts'
 
 export const statusVerb: Verb = {
   usage: 'status [-o json|yaml]',

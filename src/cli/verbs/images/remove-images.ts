@@ -1,11 +1,11 @@
-import type { GarbageReport } from '../../api/garbage.ts'
-import type { RemovedImage } from '../../api/image-calls.ts'
-import { UsageError } from '../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../arguments/verb.ts'
-import { formatError } from '../output/format-error.ts'
-import { formatGarbage, garbageNotes } from '../output/garbage-report.ts'
-import { formatImageSize } from '../output/image-size.ts'
-import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
+import type { GarbageReport } from '../../../api/garbage.ts'
+import type { RemovedImage } from '../../../api/image-calls.ts'
+import { UsageError } from '../../arguments/usage-error.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
+import { formatError } from '../../output/format-error.ts'
+import { formatGarbage, garbageNotes } from '../../output/garbage-report.ts'
+import { formatImageSize } from '../../output/image-size.ts'
+import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
 
 export const removeImagesVerb: Verb = {
   usage: 'images rm NAME… [--force]',
