@@ -110,6 +110,7 @@ export class PodSystem {
       onChange: (uid) => this.#loop.post({ kind: 'runtime', uid }),
       onHealth: (health) => this.#loop.post({ kind: 'health', health }),
       isNotFound: (error) => isCriError(error, 'RUNTIME_NOT_FOUND'),
+      isTimeout: (error) => isCriError(error, 'RUNTIME_TIMEOUT'),
     })
     this.#watch = new RuntimeWatch({
       clock,

@@ -43,6 +43,8 @@ export interface RuntimeObserverOptions {
   /** The runtime came or went. */
   readonly onHealth: (health: RuntimeHealth) => void
   readonly isNotFound: (error: unknown) => boolean
+  /** The runtime did not answer in time. */
+  readonly isTimeout: (error: unknown) => boolean
 }
 
 export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
@@ -70,6 +72,8 @@ export class RuntimeObserver {
   #health: RuntimeHealth | undefined
   /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
+  /** Everything was seen once: a pod that was not is one of podd's own. */
+  #hasListed = false
   #listedAtMs: number | undefined
 
   constructor(options: RuntimeObserverOptions) {
@@ -126,13 +130,24 @@ export class RuntimeObserver {
     this.#take(uid, undefined)
   }
 
-  /** Lists everything now, and reports what changed since the last time. */
+  /**
+   * Lists everything now, and reports what changed since the last time. A pod about which the runtime doesn't answer in
+   * time stays as it was seen last and holds up no other one; but in the first list, which has to know all.
+   */
   async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     const knownBefore = new Set([...this.#owners.keys(), ...this.#statuses.exited()])
     this.#readMeanwhile.clear()
-    const pods = new Map(await this.#list(instanceSelector(this.#options.instance)))
+    const silent = new Set<PodUid>()
+    const selector = instanceSelector(this.#options.instance)
+    const pods = new Map(await this.#list(selector, this.#hasListed ? silent : undefined))
     const before = this.#pods
+    for (const uid of silent) {
+      const known = before.get(uid)
+      if (known === undefined) pods.delete(uid)
+      else pods.set(uid, known)
+    }
     this.#pods = pods
+    this.#hasListed = true
     for (const [uid, pod] of this.#readMeanwhile) this.#take(uid, pod)
     this.#forget(knownBefore, pods)
     for (const uid of new Set([...before.keys(), ...pods.keys()])) {
@@ -223,7 +238,14 @@ export class RuntimeObserver {
     if (owner !== undefined) this.#options.onChange(owner)
   }
 
-  async #list(labelSelector: Readonly<Record<string, string>>): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+  /**
+   * @param silent takes the pods about which a question was not answered in time: what is given of them is not complete.
+   *   Without it, that is an error.
+   */
+  async #list(
+    labelSelector: Readonly<Record<string, string>>,
+    silent?: Set<PodUid>,
+  ): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     const { calls } = this.#options
     const filter = Object.keys(labelSelector).length === 0 ? {} : { filter: { labelSelector } }
     const [sandboxes, containers] = await Promise.all([
@@ -234,9 +256,18 @@ export class RuntimeObserver {
       const uid = labels[labelKeys.podUid]
       if (uid !== undefined) this.#owners.set(id, uid)
     }
+    const unlessSilent = <Status>(id: string, status: Promise<Status>): Promise<Status | undefined> =>
+      status.catch((error: unknown) => {
+        const uid = this.#owners.get(id)
+        if (silent === undefined || uid === undefined || !this.#options.isTimeout(error)) throw error
+        silent.add(uid)
+        return undefined
+      })
     const [sandboxStatuses, containerStatuses] = await Promise.all([
-      Promise.all(sandboxes.items.map((sandbox) => this.#statuses.ofSandbox(sandbox))),
-      Promise.all(containers.containers.map((container) => this.#statuses.ofContainer(container))),
+      Promise.all(sandboxes.items.map((item) => unlessSilent(item.id, this.#statuses.ofSandbox(item)))),
+      Promise.all(
+        containers.containers.map((item) => unlessSilent(item.id, this.#statuses.ofContainer(item))),
+      ),
     ])
     // What has no status any more was removed since it was listed: how it exited is unknown.
     const heldSandboxes = sandboxes.items.flatMap((sandbox, index) => {
