@@ -6,7 +6,12 @@ import { signalProcess } from '../host/processes.ts'
 import { hasImage } from './process/containerd-client.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
-import { detectLaunchMode, endContainerd, findContainerd } from './process/containerd-process.ts'
+import {
+  detectLaunchMode,
+  endContainerd,
+  findContainerd,
+  isStillContainerd,
+} from './process/containerd-process.ts'
 import type { LaunchMode } from './process/containerd-process.ts'
 import type { ContainerdVersion } from './process/containerd-version.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
@@ -191,7 +196,7 @@ export class EmbeddedContainerd {
     while (!signal.aborted) {
       if (this.#state.kind === 'running') {
         const since = clock.monotonicMs()
-        await this.#waitUntilGone(signal)
+        await this.#waitUntilGone(this.#state.running.pid, signal)
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
         this.#isRestarting = false
@@ -336,13 +341,14 @@ export class EmbeddedContainerd {
   }
 
   /** Resolves when the process behind the socket has gone, or the signal is aborted. */
-  async #waitUntilGone(signal: AbortSignal): Promise<void> {
+  async #waitUntilGone(pid: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     let logCheckedMs = clock.monotonicMs()
     while (!signal.aborted) {
       // containerd itself closes a silent connection after two minutes: then it is asked again.
       await connectionEnd(this.places.socketPath, signal)
-      if (signal.aborted || findContainerd(this.places) === undefined) return
+      if (signal.aborted) return
+      if (!isStillContainerd(pid, this.places) && findContainerd(this.places) === undefined) return
       if (clock.monotonicMs() - logCheckedMs > logCheckMs) {
         logCheckedMs = clock.monotonicMs()
         await boundLog(this.#home)

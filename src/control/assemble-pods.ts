@@ -278,6 +278,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       remove: removeLogs,
       totalBytes: () =>
         logLimitBytes(config.containerLogTotalMaxSize, () => readDiskSpace(config.podLogsDir)),
+      availableBytes: async () => (await readDiskSpace(config.podLogsDir)).availableBytes,
       keptMs: config.removedPodLogMaxAgeMs,
     },
     containerPolicy: {

@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -37,6 +37,19 @@ export async function rotateLog(options: RotateLogOptions): Promise<boolean> {
     await execute(action, { directory, live, reopen, signal })
   }
   return actions.length > 0
+}
+
+/**
+ * Whether `rotateLog` may have anything to do. Asked of a container that runs, this doesn't touch the disk: the runtime has
+ * the live file open, which keeps what is asked here in memory. Throws what the file system throws.
+ */
+export function mayRotateLog({
+  directory,
+  restartCount,
+  limits,
+}: Pick<RotateLogOptions, 'directory' | 'restartCount' | 'limits'>): boolean {
+  const live = statSync(`${directory}/${restartCount}.log`, { throwIfNoEntry: false })
+  return live === undefined || live.size >= limits.maxSizeBytes
 }
 
 /** Undefined where there is no directory. Of a log below its limit only the live file is looked at. */

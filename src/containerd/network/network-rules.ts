@@ -93,13 +93,16 @@ function isPluginChain(chain: string): boolean {
 export class NetworkRules {
   readonly #places: ContainerdPlaces
   readonly #known = new Map<Firewall, SandboxRules>()
+  /** At the last check some sandbox was ready. */
+  #hasReady = false
 
   constructor(places: ContainerdPlaces) {
     this.#places = places
   }
 
   /**
-   * Costs one program for each address family while nothing is missing, and none while no sandbox is ready.
+   * Costs one program and one list for each address family while nothing is missing, and no program while no sandbox is
+   * ready, but for the first time after some were.
    *
    * @param podCidrs the pods' subnets
    * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
@@ -108,7 +111,8 @@ export class NetworkRules {
    */
   async check(podCidrs: readonly string[], listReady: () => Promise<ReadonlySet<string>>): Promise<boolean> {
     let repaired = false
-    if ((await listReady()).size === 0) return false
+    if (!this.#hasReady && (await listReady()).size === 0) return false
+    let isAnyReady = false
     const closed: Firewall[] = []
     for (const firewall of selectFirewalls(podCidrs)) {
       const save = findExecutable(`${firewall}-save`)
@@ -118,11 +122,14 @@ export class NetworkRules {
       const { exitCode, stdout } = await runCommand(save, [])
       if (exitCode !== 0) continue
       if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
-      const script = this.#planRepair(firewall, stdout, await listReady())
+      const ready = await listReady()
+      isAnyReady ||= ready.size > 0
+      const script = this.#planRepair(firewall, stdout, ready)
       if (script === '') continue
       await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
       repaired = true
     }
+    this.#hasReady = isAnyReady
     // Last: there are filter tables, made by nft, that iptables can't change.
     for (const firewall of closed) if (await ensureForwardRules(this.#places, firewall)) repaired = true
     return repaired

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { poddUmask } from '../../base/umask.ts'
 import { searchDirectories } from '../../host/find-executable.ts'
-import { listProcesses, signalProcess, waitForExit } from '../../host/processes.ts'
+import { listProcesses, readProcess, signalProcess, waitForExit } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from './containerd-places.ts'
@@ -31,6 +31,12 @@ export function findContainerd(
   )
   // A child that it has forked bears its command line until it executes another program.
   return found.find(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))
+}
+
+/** Whether a process is still the containerd that it was found to be: much cheaper than to find it. */
+export function isStillContainerd(pid: number, places: ContainerdPlaces): boolean {
+  const process = readProcess(pid)
+  return process !== undefined && !process.zombie && isContainerdOf(process.argv, places.configPath)
 }
 
 /** Whether a command line is `containerd --config PATH`, be it through a wrapper script. */

@@ -86,6 +86,7 @@ export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
         measure: (pods) => logSpace.measure(pods),
         remove: (path) => logSpace.remove(path),
         totalBytes: () => logSpace.totalBytes(),
+        availableBytes: () => logSpace.availableBytes(),
         keptMs: logSpace.keptMs,
         clock,
         logger,

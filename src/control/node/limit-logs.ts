@@ -15,6 +15,8 @@ export interface LogSpace {
   remove(path: string): Promise<void>
   /** The most that all logs may take; undefined for no limit. */
   totalBytes(): Promise<number | undefined>
+  /** What the disk with the logs has left. */
+  availableBytes(): Promise<number>
   /** How long the logs of removed pods are kept. */
   readonly keptMs: number
 }
@@ -25,6 +27,11 @@ export interface LogLimitsOptions extends LogSpace {
   readonly clock: Clock
   readonly logger: Logger
 }
+
+/** While they are this far from their limit, logs are measured less often. */
+const wideMarginBytes = 64 * 1024 * 1024
+/** What else takes and frees room on the disk hides what logs take for no longer than that. */
+const longestRestMs = 300_000
 
 /** What a percentage allows at least, where that is no more than half of the disk. */
 const leastTotalBytes = 100 * 1024 * 1024
@@ -47,12 +54,30 @@ export async function logLimitBytes(
 const periodMs = 30_000
 const deadlineMs = 300_000
 
+/** Why the logs need no measure for a while. */
+interface Rest {
+  readonly untilMs: number
+  /** Unless the disk has less left than that: logs may have taken the difference. */
+  readonly leastAvailableBytes: number
+}
+
 /**
  * Bounds what all logs together take, and removes those of removed pods in their time. podd's own: the kubelet bounds
  * each log alone. Throws PoddError LOG_SPACE where what may be removed isn't enough.
  */
 export function logLimitsJob(options: LogLimitsOptions): NodeJob {
   const { clock, logger, keptMs } = options
+  let rest: Rest | undefined
+  const isResting = async (): Promise<boolean> =>
+    rest !== undefined &&
+    clock.monotonicMs() < rest.untilMs &&
+    (await options.availableBytes()) > rest.leastAvailableBytes
+  const planRest = async (marginBytes: number, nextExpiryMs: number): Promise<Rest | undefined> => {
+    if (marginBytes < wideMarginBytes) return undefined
+    const restMs = Math.min(longestRestMs, Math.max(keptMs, periodMs), nextExpiryMs)
+    const leastAvailableBytes = (await options.availableBytes()) - marginBytes / 2
+    return { untilMs: clock.monotonicMs() + restMs, leastAvailableBytes }
+  }
   return {
     name: 'limit-logs',
     periodMs,
@@ -60,6 +85,8 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
     async run(signal) {
       const pods = options.pods()
       if (pods === undefined) return
+      if (await isResting()) return
+      rest = undefined
       const facts = await options.measure([...pods])
       const totalBytes = await options.totalBytes()
       const plan = planLogLimits(facts, { totalBytes, keptMs }, clock.wallMs())
@@ -69,7 +96,14 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
       }
       for (const path of plan.directories) logger.info({ path }, 'removed the logs of a removed pod')
       if (plan.files.length > 0) logger.info({ count: plan.files.length }, 'removed the oldest rotated logs')
-      if (totalBytes === undefined || plan.leftBytes <= totalBytes) return
+      if (totalBytes === undefined || plan.leftBytes <= totalBytes) {
+        const expiriesMs = facts.kept.map(({ removedAtMs }) => removedAtMs + keptMs - clock.wallMs())
+        rest = await planRest(
+          (totalBytes ?? Infinity) - plan.leftBytes,
+          Math.min(...expiriesMs.filter((dueMs) => dueMs > 0)),
+        )
+        return
+      }
       throw new PoddError(
         'LOG_SPACE',
         // Without how much they take: that changes at each look, and this is logged again when it changes.

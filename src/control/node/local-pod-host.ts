@@ -1,5 +1,4 @@
 import type { Clock } from '../../base/clock.ts'
-import { Semaphore } from '../../base/semaphore.ts'
 import { objectKey } from '../../pod/objects/local-object.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { kindOfSource } from '../../pod/values/source-name.ts'
@@ -17,11 +16,7 @@ import { makeNestedMountPoint } from '../../volumes/nested-mount-point.ts'
 import { checkHostPath } from '../../volumes/plugins/host-path.ts'
 import { prepareVolumes } from '../../volumes/prepare-volumes.ts'
 import { readInside } from '../../volumes/files/read-inside.ts'
-import {
-  refreshResolvConf,
-  removeResolvConf,
-  writeResolvConf,
-} from '../../volumes/pod-directory/resolv-conf-file.ts'
+import { ResolvConfFiles } from '../../volumes/pod-directory/resolv-conf-file.ts'
 import { measureDiskUsage } from '../../volumes/files/disk-usage.ts'
 import { volumeDirectory } from '../../volumes/pod-directory/pod-directory.ts'
 import { bindSubPath } from '../../volumes/sub-path.ts'
@@ -46,7 +41,7 @@ export function createPodVolumes(options: {
   readonly clock: Clock
 }): PodVolumes {
   const { rootDir, objects, capacity, hostName, clock } = options
-  const resolvConfTurn = new Semaphore(1)
+  const resolvConfs = new ResolvConfFiles(rootDir)
   return {
     prepare: ({ uid, pod, source, warn }) => {
       const { namespace } = pod.metadata
@@ -78,9 +73,9 @@ export function createPodVolumes(options: {
     makeMountPoint: makeNestedMountPoint,
     bindSubPath: (mount) => bindSubPath({ rootDir, ...mount }),
     writeHostsFile: (uid, text) => writeEtcHosts(rootDir, uid, text),
-    writeResolvConf: (uid, text) => resolvConfTurn.run(() => writeResolvConf(rootDir, uid, text)),
-    removeResolvConf: (uid) => resolvConfTurn.run(() => removeResolvConf(rootDir, uid)),
-    refreshResolvConf: (uid, text) => resolvConfTurn.run(() => refreshResolvConf(rootDir, uid, text)),
+    writeResolvConf: (uid, text) => resolvConfs.write(uid, text),
+    removeResolvConf: (uid) => resolvConfs.remove(uid),
+    refreshResolvConf: (uid, text) => resolvConfs.refresh(uid, text),
     makeTerminationLog: (uid, container, restartCount) =>
       prepareTerminationLog({ rootDir, uid, container, restartCount }),
     readTerminationLog: (uid, container, restartCount) =>
@@ -88,7 +83,10 @@ export function createPodVolumes(options: {
     removeTerminationLog: (uid, container, restartCount) =>
       removeTerminationLog({ rootDir, uid, container, restartCount }),
     userRange: (uid) => claimUserRange(rootDir, uid),
-    teardown: (uid) => teardownVolumes(rootDir, uid),
+    teardown: (uid) => {
+      resolvConfs.forget(uid)
+      return teardownVolumes(rootDir, uid)
+    },
   }
 }
 

@@ -59,9 +59,9 @@ export function createPressureSurroundings(options: PressureSurroundingsOptions)
         if (amount !== undefined && signals.has(name)) found.set(name, amount)
       }
       const readers: readonly (readonly [readonly EvictionSignal[], () => Promise<void>])[] = [
-        [['memory.available'], async () => note('memory.available', await readMemoryAmount())],
+        [['memory.available'], async () => note('memory.available', readMemoryAmount())],
         [['allocatableMemory.available'], async () => note('allocatableMemory.available', podsMemory())],
-        [['pid.available'], async () => note('pid.available', await readProcessAmount())],
+        [['pid.available'], async () => note('pid.available', readProcessAmount())],
         [
           ['nodefs.available', 'nodefs.inodesFree'],
           async () => {

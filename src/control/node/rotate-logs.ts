@@ -2,9 +2,9 @@ import type { Clock } from '../../base/clock.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { settleAll } from '../../base/settle-all.ts'
 import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
-import { rotateLog } from '../../logs/rotate-log.ts'
+import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
+import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { NodeJob } from './node-jobs.ts'
 
 export interface LogRotationOptions {
@@ -34,13 +34,8 @@ export function logRotationJob(options: LogRotationOptions): NodeJob {
     deadlineMs,
     async run(signal) {
       const turn = new Semaphore(options.workers)
-      const running = [...options.pods()].flatMap((pod) =>
-        pod.containers
-          .filter(({ state }) => state === 'running')
-          .map(({ id, name, restartCount }) => ({ pod, id, name, restartCount })),
-      )
       await settleAll(
-        running.map(({ pod, id, name, restartCount }) =>
+        findLargeLogs(options).map(({ pod, container: { id, name, restartCount } }) =>
           turn.run(() =>
             rotateLog({
               directory: directory(pod, name),
@@ -59,6 +54,29 @@ export function logRotationJob(options: LogRotationOptions): NodeJob {
       )
     },
   }
+}
+
+interface LargeLog {
+  readonly pod: ObservedPod
+  readonly container: ObservedContainer
+}
+
+/** Those that need a closer look; of one that can't be looked at, that look tells why. */
+function findLargeLogs({ pods, directory, limits }: LogRotationOptions): readonly LargeLog[] {
+  const found: LargeLog[] = []
+  for (const pod of pods()) {
+    for (const container of pod.containers) {
+      if (container.state !== 'running') continue
+      const { name, restartCount } = container
+      try {
+        if (!mayRotateLog({ directory: directory(pod, name), restartCount, limits })) continue
+      } catch {
+        // Such as a link that leads round in a circle.
+      }
+      found.push({ pod, container })
+    }
+  }
+  return found
 }
 
 function isRunning({ pods }: LogRotationOptions, uid: PodUid, id: ContainerId): boolean {

@@ -1,4 +1,5 @@
-import { readFile, statfs } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
 
 /** What there is of something, and what there could be: bytes, inodes or processes. */
 export interface Amount {
@@ -11,8 +12,8 @@ export interface Amount {
  * counts all of the page cache in active use as unavailable, which evicts pods that nothing is short of
  * (`pkg/kubelet/eviction`, kubernetes/kubernetes#43916). Undefined where the kernel doesn't say.
  */
-export async function readMemoryAmount(path = '/proc/meminfo'): Promise<Amount | undefined> {
-  const text = await readFile(path, 'utf8')
+export function readMemoryAmount(path = '/proc/meminfo'): Amount | undefined {
+  const text = readFileSync(path, 'utf8')
   const read = (name: string): number | undefined => {
     const found = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'mu').exec(text)?.[1]
     return found === undefined ? undefined : Number(found) * 1024
@@ -41,11 +42,9 @@ export async function readFileSystem(path: string): Promise<FileSystemAmounts> {
  * Processes and threads that can still be started (`pkg/kubelet/stats/pidlimit/pidlimit_linux.go`, 1.36). Undefined
  * where the kernel doesn't say.
  */
-export async function readProcessAmount(procDir = '/proc'): Promise<Amount | undefined> {
-  const [pidMax, threadsMax, load] = await Promise.all(
-    ['sys/kernel/pid_max', 'sys/kernel/threads-max', 'loadavg'].map((file) =>
-      readFile(`${procDir}/${file}`, 'utf8'),
-    ),
+export function readProcessAmount(procDir = '/proc'): Amount | undefined {
+  const [pidMax, threadsMax, load] = ['sys/kernel/pid_max', 'sys/kernel/threads-max', 'loadavg'].map((file) =>
+    readFileSync(`${procDir}/${file}`, 'utf8'),
   )
   const running = /^\S+ \S+ \S+ \d+\/(\d+) /u.exec(load ?? '')?.[1]
   const capacity = Math.min(Number(pidMax), Number(threadsMax))

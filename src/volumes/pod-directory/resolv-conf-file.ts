@@ -2,7 +2,55 @@ import { mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
+import { Semaphore } from '../../base/semaphore.ts'
 import { podDirectory } from './pod-directory.ts'
+
+/**
+ * The resolv.conf files of all pods, changed one at a time. One that is known to be as it should be isn't looked at
+ * again until it is to be another.
+ */
+export class ResolvConfFiles {
+  readonly #rootDir: string
+  readonly #turn = new Semaphore(1)
+  /** What each was seen to be last. */
+  readonly #contents = new Map<PodUid, string>()
+
+  constructor(rootDir: string) {
+    this.#rootDir = rootDir
+  }
+
+  /** As `writeResolvConf`. */
+  write(uid: PodUid, content: string): Promise<string> {
+    return this.#turn.run(async () => {
+      this.forget(uid)
+      return writeResolvConf(this.#rootDir, uid, content)
+    })
+  }
+
+  /** As `refreshResolvConf`. */
+  async refresh(uid: PodUid, content: string): Promise<boolean> {
+    if (this.#contents.get(uid) === content) return true
+    return this.#turn.run(async () => {
+      this.forget(uid)
+      const state = await bringUpToDate(this.#rootDir, uid, content)
+      if (state === 'current') this.#contents.set(uid, content)
+      return state !== 'missing'
+    })
+  }
+
+  /** As `removeResolvConf`. */
+  remove(uid: PodUid): Promise<void> {
+    return this.#turn.run(async () => {
+      this.forget(uid)
+      await removeResolvConf(this.#rootDir, uid)
+    })
+  }
+
+  /** The pod's directory goes. */
+  forget(uid: PodUid): void {
+    this.#contents.delete(uid)
+  }
+}
 
 /** The resolv.conf that the pod's containers share. */
 function resolvConfPath(rootDir: string, uid: PodUid): string {
@@ -38,27 +86,36 @@ export async function removeResolvConf(rootDir: string, uid: PodUid): Promise<vo
  * file is never empty in between.
  */
 export async function refreshResolvConf(rootDir: string, uid: PodUid, content: string): Promise<boolean> {
+  return (await bringUpToDate(rootDir, uid, content)) !== 'missing'
+}
+
+/** `changed`: a container made something else of it. */
+async function bringUpToDate(
+  rootDir: string,
+  uid: PodUid,
+  content: string,
+): Promise<'missing' | 'current' | 'changed'> {
   try {
     const file = await open(resolvConfPath(rootDir, uid), 'r+')
     try {
       const shown = await file.readFile('utf8')
       const path = writtenPath(rootDir, uid)
       const written = await readIfExists(path)
-      if (shown === content && written === content) return true
+      if (shown === content && written === content) return 'current'
       // What is empty is what a power cut left.
       const isKnown = written !== undefined && written !== '' && shown !== ''
-      if (isKnown && shown !== written && shown !== content) return true
+      if (isKnown && shown !== written && shown !== content) return 'changed'
       await rm(path, { force: true })
       const bytes = Buffer.from(content)
       await file.write(bytes, 0, bytes.length, 0)
       await file.truncate(bytes.length)
       await writeFile(path, content, { mode: 0o640 })
-      return true
+      return 'current'
     } finally {
       await file.close()
     }
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return false
+    if (errorCode(error) === 'ENOENT') return 'missing'
     throw error
   }
 }

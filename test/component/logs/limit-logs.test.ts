@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { errorMessage } from '../../../src/base/errors.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import type { KeptLogs } from '../../../src/decide/node/plan-log-limits.ts'
 import { logLimitBytes, logLimitsJob } from '../../../src/control/node/limit-logs.ts'
 import { ContainerLogDirectories } from '../../../src/logs/container-log-directories.ts'
 import { removeLogs } from '../../../src/logs/removed-pod-logs.ts'
@@ -49,6 +50,7 @@ async function limit(logs: ContainerLogDirectories, keptMs: number, totalBytes?:
     measure: (pods) => logs.measure(pods),
     remove: removeLogs,
     totalBytes: async () => totalBytes,
+    availableBytes: async () => 0,
     keptMs,
     clock,
     logger: silentLogger,
@@ -98,11 +100,80 @@ describe('the limit of all logs', () => {
       measure: () => Promise.reject(new Error('not to be measured')),
       remove: () => Promise.reject(new Error('not to be removed')),
       totalBytes: async () => 0,
+      availableBytes: async () => 0,
       keptMs: 0,
       clock,
       logger: silentLogger,
     })
     await expect(job.run(new AbortController().signal)).resolves.toBeUndefined()
+  })
+
+  describe('is far away', () => {
+    let looks: number
+    let disk: number
+    let kept: readonly KeptLogs[]
+    beforeEach(() => {
+      looks = 0
+      disk = 1000 * mebibyte
+      kept = []
+    })
+
+    function lookAgain(totalBytes: number | undefined): () => Promise<number> {
+      const job = logLimitsJob({
+        pods: () => [web],
+        measure: async () => {
+          looks += 1
+          return { files: [], kept }
+        },
+        remove: async () => {},
+        totalBytes: async () => totalBytes,
+        availableBytes: async () => disk,
+        keptMs: hourMs,
+        clock,
+        logger: silentLogger,
+      })
+      return async () => {
+        await job.run(new AbortController().signal)
+        return looks
+      }
+    }
+
+    it.each([100 * mebibyte, undefined])(
+      'of %s bytes: all logs are measured each five minutes',
+      async (total) => {
+        const look = lookAgain(total)
+        expect(await look()).toBe(1)
+        await clock.advance(299_000)
+        expect(await look()).toBe(1)
+        await clock.advance(2_000)
+        expect(await look()).toBe(2)
+      },
+    )
+
+    it('unless the disk has lost half of what is left to it', async () => {
+      const look = lookAgain(100 * mebibyte)
+      expect(await look()).toBe(1)
+      disk -= 49 * mebibyte
+      expect(await look()).toBe(1)
+      disk -= mebibyte
+      expect(await look()).toBe(2)
+    })
+
+    it('unless logs of a removed pod are due', async () => {
+      const look = lookAgain(100 * mebibyte)
+      kept = [{ directory: 'old', removedAtMs: clock.wallMs() + 60_000 - hourMs, files: [] }]
+      expect(await look()).toBe(1)
+      await clock.advance(59_000)
+      expect(await look()).toBe(1)
+      await clock.advance(2_000)
+      expect(await look()).toBe(2)
+    })
+
+    it('and it is not: they are measured at each look', async () => {
+      const look = lookAgain(60 * mebibyte)
+      expect(await look()).toBe(1)
+      expect(await look()).toBe(2)
+    })
   })
 
   it.each([
