@@ -21,7 +21,7 @@ export interface OrphanCollectionJobOptions {
   readonly orphans: Pick<Orphans, 'collect'>
   /** Whether it is known which pods there are, and the runtime answers. */
   readonly isReady: () => boolean
-  /** How often a sandbox was made or removed so far, or containerd was started: each may leave something behind. */
+  /** How often a sandbox was removed so far or could not be made, or containerd was started: each may leave something behind. */
   readonly disturbances: () => number
   readonly events: NodeEventRecorder
   readonly clock: Clock

@@ -10,6 +10,7 @@ export class MakingCalls {
   readonly runtime: RuntimeService
   readonly #inFlight = new Set<{ readonly sinceMs: number }>()
   readonly #clock: Clock
+  #failures = 0
 
   constructor(runtime: RuntimeService, clock: Clock) {
     this.#clock = clock
@@ -27,11 +28,19 @@ export class MakingCalls {
     return oldest?.sinceMs
   }
 
+  /** How many have failed, or were cancelled: each may have made something all the same. */
+  get failures(): number {
+    return this.#failures
+  }
+
   async #track<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const call = { sinceMs: this.#clock.monotonicMs() }
     this.#inFlight.add(call)
     try {
       return await send()
+    } catch (error) {
+      this.#failures += 1
+      throw error
     } finally {
       this.#inFlight.delete(call)
     }

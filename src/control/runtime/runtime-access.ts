@@ -254,8 +254,7 @@ export class RuntimeAccess {
 
   /** How often something happened so far that may leave something behind in the runtime. */
   get disturbances(): number {
-    const count = (method: string): number => this.#calls.get(method) ?? 0
-    return count('RunPodSandbox') + count('RemovePodSandbox') + this.#starts
+    return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
   }
 
   async #listAll(): Promise<ReadonlySet<string>> {

@@ -23,7 +23,9 @@ it('tracks calls in flight by when they were sent, until they succeed or fail', 
   await clock.advance(1000)
   await made
   expect(sentMs()).toBe(2000)
+  expect(calls.failures).toBe(0)
   await clock.advance(2000)
   expect(await started).toBe('failed')
+  expect(calls.failures).toBe(1)
   expect(sentMs()).toBeUndefined()
 })
