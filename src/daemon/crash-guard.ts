@@ -1,9 +1,11 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { poddVersion } from '../api/version.ts'
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { crashDirectory, listCrashReports } from '../store/crash-reports.ts'
+import type { CrashReport } from '../store/crash-reports.ts'
 
 export interface CrashGuardOptions {
   readonly rootDir: string
@@ -13,13 +15,8 @@ export interface CrashGuardOptions {
   readonly replaceProcess: (memoryRestarts: number) => void
   /** A restart is put off for a minute: whoever waits for a sign of life gets one. */
   readonly onDelay: () => void
-}
-
-/** A crash of this daemon or an earlier one. */
-export interface CrashReport {
-  /** Wall milliseconds. */
-  readonly atMs: number
-  readonly path: string
+  /** What the daemon knows of itself, for the report; may throw. */
+  readonly describe: () => Readonly<Record<string, unknown>>
 }
 
 /** How many reports are kept. */
@@ -95,18 +92,7 @@ export class CrashGuard {
 
   /** The reports that are kept, oldest first. */
   reports(): readonly CrashReport[] {
-    const directory = join(this.#options.rootDir, 'crashes')
-    try {
-      return readdirSync(directory)
-        .flatMap((name) => {
-          const atMs = /^(\d+)\.json$/u.exec(name)?.[1]
-          return atMs === undefined ? [] : [{ atMs: Number(atMs), path: join(directory, name) }]
-        })
-        .toSorted((a, b) => a.atMs - b.atMs)
-    } catch {
-      // There was no crash.
-      return []
-    }
+    return listCrashReports(this.#options.rootDir)
   }
 
   /** Replaces the process, at once or after a minute. Gives the exit code where it can't be replaced. */
@@ -135,8 +121,8 @@ export class CrashGuard {
 
   /** Never throws: on a full disk the log alone tells. */
   #writeReport(error: unknown, origin: string): void {
-    const { rootDir, clock, logger } = this.#options
-    const directory = join(rootDir, 'crashes')
+    const { rootDir, clock, logger, describe } = this.#options
+    const directory = crashDirectory(rootDir)
     const atMs = clock.wallMs()
     const report = {
       time: new Date(atMs).toISOString(),
@@ -144,6 +130,8 @@ export class CrashGuard {
       node: process.versions.node,
       origin,
       uptimeSeconds: Math.round(process.uptime()),
+      memory: process.memoryUsage(),
+      state: attempt(describe),
       errors: causesOf(error),
     }
     try {
@@ -164,7 +152,27 @@ function causesOf(
   most = 5,
 ): readonly { readonly message: string; readonly stack?: string }[] {
   if (most === 0 || error === undefined) return []
-  if (!(error instanceof Error)) return [{ message: errorMessage(error) }]
+  if (!(error instanceof Error)) return [{ message: shorten(errorMessage(error)) }]
   const { message, stack, cause } = error
-  return [{ message, ...(stack === undefined ? {} : { stack }) }, ...causesOf(cause, most - 1)]
+  const shown = shorten(message)
+  return [
+    { message: shown, ...(stack === undefined ? {} : { stack: shorten(stack) }) },
+    ...causesOf(cause, most - 1),
+  ]
+}
+
+/** So much of a text stands in a report: a page is read, and a message may hold a whole manifest. */
+const mostCharacters = 1500
+
+function shorten(text: string): string {
+  return text.length <= mostCharacters ? text : `${text.slice(0, mostCharacters)}…`
+}
+
+/** What is told where even that fails: podd's state is unknown. */
+function attempt(describe: () => Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  try {
+    return describe()
+  } catch (error) {
+    return { unknown: errorMessage(error) }
+  }
 }

@@ -12,7 +12,7 @@ import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { ApiReaders, Drainer } from '../server/requests/readers.ts'
-import type { CrashReport } from './crash-guard.ts'
+import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
 
 /** Where no host is drained there is nothing to end. */

@@ -18,7 +18,7 @@ import { CrashGuard } from './crash-guard.ts'
 import { createReaders } from './create-readers.ts'
 import { createSources, createTrials } from './create-sources.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { serviceStatus, tellManager, watchSelf } from './watch-self.ts'
+import { serviceStatus, tellManager, watchSelf, describeSelf } from './watch-self.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -47,6 +47,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     logger,
     replaceProcess: (memoryRestarts) =>
       replaceProcess({ environment: manager?.environment ?? {}, restarts: memoryRestarts }),
+    describe: () => describeSelf(pods),
     onDelay: () => void tellManager(manager, logger, 'WATCHDOG=1', 'STATUS=podd crashes repeatedly'),
   })
   for (const { message, place } of warnings)

@@ -56,6 +56,19 @@ export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   return `STATUS=${`${running}${draining}${problem}`.replaceAll('\n', ' ')}`
 }
 
+/** What a crash report tells of podd beside the error. */
+export function describeSelf(pods: PodAssembly['pods']): Readonly<Record<string, unknown>> {
+  const { runtimeProblem, healthFacts, node } = pods
+  return {
+    pods: pods.allPods().length,
+    ...(runtimeProblem === undefined ? {} : { runtimeProblem }),
+    failingChecks: judgeHealth(healthFacts).flatMap(({ name, failure }) =>
+      failure === undefined ? [] : [`${name}: ${failure}`],
+    ),
+    runningJobs: node.jobs.reports().flatMap(({ name, running }) => (running ? [name] : [])),
+  }
+}
+
 /** Tells the service manager something, where there is one. Never throws: podd runs whether it is heard or not. */
 export async function tellManager(
   manager: ServiceManager | undefined,

@@ -24,7 +24,9 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
     expect(status.pid).toBe(pid)
     expect(status.crashes).toHaveLength(crashes)
     const report = status.crashes.at(-1)?.report ?? ''
+    expect(report).toContain(`${podd.rootDir}/crash/`)
     expect(readFileSync(report, 'utf8')).toMatch(/"message": "planted"/u)
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ state: { pods: 1, failingChecks: [] } })
     expect(await podd.cliOk('status')).toContain(report)
     const after = await podd.untilReady('steady')
     expect(containerOf(after, 'main')).toEqual(containerOf(before, 'main'))
@@ -37,7 +39,7 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
       const { startedAt } = await podd.status()
       await podd.until('another second', () => Date.now() - Date.parse(startedAt) > 1500)
       await evaluate(podd, 'void Promise.reject(new Error("planted again")); 1')
-      const reports = join(podd.rootDir, 'crashes')
+      const reports = join(podd.rootDir, 'crash')
       await podd.until('its report', () => readdirSync(reports).length === crashes)
       if (crashes === 3)
         await podd.until('the new daemon', async () => (await podd.status()).startedAt !== startedAt)

@@ -11,6 +11,7 @@ import { gatherHostFacts } from '../../host/facts/gather-host-facts.ts'
 import { systemHostProbe } from '../../host/host-probe.ts'
 import type { HostProbe } from '../../host/host-probe.ts'
 import { findPauseProgram } from '../../images/sandbox-image.ts'
+import { listCrashReports } from '../../store/crash-reports.ts'
 import { askStatus } from '../client/ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 
@@ -47,7 +48,13 @@ export async function runDoctor(
     cgroupDriver: config.cgroupDriver,
     runtimeDriver: runtime.kind === 'external' ? runtime.cgroupDriver : undefined,
   })
-  return checkHost({ ...host, runtime })
+  const crashes = listCrashReports(config.rootDir)
+  const newest = crashes.at(-1)
+  return checkHost({
+    ...host,
+    runtime,
+    crash: newest === undefined ? undefined : { ...newest, count: crashes.length },
+  })
 }
 
 async function gatherRuntimeFacts(

@@ -1,3 +1,4 @@
+import { formatTime } from '../../base/clock.ts'
 import { checkRuntime } from './doctor-runtime-checks.ts'
 import type { CgroupFacts, DiskFacts, DoctorFinding, FirewallFacts, HostFacts } from './host-facts.ts'
 
@@ -15,6 +16,7 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
     checkOomScore(facts),
     checkSwap(facts),
     ...checkManifests(facts),
+    ...checkCrash(facts),
   ]
 }
 
@@ -26,6 +28,22 @@ function checkRoot({ isRoot }: HostFacts): DoctorFinding {
     message: 'without root some checks see only part of the host',
     hint: 'Run it again with sudo. `podd run` needs root too.',
   }
+}
+
+/** So long a crash is worth a warning. */
+const crashCountsMs = 7 * 86_400_000
+
+function checkCrash({ crash, clock }: HostFacts): readonly DoctorFinding[] {
+  if (crash === undefined || clock.wallMs - crash.atMs > crashCountsMs) return []
+  const { path, atMs, count } = crash
+  return [
+    {
+      name: 'crashes',
+      status: 'warning',
+      message: `podd crashed at ${formatTime(atMs)} and restarted; ${count} ${count === 1 ? 'report is' : 'reports are'} kept`,
+      hint: `Read ${path}, and report it; upgrade podd.`,
+    },
+  ]
 }
 
 function checkFirewall(firewall: FirewallFacts): DoctorFinding {

@@ -14,6 +14,8 @@ export interface HostFacts {
   readonly canLowerOomScore: boolean
   readonly swapBytes: number
   readonly runtime: RuntimeFacts
+  /** The newest report that a crash of podd left, and how many there are; undefined for none. */
+  readonly crash: { readonly atMs: number; readonly path: string; readonly count: number } | undefined
   /** Undefined where no directory is configured. */
   readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
 }

@@ -27,11 +27,11 @@ export interface GatherOptions {
   readonly runtimeDriver: CgroupDriver | undefined
 }
 
-/** All of the facts but those about the runtime. Looks at the host and changes nothing. */
+/** All of the facts but those about the runtime and podd itself. Looks at the host and changes nothing. */
 export async function gatherHostFacts(
   probe: HostProbe,
   options: GatherOptions,
-): Promise<Omit<HostFacts, 'runtime'>> {
+): Promise<Omit<HostFacts, 'runtime' | 'crash'>> {
   const kernelRelease = probe.readText('/proc/sys/kernel/osrelease')?.trim() ?? ''
   const hasSystemd = probe.exists('/run/systemd/system')
   const status = probe.readText('/proc/self/status') ?? ''

@@ -74,7 +74,7 @@ describe('podd status', () => {
 
   it('names the report of the last crash', async () => {
     vi.setSystemTime(Date.now())
-    const crashes = [{ time: recent(7200), report: '/var/lib/podd/crashes/1.json' }]
+    const crashes = [{ time: recent(7200), report: '/var/lib/podd/crash/1.json' }]
     rig.status = { ...rig.status, crashes }
     expect((await podd('status')).stdout).toMatch(
       /^warning: podd crashed 120m ago and restarted: \/var\/lib\/podd\/crashes\/1\.json$/mu,

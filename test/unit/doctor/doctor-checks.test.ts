@@ -67,6 +67,7 @@ const sound: HostFacts = {
   clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: true },
   canLowerOomScore: true,
   swapBytes: 0,
+  crash: undefined,
   runtime: embedded,
   manifests: { path: '/etc/pods', exists: true },
 }
@@ -101,8 +102,20 @@ describe('checkHost', () => {
     expect(complaints({ runtime })).toEqual([])
   })
 
+  it('says nothing of a crash of long ago', () => {
+    expect(complaints({ crash: { atMs: Date.UTC(2026, 4, 24), path: '/1.json', count: 1 } })).toEqual([])
+  })
+
   it.each<[string, Partial<HostFacts>, string, DoctorFinding['status'], string, string]>([
     ['no root', { isRoot: false }, 'root', 'warning', 'only part', 'sudo'],
+    [
+      'a crash of podd',
+      { crash: { atMs: Date.UTC(2026, 4, 30), path: '/var/lib/podd/crash/1.json', count: 2 } },
+      'crashes',
+      'warning',
+      'crashed at 2026-05-30T00:00:00Z and restarted; 2 reports are kept',
+      '/var/lib/podd/crash/1.json',
+    ],
     [
       'no containerd',
       withPrograms({ containerd: undefined }),
