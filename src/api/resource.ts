@@ -4,7 +4,8 @@ export interface ResourceObject {
   readonly kind: string
   readonly metadata: {
     readonly name: string
-    readonly namespace: string
+    /** Left out where the kind belongs to no namespace. */
+    readonly namespace?: string
     readonly uid: string
     /** Of the object's last change; given by the store that shows it. */
     readonly resourceVersion?: string

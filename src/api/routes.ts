@@ -2,17 +2,23 @@
  * What client and server say to each other on the unix socket: HTTP/1.1, JSON.
  * Paths that Kubernetes has bear its names and give its objects; podd's own stand under /podd/v1.
  *
- * Of each kind in kinds/served-kinds.ts (pods, events, configmaps, secrets, persistentvolumeclaims):
+ * Of each kind in kinds/served-kinds.ts; below /apis/GROUP/VERSION instead of /api/v1 where it has a group, without a namespace where it belongs to none:
  * GET  /api/v1/{resource}                                 ResourceList (resource.ts); ?labelSelector ?fieldSelector ?limit ?continue ?resourceVersion ?resourceVersionMatch
  *                                                         ?watch=true: one WatchEvent a line; ?allowWatchBookmarks ?sendInitialEvents ?timeoutSeconds
  * GET  /api/v1/namespaces/{ns}/{resource}                 the same, of one namespace
  * GET  /api/v1/namespaces/{ns}/{resource}/{name}          one object
  *
+ * Objects and lists come as meta/v1 Table or PartialObjectMetadata where `Accept` asks for that.
+ *
+ * GET  /api, /apis, /api/v1, /apis/{group}[/{version}]     discovery, old and aggregated
+ * GET  /version                                           version.Info of the Kubernetes release that podd matches
+ * POST /podd/v1/kubeconfig                                a kubeconfig in YAML; ?user ?role (admin, edit, view) ?days ?server
+ *
  * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes ?stream (Stdout, Stderr, All)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/exec          upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
  * POST /podd/v1/namespaces/{ns}/pods/{name}/portforward   upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
- * GET  /healthz, /readyz                                  `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
+ * GET  /healthz, /livez, /readyz                            `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
  * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime
  * GET  /podd/v1/status                                    DaemonStatus
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again

@@ -20,6 +20,7 @@ import { readNodeAddress } from '../host/network/node-address.ts'
 import { ContainerLogDirectories } from '../logs/container-log-directories.ts'
 import { removeLogs } from '../logs/removed-pod-logs.ts'
 import type { SourceName } from '../pod/objects/document.ts'
+import type { ResourceList } from '../pod/spec/pod-resources.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import { callDeadlineMs } from '../cri/runtime-service.ts'
@@ -64,6 +65,8 @@ export interface PodAssembly {
   readonly shown: ShownResources
   readonly pods: PodSystem
   readonly archives: ImageArchives
+  /** What all pods together may request of CPU, memory and huge pages. */
+  readonly allocatable: ResourceList
   /** Removes the levels above the pods' cgroups once they are empty; gives what would not go. */
   readonly removeCgroups: () => Promise<readonly string[]>
 }
@@ -327,6 +330,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     shown,
     pods,
     archives,
+    allocatable: admission.limits.allocatable ?? {},
     removeCgroups: async () => (await openTree()).removeQosTree(),
   }
 }

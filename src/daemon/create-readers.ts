@@ -8,6 +8,7 @@ import type { NodeJobReport } from '../control/node/node-jobs.ts'
 import type { NodePressure } from '../control/node/node-pressure.ts'
 import type { ProbeReport } from '../control/probing/prober-worker.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
+import type { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { Reach } from '../control/serving/reach.ts'
@@ -25,6 +26,7 @@ export function createReaders(
   facts: {
     readonly reach: Reach
     readonly localObjects: LocalObjects
+    readonly clusterObjects: ClusterObjects
     readonly sources: readonly NamedSource[]
     readonly startedAtMs: number
     readonly crashes: () => readonly CrashReport[]
@@ -41,6 +43,11 @@ export function createReaders(
         reader: shown.persistentvolumeclaims,
         whenListed: () => whenShown().then(() => facts.localObjects.measureClaims()),
       },
+      namespaces: { reader: shown.namespaces, whenListed: whenShown },
+      serviceaccounts: { reader: shown.serviceaccounts, whenListed: whenShown },
+      nodes: { reader: shown.nodes, whenListed: () => facts.clusterObjects.whenNodeShown() },
+      priorityclasses: { reader: shown.priorityclasses, whenListed: whenShown },
+      runtimeclasses: { reader: shown.runtimeclasses, whenListed: whenShown },
     },
     health: { checks: () => judgeHealth(pods.healthFacts) },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },

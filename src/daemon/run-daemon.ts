@@ -15,6 +15,7 @@ import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { CrashGuard } from './crash-guard.ts'
+import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
 import { createSources, createTrials } from './create-sources.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
@@ -74,7 +75,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     logger,
   })
   localObjects.begin()
+  const clusterObjects = createClusterObjects(config, assembly, clock)
+  clusterObjects.begin()
   const readers = createReaders(config, assembly, {
+    clusterObjects,
     reach,
     localObjects,
     sources,

@@ -85,6 +85,11 @@ export class ApiRig {
   readonly configmaps = new KindRig(this.shown.configmaps, async () => {})
   readonly secrets = new KindRig(this.shown.secrets, async () => {})
   readonly claims = new KindRig(this.shown.persistentvolumeclaims, async () => {})
+  readonly namespaces = new KindRig(this.shown.namespaces, async () => {})
+  readonly serviceaccounts = new KindRig(this.shown.serviceaccounts, async () => {})
+  readonly nodes = new KindRig(this.shown.nodes, async () => {})
+  readonly priorityclasses = new KindRig(this.shown.priorityclasses, async () => {})
+  readonly runtimeclasses = new KindRig(this.shown.runtimeclasses, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
@@ -170,6 +175,11 @@ export class ApiRig {
         configmaps: this.configmaps,
         secrets: this.secrets,
         persistentvolumeclaims: this.claims,
+        namespaces: this.namespaces,
+        serviceaccounts: this.serviceaccounts,
+        nodes: this.nodes,
+        priorityclasses: this.priorityclasses,
+        runtimeclasses: this.runtimeclasses,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       health: { checks: () => judgeHealth(this.health) },

@@ -27,7 +27,9 @@ export interface ServedKind {
   /** Its objects go away when they are old: that is no news. */
   readonly expires: boolean
   /** Below which the form for tables is served: podd's own where the objects hold what no table may. */
-  readonly tableRoot: '/api/v1' | '/podd/v1'
+  readonly tableRoot: string
+  /** Of its paths: `/api/v1`, or `/apis/GROUP/VERSION`. */
+  readonly root: string
   /** What a field selector may name beside `metadata.name` and `metadata.namespace`. */
   readonly fields: Readonly<Record<string, (object: ResourceObject) => string>>
   readonly columns: readonly KindColumn[]
@@ -52,11 +54,14 @@ export interface KindEntry<T extends ResourceObject>
 export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): ServedKind {
   const isOfKind = (object: ResourceObject): object is T => object.kind === entry.kind
   const { fields = {}, columns } = entry
+  const apiVersion = entry.apiVersion ?? 'v1'
+  const root = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`
   return {
-    apiVersion: 'v1',
+    apiVersion,
+    root,
     namespaced: true,
     expires: false,
-    tableRoot: '/api/v1',
+    tableRoot: root,
     verbs: readVerbs,
     categories: [],
     subresources: [],

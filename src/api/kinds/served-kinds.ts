@@ -1,11 +1,29 @@
 import { claimKind } from './claims.ts'
+import {
+  namespaceKind,
+  nodeKind,
+  priorityClassKind,
+  runtimeClassKind,
+  serviceAccountKind,
+} from './cluster-kinds.ts'
 import { configMapKind, secretKind } from './config-objects.ts'
 import { eventKind } from './events.ts'
 import { podKind } from './pods.ts'
 import type { ServedKind } from './served-kind.ts'
 
 /** All kinds that the API serves: its routes, `podd get` and `podd describe` go by this list. */
-export const servedKinds: readonly ServedKind[] = [podKind, eventKind, configMapKind, secretKind, claimKind]
+export const servedKinds: readonly ServedKind[] = [
+  configMapKind,
+  eventKind,
+  namespaceKind,
+  nodeKind,
+  claimKind,
+  podKind,
+  secretKind,
+  serviceAccountKind,
+  priorityClassKind,
+  runtimeClassKind,
+]
 
 /** The words that may stand for a kind on the command line. */
 export function namesOfKind({ resource, singular, shortNames }: ServedKind): readonly string[] {

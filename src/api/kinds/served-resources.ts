@@ -1,3 +1,10 @@
+import type {
+  NamespaceObject,
+  NodeObject,
+  PriorityClassObject,
+  RuntimeClassObject,
+  ServiceAccountObject,
+} from '../cluster-objects.ts'
 import type { ClaimObject, ConfigObject } from '../local-objects.ts'
 import type { EventObject, PodObject } from '../objects.ts'
 
@@ -8,4 +15,9 @@ export interface ServedResources {
   readonly configmaps: ConfigObject
   readonly secrets: ConfigObject
   readonly persistentvolumeclaims: ClaimObject
+  readonly namespaces: NamespaceObject
+  readonly serviceaccounts: ServiceAccountObject
+  readonly nodes: NodeObject
+  readonly priorityclasses: PriorityClassObject
+  readonly runtimeclasses: RuntimeClassObject
 }

@@ -3,14 +3,14 @@ import type { ResourceObject } from '../resource.ts'
 /** meta/v1 TableColumnDefinition. */
 export interface TableColumn {
   readonly name: string
-  readonly type: 'string' | 'integer' | 'date'
+  readonly type: 'string' | 'integer' | 'boolean'
   readonly format: '' | 'name'
   readonly description: string
   /** 1: only with `-o wide`. */
   readonly priority: 0 | 1
 }
 
-export type TableCell = string | number
+export type TableCell = string | number | boolean
 
 /** meta/v1 TableRowCondition. */
 export interface RowCondition {
@@ -32,6 +32,8 @@ export interface ApiTable {
 export interface ColumnEntry<T> {
   readonly name: string
   readonly description: string
+  /** `string` unless said. */
+  readonly type?: TableColumn['type']
   readonly wide?: boolean
   cell(object: T, nowMs: number): TableCell
 }
@@ -43,9 +45,9 @@ export function apiTable<T extends ResourceObject>(
 ): ApiTable {
   const isOfKind = (object: ResourceObject): object is T => object.kind === kind
   return {
-    columns: entries.map(({ name, description, wide }) => ({
+    columns: entries.map(({ name, type = 'string', description, wide }) => ({
       name,
-      type: 'string',
+      type,
       format: name === 'Name' ? 'name' : '',
       description,
       priority: wide === true ? 1 : 0,

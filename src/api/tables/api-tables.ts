@@ -1,6 +1,13 @@
 import type { ResourceObject } from '../resource.ts'
 import { apiTable } from './api-table.ts'
 import type { ApiTable } from './api-table.ts'
+import {
+  namespaceTable,
+  nodeTable,
+  priorityClassTable,
+  runtimeClassTable,
+  serviceAccountTable,
+} from './cluster-tables.ts'
 import { nameColumn } from './common-columns.ts'
 import { claimTable, configMapTable, eventTable, secretTable } from './object-tables.ts'
 import { podTable } from './pod-table.ts'
@@ -8,9 +15,14 @@ import { podTable } from './pod-table.ts'
 const tables: Readonly<Record<string, ApiTable>> = {
   ConfigMap: configMapTable,
   Event: eventTable,
+  Namespace: namespaceTable,
+  Node: nodeTable,
   PersistentVolumeClaim: claimTable,
   Pod: podTable,
+  PriorityClass: priorityClassTable,
+  RuntimeClass: runtimeClassTable,
   Secret: secretTable,
+  ServiceAccount: serviceAccountTable,
 }
 
 /** The table of a kind; of one that has none, names and times alone, as an API server does it. */

@@ -32,11 +32,7 @@ export function namedInAll(singular = 'pod'): UsageError {
 }
 
 /** `<root>/namespaces/NS/RESOURCE`, or the path over all namespaces. */
-export function listPath(
-  resource: string,
-  namespace: string | undefined,
-  root: '/api/v1' | '/podd/v1' = '/api/v1',
-): string {
+export function listPath(resource: string, namespace: string | undefined, root = '/api/v1'): string {
   return namespace === undefined
     ? `${root}/${resource}`
     : `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}`

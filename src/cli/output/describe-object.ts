@@ -9,7 +9,7 @@ export function describeObject(kind: ServedKind, object: ResourceObject, nowMs: 
   const { name, namespace, labels, annotations } = object.metadata
   const text = new Description()
   text.add(0, 'Name', name)
-  text.add(0, 'Namespace', namespace)
+  if (namespace !== undefined) text.add(0, 'Namespace', namespace)
   text.add(0, 'Labels', entriesOf(labels, '='))
   text.add(0, 'Annotations', entriesOf(annotations, ': '))
   const cells = kind.cells(object, nowMs)

@@ -13,12 +13,13 @@ export interface ObjectListingOptions {
 export function listObjects(
   kind: ServedKind,
   objects: readonly ResourceObject[],
-  { withNamespace, nowMs, isSingle }: ObjectListingOptions,
+  { withNamespace: isAcrossAll, nowMs, isSingle }: ObjectListingOptions,
 ): Listing {
+  const withNamespace = isAcrossAll && kind.namespaced
   return {
     columns: [...(withNamespace ? [{ title: 'NAMESPACE' }] : []), ...kind.columns],
     rows: objects.map((object) => [
-      ...(withNamespace ? [object.metadata.namespace] : []),
+      ...(withNamespace ? [object.metadata.namespace ?? ''] : []),
       ...kind.cells(object, nowMs),
     ]),
     objects,

@@ -48,7 +48,7 @@ async function describeAnything(
   { client, clock, signal }: VerbContext,
   { kind, namespace, name }: Asked,
 ): Promise<string> {
-  const path = `${listPath(kind.resource, namespace, kind.tableRoot)}/${encodeURIComponent(name)}`
+  const path = `${listPath(kind.resource, kind.namespaced ? namespace : undefined, kind.tableRoot)}/${encodeURIComponent(name)}`
   return describeObject(kind, await client.get<ResourceObject>(path, signal), clock.wallMs())
 }
 

@@ -32,13 +32,13 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
   const { kind, names } = asked
   const format = readOutputFormat(args)
   const withNamespace = args.has('all-namespaces')
-  const namespace = withNamespace ? undefined : readNamespace(args)
-  if (names.length > 0 && namespace === undefined) throw namedInAll(kind.singular)
+  const namespace = withNamespace || !kind.namespaced ? undefined : readNamespace(args)
+  if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
   const isData = format === 'json' || format === 'yaml'
   const asking: Asking = {
     ...asked,
     namespace,
-    path: listPath(kind.resource, namespace, isData ? '/api/v1' : kind.tableRoot),
+    path: listPath(kind.resource, namespace, isData ? kind.root : kind.tableRoot),
     listing: (objects) =>
       listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
   }

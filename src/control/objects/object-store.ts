@@ -41,7 +41,7 @@ export class ObjectStore implements ObjectViews {
     sourceKinds.map((kind) => [kind, new Map()]),
   )
   #problems: readonly Problem[] = []
-  #onReplaced: () => void = () => {}
+  readonly #followers: (() => void)[] = []
 
   constructor(rules: ObjectRules) {
     this.rules = rules
@@ -87,9 +87,9 @@ export class ObjectStore implements ObjectViews {
     return this.#problems
   }
 
-  /** Calls `listener` after each time that objects were taken over; there is one such listener. */
+  /** Calls `listener` after each time that objects were taken over. */
   follow(listener: () => void): void {
-    this.#onReplaced = listener
+    this.#followers.push(listener)
   }
 
   /** Takes over what is wanted now, in the order of the sources. */
@@ -116,7 +116,7 @@ export class ObjectStore implements ObjectViews {
       changed.set(source, changedKeys(this.#views.get(source), seen))
       this.#views.set(source, seen)
     }
-    this.#onReplaced()
+    for (const follower of this.#followers) follower()
     return changed
   }
 

@@ -171,7 +171,7 @@ export class ResourceStore<T extends ResourceObject> {
 /** As an API server lists: by namespace, then by name; of two that bear one name the older one first. */
 export function byName(a: ResourceObject, b: ResourceObject): number {
   return (
-    compareTexts(a.metadata.namespace, b.metadata.namespace) ||
+    compareTexts(a.metadata.namespace ?? '', b.metadata.namespace ?? '') ||
     compareTexts(a.metadata.name, b.metadata.name) ||
     compareTexts(a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? '')
   )

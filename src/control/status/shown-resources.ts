@@ -1,3 +1,10 @@
+import type {
+  NamespaceObject,
+  NodeObject,
+  PriorityClassObject,
+  RuntimeClassObject,
+  ServiceAccountObject,
+} from '../../api/cluster-objects.ts'
 import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
 import type { EventObject, PodObject } from '../../api/objects.ts'
 import { ResourceStore, Revisions, byName } from './resource-store.ts'
@@ -13,6 +20,12 @@ export class ShownResources {
   readonly configmaps: ResourceStore<ConfigObject>
   readonly secrets: ResourceStore<ConfigObject>
   readonly persistentvolumeclaims: ResourceStore<ClaimObject>
+  /** These are written by ClusterObjects. */
+  readonly namespaces: ResourceStore<NamespaceObject>
+  readonly serviceaccounts: ResourceStore<ServiceAccountObject>
+  readonly nodes: ResourceStore<NodeObject>
+  readonly priorityclasses: ResourceStore<PriorityClassObject>
+  readonly runtimeclasses: ResourceStore<RuntimeClassObject>
 
   /** @param wallMs now */
   constructor(wallMs: number) {
@@ -22,5 +35,10 @@ export class ShownResources {
     this.configmaps = new ResourceStore<ConfigObject>(this.revisions, byName)
     this.secrets = new ResourceStore<ConfigObject>(this.revisions, byName)
     this.persistentvolumeclaims = new ResourceStore<ClaimObject>(this.revisions, byName)
+    this.namespaces = new ResourceStore<NamespaceObject>(this.revisions, byName)
+    this.serviceaccounts = new ResourceStore<ServiceAccountObject>(this.revisions, byName)
+    this.nodes = new ResourceStore<NodeObject>(this.revisions, byName)
+    this.priorityclasses = new ResourceStore<PriorityClassObject>(this.revisions, byName)
+    this.runtimeclasses = new ResourceStore<RuntimeClassObject>(this.revisions, byName)
   }
 }

@@ -18,9 +18,13 @@ export class ApiError extends PoddError {
   }
 }
 
-/** `pods "web" not found`, as Kubernetes says it. */
+/**
+ * `pods "web" not found`, as Kubernetes says it.
+ * @param resource with its group, where it isn't the core one: `runtimeclasses.node.k8s.io`
+ */
 export function notFound(resource: string, name: string, hint?: string): ApiError {
-  const details = { name, kind: resource }
+  const [kind = '', ...group] = resource.split('.')
+  const details = { name, ...(group.length > 0 && { group: group.join('.') }), kind }
   return new ApiError(404, `${resource} ${JSON.stringify(name)} not found`, hint, details)
 }
 

@@ -9,12 +9,16 @@ export function objectNotFound(
   all: readonly ResourceObject[],
   { namespace, name }: { readonly namespace: string; readonly name: string },
 ): ApiError {
-  const elsewhere = all.find(({ metadata }) => metadata.name === name && metadata.namespace !== namespace)
+  const elsewhere = all.find(
+    ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') !== namespace,
+  )
   if (elsewhere !== undefined) {
     const other = elsewhere.metadata.namespace
     return notFound(resource, name, `There is one in namespace ${other}: -n ${other}`)
   }
-  const names = all.flatMap(({ metadata }) => (metadata.namespace === namespace ? [metadata.name] : []))
+  const names = all.flatMap(({ metadata }) =>
+    (metadata.namespace ?? '') === namespace ? [metadata.name] : [],
+  )
   const near = nearestName(name, names)
   return notFound(resource, name, near === undefined ? undefined : `Did you mean ${near}?`)
 }

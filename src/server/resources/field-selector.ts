@@ -28,7 +28,7 @@ function parseTerm(term: string, text: string, kind: ServedKind): FieldSelector 
 
 function fieldOf(kind: ServedKind, field: string): ((object: ResourceObject) => string) | undefined {
   if (field === 'metadata.name') return ({ metadata }) => metadata.name
-  if (field === 'metadata.namespace') return ({ metadata }) => metadata.namespace
+  if (field === 'metadata.namespace') return ({ metadata }) => metadata.namespace ?? ''
   return Object.hasOwn(kind.fields, field) ? kind.fields[field] : undefined
 }
 

@@ -28,8 +28,8 @@ interface Served {
 export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
   return servedKinds.flatMap((kind) => {
     const { reader, whenListed } = readers.resources[kind.resource]
-    const routes = routesOf({ kind, root: '/api/v1', reader, whenListed, lines })
-    if (kind.tableRoot === '/api/v1') return routes
+    const routes = routesOf({ kind, root: kind.root, reader, whenListed, lines })
+    if (kind.tableRoot === kind.root) return routes
     const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines }
     return routes.concat(routesOf(own))
   })
@@ -44,11 +44,13 @@ function routesOf(served: Served): readonly Route[] {
     await served.whenListed()
     return jsonResponse(form.single(findObject(served, call.names)))
   }
-  const object = `${root}/namespaces/*/${resource}/*`
+  const object = kind.namespaced ? `${root}/namespaces/*/${resource}/*` : `${root}/${resource}/*`
   const hasStatus = subresources.some(({ name }) => name === 'status')
   return [
     { method: 'GET', pattern: `${root}/${resource}`, handle: list },
-    { method: 'GET', pattern: `${root}/namespaces/*/${resource}`, handle: list },
+    ...(kind.namespaced
+      ? [{ method: 'GET', pattern: `${root}/namespaces/*/${resource}`, handle: list } as const]
+      : []),
     { method: 'GET', pattern: object, handle: single },
     ...(hasStatus ? [{ method: 'GET', pattern: `${object}/status`, handle: single } as const] : []),
   ]
@@ -81,14 +83,16 @@ async function answerList(served: Served, call: Call): Promise<ApiResponse> {
 }
 
 /** Of two objects under one name, of which one replaces the other, the new one. Throws ApiError NotFound. */
-function findObject(
-  { kind, reader }: Served,
-  [namespace = '', name = '']: readonly string[],
-): ResourceObject {
+function findObject({ kind, reader }: Served, names: readonly string[]): ResourceObject {
+  const [namespace = '', name = ''] = kind.namespaced ? names : ['', ...names]
   const all = reader.list()
   const found = all.findLast(
-    ({ metadata }) => metadata.name === name && (!kind.namespaced || metadata.namespace === namespace),
+    ({ metadata }) => metadata.name === name && (metadata.namespace ?? '') === namespace,
   )
-  if (found === undefined) throw objectNotFound(kind.resource, all, { namespace, name })
+  if (found === undefined) {
+    const [, group] = kind.apiVersion.split('/').toReversed()
+    const resource = group === undefined ? kind.resource : `${kind.resource}.${group}`
+    throw objectNotFound(resource, all, { namespace, name })
+  }
   return found
 }

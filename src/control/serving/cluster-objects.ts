@@ -1,0 +1,195 @@
+import type {
+  NamespaceObject,
+  PriorityClassObject,
+  RuntimeClassObject,
+  ServiceAccountObject,
+} from '../../api/cluster-objects.ts'
+import type { Clock } from '../../base/clock.ts'
+import { formatTime } from '../../base/clock.ts'
+import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
+import type { RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
+import { uuidOfText } from '../../pod/values/hash.ts'
+import type { MachineInfo } from '../../host/facts/node-info.ts'
+import type { ObjectStore } from '../objects/object-store.ts'
+import type { ShownResources } from '../status/shown-resources.ts'
+import { toNodeObject } from './node-object.ts'
+import type { NodeFacts } from './node-object.ts'
+
+export interface ClusterObjectsDeps {
+  readonly shown: ShownResources
+  readonly objects: ObjectStore
+  readonly machine: MachineInfo
+  readonly hostName: string
+  /** RuntimeClasses of the config, by name. */
+  readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
+  /** The host now, without its identity and its images. */
+  readonly readNode: () => Omit<NodeFacts, 'uid' | 'name' | 'machine' | 'createdMs' | 'images'>
+  /** The images that the runtime has. */
+  readonly listImages: () => Promise<NodeFacts['images']>
+  /** Wall milliseconds at which podd was set up here. */
+  readonly createdMs: number
+  readonly clock: Clock
+}
+
+interface Namespaced {
+  readonly metadata: { readonly namespace: string; readonly creationTimestamp?: string }
+}
+
+/** How long a list of nodes waits for the runtime's images; those that were known last are shown then. */
+const imagesMs = 1000
+
+/** These are there without anything in them. */
+const standingNamespaces = ['default', 'kube-system']
+
+/**
+ * Objects that follow from others: the host as a Node, the namespaces that are in use with their service accounts, and
+ * classes. Writes the stores of their kinds, at once when what they follow from changes; the node also before it is shown.
+ */
+export class ClusterObjects {
+  readonly #deps: ClusterObjectsDeps
+  #images: NodeFacts['images'] = []
+  #isReviewWanted = false
+
+  constructor(deps: ClusterObjectsDeps) {
+    this.#deps = deps
+  }
+
+  begin(): void {
+    const { shown, objects } = this.#deps
+    for (const store of [shown.pods, shown.configmaps, shown.secrets, shown.persistentvolumeclaims])
+      store.subscribe(({ type }) => {
+        if (type !== 'MODIFIED') this.#reviewNamespaces()
+      })
+    // Every change of the host's state is an event.
+    shown.events.subscribe(({ object }) => {
+      if (object.involvedObject.kind === 'Node') this.refreshNode()
+    })
+    objects.follow(() => this.#showClasses())
+    this.#showNamespaces()
+    this.#showClasses()
+  }
+
+  /** Resolves when the node is shown as it is now. */
+  async whenNodeShown(): Promise<void> {
+    const { clock, listImages } = this.#deps
+    const listed = listImages().then(
+      (images) => void (this.#images = images),
+      // The runtime is away; the node says so.
+      () => {},
+    )
+    const patience = new AbortController()
+    await Promise.race([listed, clock.sleep(imagesMs, patience.signal).catch(() => {})])
+    patience.abort()
+    this.refreshNode()
+  }
+
+  refreshNode(): void {
+    const { shown, readNode, machine, hostName, createdMs, clock } = this.#deps
+    const uid = this.#uidOf('Node', hostName)
+    const whole = { ...readNode(), name: hostName, machine, uid, createdMs, images: this.#images }
+    shown.nodes.put(uid, toNodeObject(whole, clock.wallMs(), shown.nodes.get(uid)))
+  }
+
+  /** Many changes at once are one review. */
+  #reviewNamespaces(): void {
+    if (this.#isReviewWanted) return
+    this.#isReviewWanted = true
+    queueMicrotask(() => {
+      this.#isReviewWanted = false
+      this.#showNamespaces()
+    })
+  }
+
+  #showNamespaces(): void {
+    const { shown, createdMs } = this.#deps
+    const all: readonly Namespaced[] = [
+      ...shown.pods.list(),
+      ...shown.configmaps.list(),
+      ...shown.secrets.list(),
+      ...shown.persistentvolumeclaims.list(),
+    ]
+    const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
+    for (const { metadata } of all) {
+      const { namespace, creationTimestamp = formatTime(createdMs) } = metadata
+      const known = since.get(namespace)
+      if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
+    }
+    const namespaces = new Map<string, NamespaceObject>()
+    const accounts = new Map<string, ServiceAccountObject>()
+    for (const [name, creationTimestamp] of since) {
+      namespaces.set(name, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: {
+          name,
+          uid: this.#uidOf('Namespace', name),
+          creationTimestamp,
+          labels: { 'kubernetes.io/metadata.name': name },
+        },
+        spec: { finalizers: ['kubernetes'] },
+        status: { phase: 'Active' },
+      })
+      accounts.set(name, {
+        apiVersion: 'v1',
+        kind: 'ServiceAccount',
+        metadata: {
+          name: 'default',
+          namespace: name,
+          uid: this.#uidOf('ServiceAccount', `${name}/default`),
+          creationTimestamp,
+        },
+      })
+    }
+    shown.namespaces.replaceAll(namespaces)
+    shown.serviceaccounts.replaceAll(accounts)
+  }
+
+  #showClasses(): void {
+    const { shown, objects, runtimeClasses, createdMs } = this.#deps
+    const creationTimestamp = formatTime(createdMs)
+    const priorities = new Map<string, PriorityClassObject>()
+    const runtimes = new Map<string, RuntimeClassObject>()
+    const addPriority = (
+      name: string,
+      spec: Pick<PriorityClassObject, 'value' | 'description' | 'globalDefault'>,
+    ) =>
+      priorities.set(name, {
+        apiVersion: 'scheduling.k8s.io/v1',
+        kind: 'PriorityClass',
+        metadata: { name, uid: this.#uidOf('PriorityClass', name), creationTimestamp },
+        ...spec,
+        preemptionPolicy: 'PreemptLowerPriority',
+      })
+    const addRuntime = (name: string, { handler, overhead }: RuntimeClassFacts) =>
+      runtimes.set(name, {
+        apiVersion: 'node.k8s.io/v1',
+        kind: 'RuntimeClass',
+        metadata: { name, uid: this.#uidOf('RuntimeClass', name), creationTimestamp },
+        handler,
+        ...(overhead !== undefined && { overhead: { podFixed: overhead } }),
+      })
+    for (const [name, value] of systemPriorities) addPriority(name, { value })
+    for (const { document } of objects.documents()) {
+      const { object } = document
+      if (object.kind === 'PriorityClass') {
+        const { value, globalDefault, description, metadata } = object
+        addPriority(metadata.name, {
+          value,
+          ...(globalDefault && { globalDefault }),
+          ...(description !== '' && { description }),
+        })
+      }
+      if (object.kind === 'RuntimeClass')
+        addRuntime(object.metadata.name, { handler: object.handler, overhead: object.overhead?.podFixed })
+    }
+    for (const [name, runtimeClass] of runtimeClasses) addRuntime(name, runtimeClass)
+    shown.priorityclasses.replaceAll(priorities)
+    shown.runtimeclasses.replaceAll(runtimes)
+  }
+
+  /** The same on this host for ever, and another one on any other host. */
+  #uidOf(kind: string, name: string): string {
+    const { machine, hostName } = this.#deps
+    return uuidOfText(JSON.stringify([kind, machine.machineId, hostName, name]))
+  }
+}

@@ -1,0 +1,125 @@
+import { expect, it } from 'vitest'
+import { ClusterObjects } from '../../../src/control/serving/cluster-objects.ts'
+import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { ShownResources } from '../../../src/control/status/shown-resources.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { plainObjectRules } from '../../support/object-rules.ts'
+import { eventObject, podObject } from '../../support/pod-objects.ts'
+
+function begin() {
+  const clock = new ManualClock()
+  const shown = new ShownResources(clock.wallMs())
+  const host = {
+    runtimeProblem: undefined as string | undefined,
+    pressure: [] as ('MemoryPressure' | 'DiskPressure' | 'PIDPressure')[],
+    draining: false,
+  }
+  const objects = new ClusterObjects({
+    shown,
+    objects: new ObjectStore(plainObjectRules),
+    machine: { machineId: 'm1', systemUuid: 'u1', osImage: 'Debian' },
+    hostName: 'box',
+    runtimeClasses: new Map([['kata', { handler: 'kata-qemu', overhead: { memory: '64Mi' } }]]),
+    readNode: () => ({
+      bootId: 'b1',
+      kernel: '6.1',
+      architecture: 'amd64',
+      addresses: ['10.0.0.2'],
+      podCidrs: ['10.88.0.0/16'],
+      capacity: { cpu: '2', pods: '110' },
+      allocatable: { cpu: '1900m', pods: '110' },
+      runtime: { name: 'containerd', version: '2.1.9' },
+      ...host,
+    }),
+    listImages: async () => [
+      { names: ['small'], sizeBytes: 1 },
+      { names: ['large'], sizeBytes: 2 },
+    ],
+    createdMs: Date.UTC(2026, 0, 1),
+    clock,
+  })
+  objects.begin()
+  return { shown, host, objects, clock }
+}
+
+const namesOf = (list: readonly { readonly metadata: { readonly name: string } }[]) =>
+  list.map(({ metadata }) => metadata.name)
+
+it('shows the namespaces that are in use, each with a service account, and those that always are', async () => {
+  const { shown } = begin()
+  expect(namesOf(shown.namespaces.list())).toEqual(['default', 'kube-system'])
+  shown.pods.put('a', podObject({ name: 'a', namespace: 'shop' }))
+  shown.pods.put('b', podObject({ name: 'b', namespace: 'shop' }))
+  await Promise.resolve()
+  expect(namesOf(shown.namespaces.list())).toEqual(['default', 'kube-system', 'shop'])
+  const accounts = shown.serviceaccounts.list()
+  expect(accounts.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)).toEqual([
+    'default/default',
+    'kube-system/default',
+    'shop/default',
+  ])
+  shown.pods.remove('a')
+  await Promise.resolve()
+  expect(namesOf(shown.namespaces.list())).toContain('shop')
+  shown.pods.remove('b')
+  await Promise.resolve()
+  expect(namesOf(shown.namespaces.list())).toEqual(['default', 'kube-system'])
+})
+
+it('shows the host as a node, with conditions that keep their times while they hold', async () => {
+  const { shown, host, objects, clock } = begin()
+  await objects.whenNodeShown()
+  const [node] = shown.nodes.list()
+  expect(node).toMatchObject({
+    metadata: { name: 'box' },
+    spec: { podCIDR: '10.88.0.0/16' },
+    status: {
+      addresses: [
+        { type: 'InternalIP', address: '10.0.0.2' },
+        { type: 'Hostname', address: 'box' },
+      ],
+      nodeInfo: { containerRuntimeVersion: 'containerd://2.1.9', machineID: 'm1' },
+      images: [{ names: ['large'] }, { names: ['small'] }],
+    },
+  })
+  const conditions = () =>
+    shown.nodes.list()[0]?.status.conditions.map(({ type, status, lastTransitionTime }) => ({
+      type,
+      status,
+      lastTransitionTime,
+    })) ?? []
+  const before = conditions()
+  expect(before.map(({ type, status }) => `${type}=${status}`)).toEqual([
+    'MemoryPressure=False',
+    'DiskPressure=False',
+    'PIDPressure=False',
+    'Ready=True',
+  ])
+  await clock.advance(60_000)
+  host.pressure.push('DiskPressure')
+  host.runtimeProblem = 'containerd does not answer'
+  host.draining = true
+  const about = { kind: 'Node', namespace: '', name: 'box', uid: 'box' }
+  shown.events.put('e', eventObject('e', { involvedObject: about }))
+  const after = conditions()
+  expect(after.map(({ type, status }) => `${type}=${status}`)).toEqual([
+    'MemoryPressure=False',
+    'DiskPressure=True',
+    'PIDPressure=False',
+    'Ready=False',
+  ])
+  expect(after[0]).toEqual(before[0])
+  expect(after[1]?.lastTransitionTime).not.toBe(before[1]?.lastTransitionTime)
+  expect(shown.nodes.list()[0]?.spec.unschedulable).toBe(true)
+})
+
+it("shows the system's priority classes and the config's runtime classes", () => {
+  const { shown } = begin()
+  expect(shown.priorityclasses.list().map(({ metadata, value }) => [metadata.name, value])).toEqual([
+    ['system-cluster-critical', 2_000_000_000],
+    ['system-node-critical', 2_000_001_000],
+  ])
+  expect(shown.runtimeclasses.list()).toMatchObject([
+    { metadata: { name: 'kata' }, handler: 'kata-qemu', overhead: { podFixed: { memory: '64Mi' } } },
+  ])
+})
