@@ -490,15 +490,4 @@ describePodd('claims', {}, (rig) => {
       await rig().untilGone('second')
     },
   )
-
-  it('of other storage classes are refused by name', async () => {
-    const fast = claim('fast') as { spec: object }
-    rig().drop('fast', { ...fast, spec: { ...fast.spec, storageClassName: 'fast' } })
-    const problems = await rig().until('the problem', async () => {
-      const { problems } = await rig().status()
-      return problems.length > 0 && problems
-    })
-    expect(problems[0]?.message).toContain('not supported: storage class "fast"')
-    rig().removeManifest('fast')
-  })
 })

@@ -103,7 +103,7 @@ export function needsRestart({ spec, from, to }: ContainerResize): boolean {
   const changed = changedResources(from, to)
   return spec.resizePolicy.some(
     ({ resourceName, restartPolicy }) =>
-      restartPolicy === 'RestartContainer' && changed.includes(resourceName),
+      restartPolicy === 'RestartContainer' && changed.some((name) => name === resourceName),
   )
 }
 

@@ -231,7 +231,8 @@ class Decoder {
     }
     this.#problems.push({
       severity: problem.severity,
-      place: { path: this.#options.path, ...written.locate(path) },
+      place: { path: this.#options.path, ...written.locate([...at, ...(problem.near ?? problem.path)]) },
+      ...(problem.reason !== undefined && { reason: problem.reason }),
       ...(path.length > 0 && { field: shorten(formatFieldPath(path)) }),
       message: shorten(problem.message),
       ...(problem.hint !== undefined && { hint: withQuoted(problem, written.textOf(path)) }),

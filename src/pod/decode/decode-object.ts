@@ -3,6 +3,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { FieldValidation } from '../schema/check-value.ts'
 import { checkValue } from '../schema/check-value.ts'
 import { ignoredWarnings } from './decode-pod.ts'
+import { mergeProblems } from './merge-problems.ts'
 import type { FieldProblem } from '../schema/field-path.ts'
 import { objectKinds, validateObject } from '../kinds/object-kinds.ts'
 import type { LocalObject, ObjectKind } from '../kinds/object-kinds.ts'
@@ -22,17 +23,18 @@ export function decodeObject(
 ): DecodedObject {
   const { schema, isSecret } = objectKinds[kind]
   const { manifest: own, template } = dropTemplate(given)
-  const checked = checkValue(schema, own, { fieldValidation })
-  const problems = [
+  const { value, whole, ...checked } = checkValue(schema, own, { fieldValidation })
+  const found = [
     ...checked.problems.map((problem) => (isSecret ? redact(problem) : problem)),
     ...ignoredWarnings(checked.ignored, template, { isDump: isDump(given), what: 'an object' }),
   ]
-  if (checked.value === undefined || !isJsonObject(checked.value)) return { accepted: undefined, problems }
-  const manifest = checked.value
-  const object = objectFromManifest(manifest)
-  problems.push(...validateObject(object))
-  const isBad = problems.some((problem) => problem.severity === 'error')
-  return { accepted: isBad ? undefined : { object, manifest }, problems }
+  const looked = isJsonObject(whole) ? whole : { kind }
+  const object = objectFromManifest(looked)
+  const problems = mergeProblems(found, checked.meant, validateObject(object, looked))
+  if (!isJsonObject(value) || problems.some((problem) => problem.severity === 'error')) {
+    return { accepted: undefined, problems }
+  }
+  return { accepted: { object, manifest: value }, problems }
 }
 
 /** A name's template, which a dump carries beside the name. */
@@ -62,6 +64,7 @@ function redact(problem: FieldProblem): FieldProblem {
   return {
     severity: problem.severity,
     path: problem.path,
+    reason: problem.reason,
     message: isEntry ? 'Invalid value: must be a string' : 'Invalid value: not of the right type',
     hint: isEntry ? 'put quotes around it' : undefined,
   }

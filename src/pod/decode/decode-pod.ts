@@ -4,6 +4,7 @@ import type { FieldValidation } from '../schema/check-value.ts'
 import { checkValue } from '../schema/check-value.ts'
 import { convertManifest } from './convert-manifest.ts'
 import { dropClusterFields } from './drop-cluster-fields.ts'
+import { mergeProblems } from './merge-problems.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
 import { formatFieldPath } from '../schema/field-path.ts'
 import { podFromManifest } from './pod-from-manifest.ts'
@@ -20,17 +21,21 @@ export interface DecodedPod {
 /** One Pod's manifest, of kind Pod, checked, validated and defaulted. Paths in problems count from the manifest. */
 export function decodePod(given: JsonObject, fieldValidation: FieldValidation): DecodedPod {
   const { manifest: own, dropped, isDump, originalPath } = dropClusterFields(given)
-  const checked = checkValue(podSchema, own, { fieldValidation })
-  const warnings = ignoredWarnings(checked.ignored, dropped, { isDump, what: 'a pod' })
-  const problems = [...checked.problems, ...warnings]
-  const toGiven = (problem: FieldProblem): FieldProblem => ({ ...problem, path: originalPath(problem.path) })
-  if (checked.value === undefined || !isJsonObject(checked.value)) {
-    return { accepted: undefined, problems: problems.map((problem) => toGiven(problem)) }
-  }
-  const { manifest, warnings: conversions } = convertManifest(checked.value)
-  const pod = podFromManifest(manifest)
-  problems.push(...conversions, ...validatePod(pod))
-  const isBad = problems.some((problem) => problem.severity === 'error')
+  const { value, whole, ...checked } = checkValue(podSchema, own, { fieldValidation })
+  const toGiven = (problem: FieldProblem): FieldProblem => ({
+    ...problem,
+    path: originalPath(problem.path),
+    ...(problem.near && { near: originalPath(problem.near) }),
+  })
+  const found = [...checked.problems, ...ignoredWarnings(checked.ignored, dropped, { isDump, what: 'a pod' })]
+  const asked = isJsonObject(whole) ? convertManifest(whole) : { manifest: {}, warnings: [] }
+  const pod = podFromManifest(asked.manifest)
+  const problems = mergeProblems(found, checked.meant, [
+    ...asked.warnings,
+    ...validatePod(pod, asked.manifest),
+  ])
+  const manifest = isJsonObject(value) ? convertManifest(value).manifest : undefined
+  const isBad = manifest === undefined || problems.some((problem) => problem.severity === 'error')
   return {
     accepted: isBad ? undefined : { pod, manifest },
     problems: problems.map((problem) => toGiven(problem)),

@@ -26,7 +26,10 @@ export function dropClusterFields(manifest: JsonObject): WithoutClusterFields {
   const dropped: string[] = []
   const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
   const isDump = ['uid', 'resourceVersion', 'managedFields'].some((key) => hasValue(metadata[key]))
-  const hasTemplate = hasValue(metadata['name']) && hasValue(metadata['generateName'])
+  const hasTemplate =
+    hasValue(metadata['name']) &&
+    typeof metadata['generateName'] === 'string' &&
+    metadata['generateName'] !== ''
   if (hasTemplate) dropped.push('metadata.generateName')
   const spec = manifest['spec']
   return {

@@ -21,9 +21,10 @@ export function dataOf({ base64, text }: ConfigData): ReadonlyMap<string, Buffer
   ])
 }
 
-export function limitSize(data: ConfigData, path: FieldPath, issues: Issues): void {
+/** The API server names no field. */
+export function limitSize(data: ConfigData, near: FieldPath, issues: Issues): void {
   const bytes = [...dataOf(data).values()].reduce((sum, value) => sum + value.byteLength, 0)
-  if (bytes > maxDataBytes) issues.tooLong(path, maxDataBytes)
+  if (bytes > maxDataBytes) issues.tooLong(['[]'], maxDataBytes, near)
 }
 
 export function validateBase64(values: Values, path: FieldPath, issues: Issues): void {

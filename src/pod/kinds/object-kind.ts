@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../base/json.ts'
 import type { Issues } from '../validation/issues.ts'
 import type { Fields, Infer, ObjectType } from '../schema/types.ts'
 
@@ -21,8 +22,8 @@ export interface ObjectKindEntry<Schema extends ObjectType<Fields>> {
   readonly isPerSource: boolean
   /** Its values stand in no message, and on disk only where `persistSecrets` allows it. */
   readonly isSecret: boolean
-  /** What Kubernetes' validation refuses beside what the schema says; metadata is validated already. */
-  readonly validate: (object: Infer<Schema>, issues: Issues) => void
+  /** What Kubernetes' validation refuses beside what the schema says; metadata is validated already. Fields of no effect stand in `manifest` alone. */
+  readonly validate: (object: Infer<Schema>, issues: Issues, manifest: JsonObject) => void
 }
 
 /** Gives the entry of a kind its types. */

@@ -1,7 +1,8 @@
+import type { JsonObject } from '../../base/json.ts'
 import type { Infer } from '../schema/types.ts'
 import type { FieldProblem } from '../schema/field-path.ts'
 import { Issues } from '../validation/issues.ts'
-import { validateMetadata } from '../validation/validate-metadata.ts'
+import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
 import { configMapKind } from './config-map.ts'
 import type { ObjectKindEntry } from './object-kind.ts'
 import { persistentVolumeClaimKind } from './persistent-volume-claim.ts'
@@ -39,12 +40,13 @@ export function isObjectKind(kind: unknown): kind is ObjectKind {
 
 /**
  * What Kubernetes' validation refuses in an object that pods refer to. No complaint about a Secret says what a value
- * of it is.
+ * of it is. Fields of no effect stand in `manifest` alone.
  */
-export function validateObject(object: LocalObject): readonly FieldProblem[] {
+export function validateObject(object: LocalObject, manifest: JsonObject = {}): readonly FieldProblem[] {
   const issues = new Issues()
+  validateClusterMetadata(manifest['metadata'], ['metadata'], issues)
   validateMetadata({ namespace: 'default', ...object.metadata }, ['metadata'], issues)
-  validateAs(object.kind, object, issues)
+  validateAs(object.kind, object, issues, manifest)
   return issues.problems
 }
 
@@ -52,7 +54,12 @@ type Entries = {
   readonly [Kind in ObjectKind]: Pick<ObjectKindEntry<(typeof objectKinds)[Kind]['schema']>, 'validate'>
 }
 
-function validateAs<Kind extends ObjectKind>(kind: Kind, object: ObjectTypes[Kind], issues: Issues): void {
+function validateAs<Kind extends ObjectKind>(
+  kind: Kind,
+  object: ObjectTypes[Kind],
+  issues: Issues,
+  manifest: JsonObject,
+): void {
   const entries: Entries = objectKinds
-  entries[kind].validate(object, issues)
+  entries[kind].validate(object, issues, manifest)
 }

@@ -1,4 +1,15 @@
-import { bool, defaulted, ignored, int32, object, oneOf, required, string } from '../schema/types.ts'
+import {
+  bool,
+  defaulted,
+  ignored,
+  int32,
+  object,
+  oneOf,
+  oneOfOrNone,
+  required,
+  requiredOrZero,
+  string,
+} from '../schema/types.ts'
 import { clusterMetaSchema, noScheduler } from './cluster-meta.ts'
 import { objectKind } from './object-kind.ts'
 
@@ -6,10 +17,10 @@ const priorityClassSchema = object('PriorityClass', {
   apiVersion: required(oneOf('scheduling.k8s.io/v1')),
   kind: required(oneOf('PriorityClass')),
   metadata: required(clusterMetaSchema),
-  value: required(int32),
+  value: requiredOrZero(int32),
   globalDefault: defaulted(bool, false),
   description: defaulted(string, ''),
-  preemptionPolicy: ignored(oneOf('Never', 'PreemptLowerPriority'), noScheduler),
+  preemptionPolicy: ignored(oneOfOrNone('Never', 'PreemptLowerPriority'), noScheduler),
 })
 
 /** User-defined classes stop here; above are the system's. */

@@ -1,18 +1,42 @@
 import { resourceListSchema } from '../schema/container-schema.ts'
-import { any, defaulted, ignored, object, oneOf, optional, required, string } from '../schema/types.ts'
+import { tolerationSchema } from '../schema/scheduling-schema.ts'
+import {
+  defaulted,
+  ignored,
+  list,
+  map,
+  object,
+  oneOf,
+  optional,
+  required,
+  requiredOrZero,
+  string,
+} from '../schema/types.ts'
 import type { Infer } from '../schema/types.ts'
 import { dnsLabel } from '../validation/name-rules.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
 import { clusterMetaSchema, noScheduler } from './cluster-meta.ts'
+import type { Json } from '../../base/json.ts'
+import type { FieldPath } from '../schema/field-path.ts'
+import { fillDefaults } from '../schema/fill-defaults.ts'
+import type { Issues } from '../validation/issues.ts'
+import { fieldOf } from '../validation/issues.ts'
+import { validateTolerations } from '../validation/validate-scheduling.ts'
+import { validateLabels } from '../validation/validate-selectors.ts'
 import { objectKind } from './object-kind.ts'
+
+const runtimeSchedulingSchema = object('Scheduling', {
+  nodeSelector: defaulted(map(string), {}),
+  tolerations: defaulted(list(tolerationSchema), []),
+})
 
 const runtimeClassSchema = object('RuntimeClass', {
   apiVersion: required(oneOf('node.k8s.io/v1')),
   kind: required(oneOf('RuntimeClass')),
   metadata: required(clusterMetaSchema),
-  handler: required(string),
+  handler: requiredOrZero(string),
   overhead: optional(object('Overhead', { podFixed: defaulted(resourceListSchema, {}) })),
-  scheduling: ignored(any, noScheduler),
+  scheduling: ignored(runtimeSchedulingSchema, noScheduler),
 })
 
 export type RuntimeClass = Infer<typeof runtimeClassSchema>
@@ -24,8 +48,19 @@ export const runtimeClassKind = objectKind({
   scope: 'Cluster',
   isPerSource: false,
   isSecret: false,
-  validate: ({ handler, overhead }, issues) => {
+  validate: ({ handler, overhead }, issues, manifest) => {
     issues.name(['handler'], handler, dnsLabel)
-    validateOverhead(overhead?.podFixed, ['overhead', 'podFixed'], issues)
+    validateOverhead(overhead?.podFixed, ['overhead'], issues, ['overhead', 'podFixed'])
+    validateRuntimeScheduling(manifest['scheduling'], ['scheduling'], issues)
   },
 })
+
+/** Source: pkg/apis/node/validation (validateScheduling), 1.36. */
+function validateRuntimeScheduling(given: Json | undefined, path: FieldPath, issues: Issues): void {
+  if (given === undefined) return
+  const filled = { scheduling: fillDefaults(runtimeSchedulingSchema, given) }
+  const scheduling = fieldOf(filled, 'scheduling', runtimeSchedulingSchema)
+  if (scheduling === undefined) return
+  validateLabels(scheduling.nodeSelector, [...path, 'nodeSelector'], issues)
+  validateTolerations(scheduling.tolerations, [...path, 'tolerations'], issues)
+}

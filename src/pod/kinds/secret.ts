@@ -42,7 +42,9 @@ const secretKeys = new Map<string, { readonly keys: readonly string[]; readonly 
 function validateSecret(secret: Secret, issues: Issues): void {
   const given = { base64: secret.data, text: secret.stringData }
   validateBase64(secret.data, ['data'], issues)
-  for (const key of Object.keys(secret.stringData)) issues.name(['stringData', key], key, configMapKey)
+  for (const key of Object.keys(secret.stringData)) {
+    issues.name(['data', key], key, configMapKey, ['stringData', key])
+  }
   limitSize(given, ['data'], issues)
   if (secret.type === 'kubernetes.io/service-account-token') {
     issues.refused(['type'], 'there is no API server to issue tokens')

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { podKey } from '../values/ids.ts'
 import type { LocalObject } from './local-object.ts'
 import { keyOfObject } from './local-object.ts'
+import type { FaultReason } from '../schema/field-path.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import type { SourceName } from '../values/source-name.ts'
 
@@ -21,6 +22,8 @@ export interface Problem {
   readonly place: Place
   /** The field's path in its document (`spec.containers[0].image`), where one is to blame. */
   readonly field?: string | undefined
+  /** What kind of fault an error about a field is. */
+  readonly reason?: FaultReason | undefined
   readonly message: string
   readonly hint?: string | undefined
   /** `namespace/name` of the object, where it could be read. */

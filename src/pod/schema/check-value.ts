@@ -1,10 +1,11 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
-import type { FieldPath, FieldProblem } from './field-path.ts'
+import type { FaultReason, FieldPath, FieldProblem } from './field-path.ts'
 import { formatFieldPath } from './field-path.ts'
 import { nearestName } from '../values/nearest-name.ts'
 import { parseQuantity } from '../values/quantity.ts'
 import type { AnyType, Field, Fields, ScalarType } from './types.ts'
+import { emptyOf, zeroOf } from './zero-value.ts'
 
 /** `Warn` takes unknown fields with a warning, except in a securityContext. */
 export type FieldValidation = 'Strict' | 'Warn'
@@ -16,7 +17,14 @@ const maxGuesses = 100
 export interface CheckResult {
   /** The value without ignored fields, nulls and what asks for nothing; undefined when there are errors. */
   readonly value: Json | undefined
+  /**
+   * What validation looks at: `value` with its ignored fields. Where there are errors, what can't be read is left out,
+   * or has its zero value where it must be there, so that all else is validated at once.
+   */
+  readonly whole: Json
   readonly problems: readonly FieldProblem[]
+  /** Fields that an unknown name was probably meant for, which stand in `whole` with their zero value. */
+  readonly meant: readonly FieldPath[]
   /** Fields that were dropped because they have no effect here. */
   readonly ignored: readonly { readonly path: FieldPath; readonly reason: string }[]
 }
@@ -28,13 +36,20 @@ export function checkValue(
   options: { readonly path?: FieldPath; readonly fieldValidation?: FieldValidation } = {},
 ): CheckResult {
   const check = new Check(options.fieldValidation ?? 'Strict')
-  const checked = check.value(type, value, options.path ?? [])
+  const whole = check.value(type, value, options.path ?? []) ?? zeroOf(type)
   const failed = check.problems.some((problem) => problem.severity === 'error')
-  return { value: failed ? undefined : checked, problems: check.problems, ignored: check.ignored }
+  return {
+    value: failed ? undefined : check.ignored.length === 0 ? whole : dropIgnored(type, whole),
+    whole,
+    problems: check.problems,
+    meant: check.meant,
+    ignored: check.ignored,
+  }
 }
 
 class Check {
   readonly problems: FieldProblem[] = []
+  readonly meant: FieldPath[] = []
   readonly ignored: { readonly path: FieldPath; readonly reason: string }[] = []
   readonly #fieldValidation: FieldValidation
 
@@ -42,25 +57,28 @@ class Check {
     this.#fieldValidation = fieldValidation
   }
 
-  value(type: AnyType, value: Json, path: FieldPath): Json {
+  /** Undefined where it can't be used. */
+  value(type: AnyType, value: Json, path: FieldPath): Json | undefined {
     switch (type.kind) {
       case 'object':
         return isJsonObject(value) ? this.#object(type, value, path) : this.#wrong(value, 'an object', path)
       case 'list':
         if (!Array.isArray(value)) return this.#wrong(value, 'a list', path)
-        return value.map((item, index) => this.value(type.item, item, [...path, index]))
+        return value.map((item: Json, index) => this.#item(type.item, item, [...path, index]))
       case 'map':
         if (!isJsonObject(value)) return this.#wrong(value, 'an object', path)
         return Object.fromEntries(
-          Object.entries(value).flatMap(([key, item]) => {
-            // In a map of strings null is the empty string, as Go's decoder has it; in others nothing.
-            if (item === null) return type.value.kind === 'string' ? [[key, '']] : []
-            return [[key, this.value(type.value, item, [...path, key])]]
-          }),
+          Object.entries(value).map(([key, item]) => [key, this.#item(type.value, item, [...path, key])]),
         )
       default:
         return this.#scalar(type, value, path)
     }
+  }
+
+  /** Null is the zero value in a list or a map, as Go's decoder has it; so stands what can't be used in its place. */
+  #item(type: AnyType, value: Json, path: FieldPath): Json {
+    const given = value === null && type.kind !== 'any' ? emptyOf(type) : value
+    return this.value(type, given, path) ?? zeroOf(type)
   }
 
   #object(
@@ -76,17 +94,27 @@ class Check {
       const fieldPath = [...path, key]
       if (field === undefined) meant.add(this.#unknown(key, Object.keys(fields), path))
       else if (!isAbsent(field, item) && this.#isTaken(field, item, fieldPath)) {
-        kept.push([key, this.value(field.type, item, fieldPath)])
+        const checked = this.value(field.type, item, fieldPath)
+        if (checked !== undefined) kept.push([key, checked])
+        else if (field.presence === 'required') kept.push([key, zeroOf(field.type)])
       }
     }
     for (const [key, field] of Object.entries(fields)) {
-      if (field.presence !== 'required' || meant.has(key)) continue
-      if (isAbsent(field, value[key] ?? null)) this.#error([...path, key], 'Required value')
+      if (field.presence !== 'required' || !isAbsent(field, value[key] ?? null)) continue
+      if (field.absentIsZero === true || meant.has(key)) kept.push([key, zeroOf(field.type)])
+      else kept.push([key, this.#missing(field.type, [...path, key])])
     }
     return Object.fromEntries(kept)
   }
 
-  /** Whether the field is one whose value is used. */
+  /** An object that isn't there lacks what it must have. */
+  #missing(type: AnyType, path: FieldPath): Json {
+    if (type.kind === 'object') return this.#object(type, {}, path)
+    this.#error(path, 'FieldValueRequired', 'Required value')
+    return zeroOf(type)
+  }
+
+  /** Whether the field is one that is looked into. */
   #isTaken(field: Field, value: Json, path: FieldPath): boolean {
     const { support } = field
     switch (support.kind) {
@@ -94,11 +122,16 @@ class Check {
         return true
       case 'ignored':
         this.ignored.push({ path, reason: support.reason })
-        return false
+        return true
       case 'refused': {
         if (support.harmless?.some((harmless) => sameData(harmless, value)) === true) return false
         const { reason } = support
-        this.#error(path, reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
+        const message = reason.startsWith('not supported') ? reason : `not supported: ${reason}`
+        this.#error(path, 'RefusedHere', message)
+        // What Kubernetes couldn't read either.
+        const inner = new Check(this.#fieldValidation)
+        inner.value(field.type, value, path)
+        this.problems.push(...inner.problems.filter((problem) => isUnreadable(problem)))
         return false
       }
     }
@@ -113,12 +146,15 @@ class Check {
     this.problems.push({
       severity: warn ? 'warning' : 'error',
       path: [...path, key],
+      reason: 'UnknownField',
       message: `unknown field ${JSON.stringify(key)} in ${parent}${guess}`,
     })
-    return warn ? undefined : nearest
+    if (warn) return undefined
+    if (nearest !== undefined) this.meant.push([...path, nearest])
+    return nearest
   }
 
-  #scalar(type: ScalarType<unknown>, value: Json, path: FieldPath): Json {
+  #scalar(type: ScalarType<unknown>, value: Json, path: FieldPath): Json | undefined {
     switch (type.kind) {
       case 'any':
         return value
@@ -127,64 +163,103 @@ class Check {
       case 'int32':
         return this.#integer(value, 2 ** 31, path)
       case 'int64':
-        return this.#integer(value, Number.MAX_SAFE_INTEGER, path)
+        return this.#integer(value, 2 ** 63, path)
       case 'intOrString':
         return typeof value === 'string' ? value : this.#integer(value, 2 ** 31, path)
       case 'quantity':
         return this.#quantity(value, path)
       case 'string':
         if (typeof value !== 'string') return this.#wrong(value, 'a string', path)
-        if (type.values !== undefined && !type.values.includes(value)) {
-          const words = type.values.map((word) => JSON.stringify(word)).join(', ')
-          this.#error(path, `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`)
-        }
-        return value
+        if (type.format === 'date-time' && !isDateTime(value)) return this.#wrong(value, 'a time', path)
+        if (type.values === undefined || type.values.includes(value)) return value
+        return this.#unsupported(value, type.values, path)
     }
   }
 
-  #integer(value: Json, limit: number, path: FieldPath): Json {
-    if (typeof value !== 'number' || !Number.isInteger(value)) return this.#wrong(value, 'an integer', path)
-    if (value >= limit || value < -limit) this.#error(path, `Invalid value: ${value}: out of range`)
-    return value
+  #unsupported(value: string, allowed: readonly string[], path: FieldPath): undefined {
+    const words = allowed.map((word) => JSON.stringify(word)).join(', ')
+    const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`
+    this.#error(path, 'FieldValueNotSupported', message)
   }
 
-  #quantity(value: Json, path: FieldPath): Json {
+  #integer(value: Json, limit: number, path: FieldPath): Json | undefined {
+    if (typeof value !== 'number' || !Number.isInteger(value)) return this.#wrong(value, 'an integer', path)
+    if (value < limit && value >= -limit) return value
+    return this.#error(path, 'FieldValueTypeInvalid', `Invalid value: ${value}: out of range`)
+  }
+
+  #quantity(value: Json, path: FieldPath): Json | undefined {
     if (typeof value !== 'string' && typeof value !== 'number') {
       return this.#wrong(value, 'a quantity such as 500m or 128Mi', path)
     }
-    if (parseQuantity(String(value)) === undefined) {
-      this.#error(
-        path,
-        `Invalid value: ${JSON.stringify(value)}: quantities must match the regular expression ` +
-          `'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
-      )
-    }
-    return value
+    if (parseQuantity(String(value).trim()) !== undefined) return value
+    return this.#error(
+      path,
+      'FieldValueTypeInvalid',
+      `Invalid value: ${JSON.stringify(value)}: quantities must match the regular expression ` +
+        `'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+    )
   }
 
-  #wrong(value: Json, expected: string, path: FieldPath): Json {
+  #wrong(value: Json, expected: string, path: FieldPath): undefined {
     const isPlain = typeof value === 'number' || typeof value === 'boolean'
     this.problems.push({
       severity: 'error',
       path,
+      reason: 'FieldValueTypeInvalid',
       message: `Invalid value: must be ${expected}, not ${describe(value)}`,
       ...(isPlain && expected === 'a string' && { hint: 'put quotes around it', wantsQuotes: true as const }),
     })
-    return value
   }
 
-  #error(path: FieldPath, message: string): void {
-    this.problems.push({ severity: 'error', path, message })
+  #error(path: FieldPath, reason: FaultReason, message: string): undefined {
+    this.problems.push({ severity: 'error', path, reason, message })
   }
 }
 
 /** Kubernetes takes null, and an empty word where only certain words are allowed, for nothing at all. */
 function isAbsent({ type, support }: Field, value: Json): boolean {
   if (value === null) return true
-  if (value === '' && type.kind === 'string' && type.values?.includes('') === false) return true
+  if (value === '' && type.kind === 'string') {
+    return type.isPointer !== true && type.values?.includes('') === false
+  }
   if (support.kind === 'supported') return false
-  if (Array.isArray(value)) return value.length === 0
-  return support.kind === 'ignored' && isJsonObject(value) && Object.keys(value).length === 0
+  if (Array.isArray(value)) return value.length === 0 && (type.kind === 'list' || type.kind === 'any')
+  if (support.kind !== 'ignored' || !isJsonObject(value) || Object.keys(value).length > 0) return false
+  return type.kind !== 'list'
+}
+
+function isUnreadable({ reason }: FieldProblem): boolean {
+  return reason === 'FieldValueTypeInvalid' || reason === 'UnknownField'
+}
+
+/** As Go's `time.RFC3339` has it. */
+function isDateTime(text: string): boolean {
+  const isShaped = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)$/.test(text)
+  return isShaped && !Number.isNaN(Date.parse(text.replace(',', '.')))
+}
+
+/** The value without fields of no effect. */
+function dropIgnored(type: AnyType, value: Json): Json {
+  switch (type.kind) {
+    case 'object': {
+      if (!isJsonObject(value)) return value
+      const fields: Fields = type.fields
+      return Object.fromEntries(
+        Object.entries(value).flatMap(([key, item]) => {
+          const field = fields[key]
+          return field === undefined || field.support.kind === 'ignored'
+            ? []
+            : [[key, dropIgnored(field.type, item)]]
+        }),
+      )
+    }
+    case 'list':
+      return Array.isArray(value) ? value.map((item: Json) => dropIgnored(type.item, item)) : value
+    case 'map':
+    default:
+      return value
+  }
 }
 
 function describe(value: Json): string {

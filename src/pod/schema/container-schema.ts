@@ -10,10 +10,12 @@ import {
   never,
   object,
   oneOf,
+  oneOfOrNone,
   optional,
   quantity,
   refused,
   required,
+  requiredOrZero,
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
@@ -103,7 +105,10 @@ const httpGetActionSchema = object('HTTPGetAction', {
   port: required(intOrString),
   host: optional(string),
   scheme: defaulted(oneOf('HTTP', 'HTTPS'), 'HTTP'),
-  httpHeaders: defaulted(list(object('HTTPHeader', { name: required(string), value: required(string) })), []),
+  httpHeaders: defaulted(
+    list(object('HTTPHeader', { name: requiredOrZero(string), value: requiredOrZero(string) })),
+    [],
+  ),
 })
 
 const tcpSocketActionSchema = object('TCPSocketAction', {
@@ -131,7 +136,7 @@ export const lifecycleHandlerSchema = object('LifecycleHandler', {
     tcpSocketActionSchema,
     'Kubernetes never implemented tcpSocket hooks: they always fail there',
   ),
-  sleep: optional(object('SleepAction', { seconds: required(int64) })),
+  sleep: optional(object('SleepAction', { seconds: requiredOrZero(int64) })),
 })
 
 export const lifecycleSchema = object('Lifecycle', {
@@ -177,7 +182,7 @@ export const securityContextSchema = object('SecurityContext', {
   runAsNonRoot: optional(bool),
   readOnlyRootFilesystem: optional(bool),
   allowPrivilegeEscalation: optional(bool),
-  procMount: optional(oneOf('Default', 'Unmasked'), {
+  procMount: optional(oneOfOrNone('Default', 'Unmasked'), {
     kind: 'supported',
     note: '`Unmasked` needs `hostUsers: false`, in Kubernetes too',
   }),
@@ -188,13 +193,13 @@ export const securityContextSchema = object('SecurityContext', {
 export const volumeMountSchema = object('VolumeMount', {
   name: required(string),
   readOnly: defaulted(bool, false),
-  recursiveReadOnly: optional(oneOf('Disabled', 'IfPossible', 'Enabled'), {
+  recursiveReadOnly: optional(oneOfOrNone('Disabled', 'IfPossible', 'Enabled'), {
     kind: 'supported',
     note: '`Enabled` needs containerd 2.0',
   }),
   mountPath: required(string),
   subPath: optional(string),
-  mountPropagation: optional(oneOf('None', 'HostToContainer', 'Bidirectional')),
+  mountPropagation: optional(oneOfOrNone('None', 'HostToContainer', 'Bidirectional')),
   subPathExpr: optional(string),
 })
 
@@ -224,13 +229,13 @@ const containerFields = {
   resizePolicy: defaulted(
     list(
       object('ContainerResizePolicy', {
-        resourceName: required(oneOf('cpu', 'memory')),
-        restartPolicy: required(oneOf('NotRequired', 'RestartContainer')),
+        resourceName: requiredOrZero(string),
+        restartPolicy: requiredOrZero(string),
       }),
     ),
     [],
   ),
-  restartPolicy: optional(oneOf('Always', 'Never', 'OnFailure')),
+  restartPolicy: optional(oneOfOrNone('Always', 'Never', 'OnFailure')),
   restartPolicyRules: defaulted(list(restartRuleSchema), []),
   volumeMounts: defaulted(list(volumeMountSchema), []),
   volumeDevices: refused(list(any), 'raw block volumes need a storage driver, which podd has none of'),

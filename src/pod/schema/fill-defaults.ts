@@ -19,7 +19,7 @@ export function fillDefaults(type: AnyType, value: Json): unknown {
         Object.entries(value).map(([key, item]) => [key, fillDefaults(type.value, item)]),
       )
     case 'quantity':
-      return typeof value === 'object' ? value : (canonicalQuantity(String(value)) ?? value)
+      return typeof value === 'object' ? value : (canonicalQuantity(String(value).trim()) ?? value)
     default:
       return value
   }
@@ -51,7 +51,7 @@ function matches(type: AnyType, value: unknown): boolean {
       return isJsonObject(value) && Object.values(value).every((item) => matches(type.value, item))
     case 'int32':
     case 'int64':
-      return Number.isSafeInteger(value)
+      return Number.isInteger(value)
     case 'bool':
       return typeof value === 'boolean'
     case 'intOrString':

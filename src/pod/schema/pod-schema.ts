@@ -1,6 +1,7 @@
 import {
   any,
   bool,
+  dateTime,
   defaulted,
   ignored,
   int32,
@@ -9,9 +10,11 @@ import {
   map,
   object,
   oneOf,
+  oneOfOrNone,
   optional,
   refused,
   required,
+  requiredOrZero,
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
@@ -26,6 +29,12 @@ import {
   seLinuxNote,
   seLinuxOptionsSchema,
 } from './container-schema.ts'
+import {
+  affinitySchema,
+  schedulingGroupSchema,
+  tolerationSchema,
+  topologySpreadConstraintSchema,
+} from './scheduling-schema.ts'
 import { volumeSchema } from './volume-schema.ts'
 
 const scheduler = 'there is one host and no scheduler'
@@ -38,19 +47,22 @@ export const podSecurityContextSchema = object('PodSecurityContext', {
   runAsGroup: optional(int64),
   runAsNonRoot: optional(bool),
   supplementalGroups: defaulted(list(int64), []),
-  supplementalGroupsPolicy: optional(oneOf('Merge', 'Strict'), {
+  supplementalGroupsPolicy: optional(oneOfOrNone('Merge', 'Strict'), {
     kind: 'supported',
     note: '`Strict` needs containerd 2.0: elsewhere the pod waits and says so',
   }),
   fsGroup: optional(int64),
-  sysctls: defaulted(list(object('Sysctl', { name: required(string), value: required(string) })), [], {
+  sysctls: defaulted(list(object('Sysctl', { name: required(string), value: requiredOrZero(string) })), [], {
     kind: 'supported',
     note: 'the safe ones, and those that `allowedUnsafeSysctls` names',
   }),
-  fsGroupChangePolicy: optional(oneOf('OnRootMismatch', 'Always')),
+  fsGroupChangePolicy: optional(oneOfOrNone('OnRootMismatch', 'Always')),
   seccompProfile: optional(seccompProfileSchema),
   appArmorProfile: optional(appArmorProfileSchema, { kind: 'supported', note: appArmorNote }),
-  seLinuxChangePolicy: ignored(oneOf('Recursive', 'MountOption'), 'volumes are labelled by the runtime'),
+  seLinuxChangePolicy: ignored(
+    oneOfOrNone('Recursive', 'MountOption'),
+    'volumes are labelled by the runtime',
+  ),
 })
 
 export const hostAliasSchema = object('HostAlias', {
@@ -66,7 +78,7 @@ export const podDNSConfigSchema = object('PodDNSConfig', {
   options: defaulted(
     list(
       object('PodDNSConfigOption', {
-        name: required(string, { kind: 'supported', note: oneLineNote }),
+        name: defaulted(string, '', { kind: 'supported', note: oneLineNote }),
         value: optional(string, { kind: 'supported', note: oneLineNote }),
       }),
     ),
@@ -105,9 +117,9 @@ export const podSpecSchema = object('PodSpec', {
   imagePullSecrets: defaulted(list(object('LocalObjectReference', { name: defaulted(string, '') })), []),
   hostname: optional(string),
   subdomain: optional(string),
-  affinity: ignored(any, scheduler),
+  affinity: ignored(affinitySchema, scheduler),
   schedulerName: ignored(string, scheduler),
-  tolerations: ignored(list(any), scheduler),
+  tolerations: ignored(list(tolerationSchema), scheduler),
   hostAliases: defaulted(list(hostAliasSchema), []),
   priorityClassName: optional(string, {
     kind: 'supported',
@@ -129,18 +141,30 @@ export const podSpecSchema = object('PodSpec', {
     kind: 'supported',
     note: 'has to be that of the RuntimeClass, which is taken where it is left out',
   }),
-  topologySpreadConstraints: ignored(list(any), scheduler),
+  topologySpreadConstraints: ignored(list(topologySpreadConstraintSchema), scheduler),
   setHostnameAsFQDN: defaulted(bool, false),
-  os: optional(object('PodOS', { name: required(oneOf('linux', 'windows')) })),
+  os: optional(object('PodOS', { name: requiredOrZero(string) })),
   hostUsers: optional(bool, {
     kind: 'supported',
     note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so; volumes in memory need Linux 6.3',
   }),
-  schedulingGates: refused(list(any), 'nothing on this host would ever lift the gate'),
+  schedulingGates: refused(
+    list(object('PodSchedulingGate', { name: requiredOrZero(string) })),
+    'nothing on this host would ever lift the gate',
+  ),
   resourceClaims: refused(list(any), 'dynamic resource allocation needs a control plane'),
   resources: optional(resourceRequirementsSchema),
   hostnameOverride: optional(string),
-  schedulingGroup: ignored(any, scheduler),
+  schedulingGroup: ignored(schedulingGroupSchema, scheduler),
+})
+
+export const ownerReferenceSchema = object('OwnerReference', {
+  apiVersion: defaulted(string, ''),
+  kind: defaulted(string, ''),
+  name: defaulted(string, ''),
+  uid: defaulted(string, ''),
+  controller: optional(bool),
+  blockOwnerDeletion: optional(bool),
 })
 
 export const objectMetaSchema = object('ObjectMeta', {
@@ -156,16 +180,16 @@ export const objectMetaSchema = object('ObjectMeta', {
     },
   ),
   generateName: refused(string, 'give the pod a name: its identity is its namespace and name'),
-  uid: ignored(any, fromDump),
-  resourceVersion: ignored(any, fromDump),
-  generation: ignored(any, fromDump),
-  creationTimestamp: ignored(any, fromDump),
-  deletionTimestamp: ignored(any, fromDump),
-  deletionGracePeriodSeconds: ignored(any, fromDump),
-  ownerReferences: ignored(any, fromDump),
-  finalizers: ignored(any, fromDump),
+  uid: ignored(string, fromDump),
+  resourceVersion: ignored(string, fromDump),
+  generation: ignored(int64, fromDump),
+  creationTimestamp: ignored(dateTime, fromDump),
+  deletionTimestamp: ignored(dateTime, fromDump),
+  deletionGracePeriodSeconds: ignored(int64, fromDump),
+  ownerReferences: ignored(list(ownerReferenceSchema), fromDump),
+  finalizers: ignored(list(string), fromDump),
   managedFields: ignored(any, fromDump),
-  selfLink: ignored(any, fromDump),
+  selfLink: ignored(string, fromDump),
 })
 
 export const podSchema = object('Pod', {
@@ -173,7 +197,7 @@ export const podSchema = object('Pod', {
   kind: required(oneOf('Pod')),
   metadata: required(objectMetaSchema),
   spec: required(podSpecSchema),
-  status: ignored(any, fromDump),
+  status: ignored(map(any), fromDump),
 })
 
 /** A Pod as podd works with it: decoded strictly, with the API's defaults filled in. */
@@ -185,5 +209,5 @@ export type ObjectMeta = Infer<typeof objectMetaSchema>
 export const podListSchema = object('PodList', {
   apiVersion: required(oneOf('v1')),
   kind: required(oneOf('PodList', 'List')),
-  metadata: ignored(any, fromDump),
+  metadata: ignored(map(any), fromDump),
 })

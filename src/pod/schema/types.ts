@@ -17,6 +17,10 @@ export interface ScalarType<T> {
   readonly kind: 'string' | 'int32' | 'int64' | 'bool' | 'quantity' | 'intOrString' | 'any'
   /** The only values allowed, if there is such a list. */
   readonly values?: readonly string[]
+  /** The API has a pointer here: an empty word is a value, and not the same as none. */
+  readonly isPointer?: true
+  /** What the text has to be beside a string. */
+  readonly format?: 'date-time'
   /** Never set; carries the static type. */
   readonly _type?: T
 }
@@ -57,6 +61,8 @@ export interface Field<
   /** The value where the manifest gives none (presence `defaulted`). */
   readonly value?: unknown
   readonly support: Support
+  /** Where it is left out it has Go's zero value, and validation says what it thinks of that. */
+  readonly absentIsZero?: true
   readonly _type?: T
 }
 
@@ -78,6 +84,7 @@ type InferFields<F extends Fields> = {
 export type Infer<T extends AnyType> = Static<T>
 
 export const string: ScalarType<string> = { kind: 'string' }
+export const dateTime: ScalarType<string> = { kind: 'string', format: 'date-time' }
 export const int32: ScalarType<number> = { kind: 'int32' }
 export const int64: ScalarType<number> = { kind: 'int64' }
 export const bool: ScalarType<boolean> = { kind: 'bool' }
@@ -90,6 +97,11 @@ export const any: ScalarType<unknown> = { kind: 'any' }
 /** One of the given words. */
 export function oneOf<const V extends readonly string[]>(...values: V): ScalarType<V[number]> {
   return { kind: 'string', values }
+}
+
+/** One of the given words, or nothing; the empty word isn't nothing. */
+export function oneOfOrNone<const V extends readonly string[]>(...values: V): ScalarType<V[number]> {
+  return { kind: 'string', values, isPointer: true }
 }
 
 export function list<T extends AnyType>(item: T): ListType<Static<T>> {
@@ -112,6 +124,14 @@ export function required<T extends AnyType>(
   support: Support = supported,
 ): Field<Static<T>, 'required'> {
   return { type, presence: 'required', support }
+}
+
+/** A field that the API calls required and reads as its zero value where it is left out. */
+export function requiredOrZero<T extends AnyType>(
+  type: T,
+  support: Support = supported,
+): Field<Static<T>, 'required'> {
+  return { type, presence: 'required', support, absentIsZero: true }
 }
 
 /** A field that may be absent, and then is. */

@@ -1,44 +1,52 @@
-import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
+import type { FaultReason, FieldPath, FieldProblem } from '../schema/field-path.ts'
 import { conforms } from '../schema/fill-defaults.ts'
 import { isWholeQuantity } from '../values/quantity.ts'
 import type { AnyType, Infer } from '../schema/types.ts'
+
+type NameRule = (value: string) => readonly string[]
 
 /** Collects what is wrong, in the words of Kubernetes' field errors (k8s.io/apimachinery/pkg/util/validation/field). */
 export class Issues {
   readonly problems: FieldProblem[] = []
 
-  required(path: FieldPath, detail?: string): void {
-    this.#add(path, detail === undefined ? 'Required value' : `Required value: ${detail}`)
+  required(path: FieldPath, detail?: string, near?: FieldPath): void {
+    const message = detail === undefined ? 'Required value' : `Required value: ${detail}`
+    this.#add(path, 'FieldValueRequired', message, near)
   }
 
-  invalid(path: FieldPath, value: unknown, detail: string): void {
-    this.#add(path, `Invalid value: ${JSON.stringify(value)}: ${detail}`)
+  invalid(path: FieldPath, value: unknown, detail: string, near?: FieldPath): void {
+    this.#add(path, 'FieldValueInvalid', `Invalid value: ${JSON.stringify(value)}: ${detail}`, near)
   }
 
   duplicate(path: FieldPath, value: unknown): void {
-    this.#add(path, `Duplicate value: ${JSON.stringify(value)}`)
+    this.#add(path, 'FieldValueDuplicate', `Duplicate value: ${JSON.stringify(value)}`)
   }
 
   notFound(path: FieldPath, value: unknown): void {
-    this.#add(path, `Not found: ${JSON.stringify(value)}`)
+    this.#add(path, 'FieldValueNotFound', `Not found: ${JSON.stringify(value)}`)
   }
 
-  forbidden(path: FieldPath, detail: string): void {
-    this.#add(path, `Forbidden: ${detail}`)
+  forbidden(path: FieldPath, detail: string, near?: FieldPath): void {
+    this.#add(path, 'FieldValueForbidden', `Forbidden: ${detail}`, near)
   }
 
-  unsupported(path: FieldPath, value: unknown, supported: readonly string[]): void {
+  unsupported(path: FieldPath, value: unknown, supported: readonly string[], near?: FieldPath): void {
     const words = supported.map((word) => JSON.stringify(word)).join(', ')
-    this.#add(path, `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`)
+    const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`
+    this.#add(path, 'FieldValueNotSupported', message, near)
   }
 
-  tooLong(path: FieldPath, maxBytes: number): void {
-    this.#add(path, `Too long: may not be more than ${maxBytes} bytes`)
+  tooMany(path: FieldPath, count: number, most: number): void {
+    this.#add(path, 'FieldValueTooMany', `Too many: ${count}: must have at most ${most} items`)
+  }
+
+  tooLong(path: FieldPath, maxBytes: number, near?: FieldPath): void {
+    this.#add(path, 'FieldValueTooLong', `Too long: may not be more than ${maxBytes} bytes`, near)
   }
 
   /** What podd can't do although Kubernetes can. */
   refused(path: FieldPath, reason: string): void {
-    this.#add(path, reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
+    this.#add(path, 'RefusedHere', reason.startsWith('not supported') ? reason : `not supported: ${reason}`)
   }
 
   /** As the API server warns of it (pkg/api/pod/warnings.go, pkg/api/persistentvolumeclaim/util.go, 1.36); of an emptyDir's limit podd alone does. */
@@ -52,8 +60,13 @@ export class Issues {
   }
 
   /** Each complaint that a rule for a kind of name has of `value`. */
-  name(path: FieldPath, value: string, rule: (value: string) => readonly string[]): void {
-    for (const detail of rule(value)) this.invalid(path, value, detail)
+  name(path: FieldPath, value: string, rule: NameRule, near?: FieldPath): void {
+    for (const detail of rule(value)) this.invalid(path, value, detail, near)
+  }
+
+  /** Complaints of the map at `path` that are about its entry `key`, by which a reader finds it. */
+  entry(path: FieldPath, key: string, value: string, rule: NameRule): void {
+    this.name(path, value, rule, [...path, key])
   }
 
   /** An integer between the bounds, both included. */
@@ -81,8 +94,8 @@ export class Issues {
     }
   }
 
-  #add(path: FieldPath, message: string): void {
-    this.problems.push({ severity: 'error', path, message })
+  #add(path: FieldPath, reason: FaultReason, message: string, near?: FieldPath): void {
+    this.problems.push({ severity: 'error', path, reason, message, ...(near && { near }) })
   }
 }
 

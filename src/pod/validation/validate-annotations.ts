@@ -1,3 +1,4 @@
+import type { Json } from '../../base/json.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { Pod } from '../schema/pod-schema.ts'
 import type { Issues } from './issues.ts'
@@ -12,10 +13,15 @@ const seccompPrefixes = [
  * Annotations by which a pod requests something that podd would not give it. A profile that a field requests too, as the
  * API server writes it into both, is accepted.
  */
-export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, issues: Issues): void {
+export function validateAnnotations(
+  { metadata, spec }: Pod,
+  { nodeName }: { readonly nodeName?: Json | undefined },
+  path: FieldPath,
+  issues: Issues,
+): void {
   const confined = confinedContainers(spec)
   const isPodConfined = spec.securityContext?.appArmorProfile !== undefined
-  for (const key of Object.keys(metadata.annotations)) {
+  for (const [key, value] of Object.entries(metadata.annotations)) {
     const at = [...path, key]
     if (/^kubernetes\.io\/(?:in|e)gress-bandwidth$/.test(key)) {
       issues.refused(at, 'the network of pods has no limits of bandwidth')
@@ -25,10 +31,20 @@ export function validateAnnotations({ metadata, spec }: Pod, path: FieldPath, is
       if (!isPodConfined && !confined.has(key.slice(appArmorPrefix.length))) {
         issues.refused(at, 'deprecated in Kubernetes: set securityContext.appArmorProfile')
       }
+    } else if (key === 'kubernetes.io/config.mirror') {
+      if ((nodeName ?? '') === '')
+        issues.invalid(at, value, 'must set spec.nodeName if mirror pod annotation is set')
+    } else if (key === 'controller.kubernetes.io/pod-deletion-cost') {
+      if (!isInt32(value)) issues.invalid(at, value, 'must be a 32bit integer')
     } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
       issues.warn(at, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
     }
   }
+}
+
+function isInt32(text: string): boolean {
+  const value = Number(text)
+  return /^(?:0|-?[1-9]\d*)$/.test(text) && value < 2 ** 31 && value >= -(2 ** 31)
 }
 
 /** The names of containers with an AppArmor profile of their own. */

@@ -12,7 +12,7 @@ import { validateLifecycleHandler, validateProbe } from './validate-handlers.ts'
 import { validateResources } from './validate-resources.ts'
 import { validateRestartRules } from './validate-restart-rules.ts'
 import { validateSecurityContext } from './validate-security-context.ts'
-import { localPath } from './validate-volumes.ts'
+import { localPath } from './path-rules.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 
@@ -35,7 +35,7 @@ export function validateContainer(
   }
   if (terminationMessagePath === '') issues.required([...path, 'terminationMessagePath'])
   validatePorts(container.ports, spec.hostNetwork, [...path, 'ports'], issues)
-  validateEnv(container, volumes, path, issues)
+  validateEnv(container, new Map(spec.volumes.map((volume) => [volume.name, volume])), path, issues)
   validateMounts(container, volumes, [...path, 'volumeMounts'], issues)
   validateResources(container.resources, [...path, 'resources'], issues)
   validateResizePolicy(container, spec, [...path, 'resizePolicy'], issues)
@@ -86,8 +86,9 @@ function validatePorts(
         )
       }
     }
-    if (port.hostIP !== undefined && port.hostIP !== '') {
-      issues.name([...at, 'hostIP'], port.hostIP, ipAddress)
+    const { hostIP = '', hostPort = 0 } = port
+    if (hostIP !== '' && hostPort !== 0 && ipAddress(hostIP).length > 0) {
+      issues.refused([...at, 'hostIP'], `${JSON.stringify(hostIP)} is no IP address`)
     }
   }
 }
@@ -102,26 +103,26 @@ function validateMounts(
   for (const [index, mount] of volumeMounts.entries()) {
     const at = [...path, index]
     if (mount.name === '') issues.required([...at, 'name'])
-    else if (!volumes.has(mount.name)) {
-      issues.notFound([...at, 'name'], mount.name)
-    }
+    if (!volumes.has(mount.name)) issues.notFound([...at, 'name'], mount.name)
     if (mount.mountPath === '') issues.required([...at, 'mountPath'])
-    else if (mountPaths.has(mount.mountPath)) {
+    if (mountPaths.has(mount.mountPath)) {
       issues.invalid([...at, 'mountPath'], mount.mountPath, 'must be unique')
     } else if (mount.mountPath.includes(':')) {
-      issues.invalid([...at, 'mountPath'], mount.mountPath, "must not contain ':'")
+      issues.refused([...at, 'mountPath'], "a path with ':', which podd keeps for options of mounts")
     }
     mountPaths.add(mount.mountPath)
     const subPath = fieldOf(mount, 'subPath', string)
-    if (subPath !== undefined) localPath(subPath, [...at, 'subPath'], issues)
+    if (subPath !== undefined && subPath !== '') {
+      localPath(subPath, [...path, 'subPath'], issues, [...at, 'subPath'])
+    }
     refuseImageParts(mount, volumes, at, issues)
-    validatePropagation(mount, securityContext?.privileged === true, at, issues)
+    validatePropagation(mount, securityContext?.privileged === true, path, issues, at)
     const subPathExpr = fieldOf(mount, 'subPathExpr', string)
     if (subPathExpr === undefined || subPathExpr === '') continue
     if (subPath !== undefined && subPath !== '') {
       issues.invalid([...at, 'subPathExpr'], subPathExpr, 'subPathExpr and subPath are mutually exclusive')
     }
-    localPath(subPathExpr, [...at, 'subPathExpr'], issues)
+    localPath(subPathExpr, [...path, 'subPathExpr'], issues, [...at, 'subPathExpr'])
   }
 }
 
@@ -131,30 +132,46 @@ function validateResizePolicy(
   path: FieldPath,
   issues: Issues,
 ): void {
-  issues.unique(
-    resizePolicy,
-    (policy) => policy.resourceName,
-    (index) => [...path, index],
-  )
-  for (const [index, { restartPolicy }] of resizePolicy.entries()) {
-    if (spec.restartPolicy !== 'Never' || restartPolicy === 'NotRequired') continue
-    const detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
-    issues.invalid([...path, index, 'restartPolicy'], restartPolicy, detail)
+  const seen = new Set<string>()
+  for (const [index, policy] of resizePolicy.entries()) {
+    const near = [...path, index]
+    if (seen.has(policy.resourceName)) issues.duplicate(near, policy.resourceName)
+    seen.add(policy.resourceName)
+    for (const [field, words] of Object.entries(resizeWords)) {
+      const word = field === 'resourceName' ? policy.resourceName : policy.restartPolicy
+      if (word === '') issues.required(path, undefined, near)
+      else if (!words.includes(word)) issues.unsupported(path, word, words, [...near, field])
+    }
+    if (spec.restartPolicy !== 'Never' || policy.restartPolicy === 'NotRequired') continue
+    const detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+    issues.invalid(path, policy.restartPolicy, detail, [...near, 'restartPolicy'])
   }
 }
 
+const resizeWords: Readonly<Record<'resourceName' | 'restartPolicy', readonly string[]>> = {
+  resourceName: ['cpu', 'memory'],
+  restartPolicy: ['NotRequired', 'RestartContainer'],
+}
+
 /** Source: pkg/apis/core/validation (validateMountPropagation, validateMountRecursiveReadOnly), 1.36. */
-function validatePropagation(mount: VolumeMount, privileged: boolean, path: FieldPath, issues: Issues): void {
+function validatePropagation(
+  mount: VolumeMount,
+  privileged: boolean,
+  path: FieldPath,
+  issues: Issues,
+  near: FieldPath,
+): void {
   const { mountPropagation = 'None', recursiveReadOnly = 'Disabled' } = mount
   if (mountPropagation === 'Bidirectional' && !privileged) {
     const detail = 'Bidirectional mount propagation is available only to privileged containers'
-    issues.forbidden([...path, 'mountPropagation'], detail)
+    issues.forbidden([...path, 'mountPropagation'], detail, [...near, 'mountPropagation'])
   }
   if (recursiveReadOnly === 'Disabled') return
   const at = [...path, 'recursiveReadOnly']
-  if (!mount.readOnly) issues.forbidden(at, 'may only be specified when readOnly is true')
+  const nearAt = [...near, 'recursiveReadOnly']
+  if (!mount.readOnly) issues.forbidden(at, 'may only be specified when readOnly is true', nearAt)
   if (mountPropagation !== 'None') {
-    issues.forbidden(at, 'may only be specified when mountPropagation is None or not specified')
+    issues.forbidden(at, 'may only be specified when mountPropagation is None or not specified', nearAt)
   }
 }
 

@@ -6,15 +6,14 @@ import { list } from '../schema/types.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
-import { configMapKey, dnsSubdomain, envVarName, qualifiedName } from './name-rules.ts'
-import { filePathInVolume } from './validate-volumes.ts'
+import { configMapKey, dnsLabel, dnsSubdomain, envVarName, qualifiedName } from './name-rules.ts'
+import { cleanPath } from '../values/clean-path.ts'
+import { noBacksteps } from './path-rules.ts'
 
 type ValueFrom = NonNullable<EnvVar['valueFrom']>
 type FileKey = NonNullable<ValueFrom['fileKeyRef']>
 type FieldRef = NonNullable<ValueFrom['fieldRef']>
 type ResourceRef = Pick<NonNullable<ValueFrom['resourceFieldRef']>, 'resource' | 'divisor'>
-
-const longestFileKey = 128
 
 const resourceFields = ['cpu', 'memory', 'ephemeral-storage'].flatMap((name) => [
   `limits.${name}`,
@@ -53,10 +52,10 @@ export function validateEnv(
     const at = [...path, 'envFrom', index]
     if (prefix !== '') issues.name([...at, 'prefix'], prefix, envVarName)
     const refs = { configMapRef, secretRef }
-    oneSource(refs, at, issues)
     for (const [kind, ref] of Object.entries(refs)) {
       if (ref !== undefined) validateObjectName(ref.name, [...at, kind, 'name'], issues)
     }
+    oneSource(refs, [...path, 'envFrom'], issues, at)
   }
 }
 
@@ -66,11 +65,11 @@ function validateVariable(variable: EnvVar, path: FieldPath, issues: Issues): vo
   const source = fieldOf(variable, 'valueFrom', envVarSourceSchema)
   if (source === undefined) return
   const at = [...path, 'valueFrom']
-  if (variable.value !== '') {
-    issues.invalid(at, '', 'may not be specified when `value` is not empty')
-  }
-  oneSource(source, at, issues)
   validateSource(source, at, issues)
+  const isNone = Object.values(source).every((given) => given === undefined)
+  if (variable.value !== '' && !isNone) {
+    issues.invalid(at, '', 'may not be specified when `value` is not empty')
+  } else oneSource(source, at, issues)
 }
 
 function validateSource(
@@ -101,21 +100,29 @@ function validateFileKey(
 ): void {
   const volume = volumes.get(volumeName)
   if (volumeName === '') issues.required([...path, 'volumeName'])
-  else if (volume === undefined) issues.notFound([...path, 'volumeName'], volumeName)
+  else issues.name([...path, 'volumeName'], volumeName, dnsLabel)
+  if (volume === undefined) issues.notFound([...path, 'volumeName'], volumeName)
   else if (volume.emptyDir === undefined) {
     issues.invalid([...path, 'volumeName'], volumeName, 'referenced volume must be of type emptyDir')
   }
-  filePathInVolume(filePath, [...path, 'path'], issues)
+  if (filePath === '') issues.required([...path, 'path'])
+  else if (filePath.startsWith('/') || cleanPath(filePath) === '.') {
+    issues.refused([...path, 'path'], `${JSON.stringify(filePath)} is no path of a file within the volume`)
+  } else noBacksteps(filePath, [...path, 'path'], issues)
   if (key === '') issues.required([...path, 'key'])
   else {
     issues.name([...path, 'key'], key, envVarName)
-    if (key.length > longestFileKey) issues.tooLong([...path, 'key'], longestFileKey)
   }
 }
 
 /** Fields of the pod that a file of a downward volume can show. */
-export function validateVolumeFieldRef(ref: FieldRef, path: FieldPath, issues: Issues): void {
-  validateFieldRef(ref, ['metadata.labels', 'metadata.annotations', ...podFields], path, issues)
+export function validateVolumeFieldRef(
+  ref: FieldRef,
+  path: FieldPath,
+  issues: Issues,
+  near: FieldPath = path,
+): void {
+  validateFieldRef(ref, ['metadata.annotations', 'metadata.labels', ...podFields], path, issues, near)
 }
 
 /** Source: pkg/apis/core/validation (validateObjectFieldSelector), 1.36. */
@@ -124,48 +131,100 @@ function validateFieldRef(
   supported: readonly string[],
   path: FieldPath,
   issues: Issues,
+  near: FieldPath = path,
 ): void {
-  if (!['', 'v1'].includes(apiVersion)) issues.unsupported([...path, 'apiVersion'], apiVersion, ['v1'])
   const at = [...path, 'fieldPath']
+  const nearAt = [...near, 'fieldPath']
   const subscript = /^metadata\.(labels|annotations)\['(.*)'\]$/s.exec(fieldPath)
-  if (fieldPath === '') issues.required(at)
-  else if (subscript !== null) {
+  if (fieldPath === '') issues.required(at, undefined, nearAt)
+  else if (!['', 'v1'].includes(apiVersion)) {
+    const detail = `error converting fieldPath: unsupported pod version: ${apiVersion}`
+    issues.invalid(at, fieldPath, detail, [...near, 'apiVersion'])
+  } else if (subscript !== null) {
     const [, map, key = ''] = subscript
-    issues.name(at, map === 'labels' ? key : key.toLowerCase(), qualifiedName)
-  } else if (!supported.includes(fieldPath)) issues.unsupported(at, fieldPath, supported)
+    issues.name(path, map === 'labels' ? key : key.toLowerCase(), qualifiedName, nearAt)
+  } else if (supported.includes(fieldPath)) return
+  else if (convertible.has(fieldPath)) issues.unsupported(at, fieldPath, supported, nearAt)
+  else {
+    const detail = `error converting fieldPath: field label not supported: ${fieldPath}`
+    issues.invalid(at, fieldPath, detail, nearAt)
+  }
 }
+
+/** Source: pkg/apis/core/pods (ConvertDownwardAPIFieldLabel), 1.36. */
+const convertible: ReadonlySet<string> = new Set([
+  ...envFields,
+  'metadata.annotations',
+  'metadata.labels',
+  'spec.restartPolicy',
+  'spec.schedulerName',
+  'status.phase',
+  'spec.host',
+])
 
 /** Source: pkg/apis/core/validation (validateContainerResourceFieldSelector, validateContainerResourceDivisor), 1.36. */
 export function validateResourceRef(
   { resource, divisor = '0' }: ResourceRef,
   path: FieldPath,
   issues: Issues,
+  near: FieldPath = path,
 ): void {
   const at = [...path, 'resource']
-  if (resource === '') issues.required(at)
+  if (resource === '') issues.required(at, undefined, [...near, 'resource'])
   else if (!resourceFields.includes(resource) && !/^(?:limits|requests)\.hugepages-/.test(resource)) {
-    issues.unsupported(at, resource, resourceFields)
+    issues.unsupported(at, resource, resourceFields, [...near, 'resource'])
   }
-  const known = resource.endsWith('.cpu') ? cpuDivisors : byteDivisors
-  if (divisor === '0' || known.includes(divisor)) return
-  const name = resource.replace(/^[a-z]+\./, '')
-  const detail = `only divisor's values ${known.join(', ')} are supported with the ${name} resource`
-  issues.invalid([...path, 'divisor'], divisor, detail)
+  validateDivisor(resource, divisor, [...path, 'divisor'], issues, [...near, 'divisor'])
 }
 
-/** The name of a ConfigMap, Secret or claim. */
-export function validateObjectName(name: string, path: FieldPath, issues: Issues): void {
+/** Of a file of a downward volume, which has to name its container. */
+export function validateVolumeResourceRef(
+  ref: ResourceRef & { readonly containerName?: string },
+  path: FieldPath,
+  issues: Issues,
+  near: FieldPath,
+): void {
+  if ((ref.containerName ?? '') !== '') {
+    validateResourceRef(ref, path, issues, near)
+    return
+  }
+  issues.required([...path, 'containerName'], undefined, near)
+  validateDivisor(ref.resource, ref.divisor ?? '0', [...path, 'divisor'], issues, [...near, 'divisor'])
+}
+
+function validateDivisor(
+  resource: string,
+  divisor: string,
+  path: FieldPath,
+  issues: Issues,
+  near: FieldPath,
+): void {
+  const known = divisorsOf(resource)
+  if (known === undefined || divisor === '0' || known.includes(divisor)) return
+  const name = resource.replace(/^[a-z]+\./, '')
+  const detail = `only divisor's values ${known.join(', ')} are supported with the ${name} resource`
+  issues.invalid(path, divisor, detail, near)
+}
+
+function divisorsOf(resource: string): readonly string[] | undefined {
+  if (resource.endsWith('.cpu')) return cpuDivisors
+  const isBytes = resourceFields.includes(resource) || /^(?:limits|requests)\.hugepages-/.test(resource)
+  return isBytes ? byteDivisors : undefined
+}
+
+/** Of a ConfigMap or Secret that variables come from; the API server checks none of those that volumes come from. */
+function validateObjectName(name: string, path: FieldPath, issues: Issues): void {
   if (name === '') issues.required(path)
   else issues.name(path, name, dnsSubdomain)
 }
 
 /** Exactly one of the fields is set. */
-function oneSource(sources: object, path: FieldPath, issues: Issues): void {
+function oneSource(sources: object, path: FieldPath, issues: Issues, near?: FieldPath): void {
   const given = Object.values(sources).filter((source) => source !== undefined)
   if (given.length === 1) return
   const detail =
     given.length === 0
       ? 'must specify one of the sources'
       : 'may not have more than one field specified at a time'
-  issues.invalid(path, '', detail)
+  issues.invalid(path, '', detail, near)
 }

@@ -40,9 +40,10 @@ export function validateLifecycleHandler(
   const seconds = handler.sleep?.seconds
   if (seconds !== undefined && (seconds < 0 || seconds > graceSeconds)) {
     issues.invalid(
-      [...path, 'sleep', 'seconds'],
+      [...path, 'sleep'],
       seconds,
       `must be non-negative and less than terminationGracePeriodSeconds (${graceSeconds})`,
+      [...path, 'sleep', 'seconds'],
     )
   }
 }
@@ -63,7 +64,8 @@ function validateHandler(
   if (httpGet !== undefined) {
     validatePort(httpGet.port, [...path, 'httpGet', 'port'], issues)
     for (const [index, header] of httpGet.httpHeaders.entries()) {
-      issues.name([...path, 'httpGet', 'httpHeaders', index, 'name'], header.name, httpHeaderName)
+      const at = [...path, 'httpGet', 'httpHeaders']
+      issues.name(at, header.name, httpHeaderName, [...at, index])
     }
   }
   if ('tcpSocket' in handler && handler.tcpSocket !== undefined) {

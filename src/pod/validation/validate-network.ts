@@ -16,11 +16,13 @@ const longestHostname = 64
 /** Names and name servers. Source: pkg/apis/core/validation (validatePodDNSConfig, ValidateHostAliases), 1.36. */
 export function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues): void {
   const dnsConfig = fieldOf(spec, 'dnsConfig', podDNSConfigSchema)
-  if (spec.dnsPolicy === 'None' && (dnsConfig === undefined || dnsConfig.nameservers.length === 0)) {
+  if (spec.dnsPolicy === 'None' && dnsConfig === undefined) {
+    const detail = 'must provide `dnsConfig` when `dnsPolicy` is None'
+    issues.required([...path, 'dnsConfig'], detail)
+  } else if (spec.dnsPolicy === 'None' && dnsConfig?.nameservers.length === 0) {
     const detail = 'must provide at least one DNS nameserver when `dnsPolicy` is None'
     issues.required([...path, 'dnsConfig', 'nameservers'], detail)
-  }
-  if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, [...path, 'dnsConfig'], issues)
+  } else if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, [...path, 'dnsConfig'], issues)
   const aliases = fieldOf(spec, 'hostAliases', list(hostAliasSchema)) ?? []
   validateHostnameOverride(spec, path, issues)
   for (const [index, { ip, hostnames }] of aliases.entries()) {
@@ -35,10 +37,10 @@ export function validateNetwork(spec: PodSpec, path: FieldPath, issues: Issues):
 /** Source: pkg/apis/core/validation (ValidatePodSpec, hostnameOverride), 1.36. */
 function validateHostnameOverride(spec: PodSpec, path: FieldPath, issues: Issues): void {
   const { hostnameOverride, hostNetwork, setHostnameAsFQDN } = spec
-  if (hostnameOverride === undefined || hostnameOverride === '') return
+  if (hostnameOverride === undefined) return
   const at = [...path, 'hostnameOverride']
-  if (hostNetwork) issues.forbidden(at, 'may not be set when `hostNetwork` is true')
-  if (setHostnameAsFQDN) issues.forbidden(at, 'may not be set when `setHostnameAsFQDN` is true')
+  if (hostNetwork) issues.forbidden(at, 'may not be specified when hostNetwork is true')
+  if (setHostnameAsFQDN) issues.forbidden(at, 'may not be specified when setHostnameAsFQDN is true')
   if (hostnameOverride.length > longestHostname) issues.tooLong(at, longestHostname)
   issues.name(at, hostnameOverride, dnsSubdomain)
 }
@@ -70,7 +72,7 @@ function validateDnsConfig(
   }
   for (const [index, option] of options.entries()) {
     const at = [...path, 'options', index]
-    if (option.name === '') issues.required([...at, 'name'], 'must not be empty')
+    if (option.name === '') issues.required(at, 'must not be empty')
     issues.name([...at, 'name'], option.name, oneLine)
     issues.name([...at, 'value'], option.value ?? '', oneLine)
   }

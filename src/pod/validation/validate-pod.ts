@@ -1,17 +1,19 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
 import type { ContainerSpec } from '../schema/container-schema.ts'
 import type { Pod, PodSpec } from '../schema/pod-schema.ts'
 import { podSecurityContextSchema } from '../schema/pod-schema.ts'
 import { fieldOf, Issues } from './issues.ts'
-import { dnsLabel } from './name-rules.ts'
+import { dnsLabel, dnsSubdomain } from './name-rules.ts'
 import { validateAnnotations } from './validate-annotations.ts'
 import { validateContainer } from './validate-container.ts'
-import { validateMetadata } from './validate-metadata.ts'
+import { validateScheduling } from './validate-scheduling.ts'
+import { validateClusterMetadata, validateMetadata } from './validate-metadata.ts'
 import { validateNetwork } from './validate-network.ts'
 import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
 import { validatePodSecurityContext } from './validate-security-context.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
-import { validateVolumeFiles } from './validate-volume-files.ts'
 import { validateVolumes } from './validate-volumes.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
@@ -19,22 +21,22 @@ const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
 
 /**
  * What Kubernetes' validation refuses in a defaulted Pod, in its words and with its paths. (Types,
- * names and allowed words of fields were checked before, against the schema.)
+ * names and allowed words of fields were checked before, against the schema.) Fields of no effect stand in `manifest`
+ * alone.
  * Source: pkg/apis/core/validation/validation.go, 1.36.
  */
-export function validatePod(pod: Pod): readonly FieldProblem[] {
+export function validatePod(pod: Pod, manifest: JsonObject = {}): readonly FieldProblem[] {
   const issues = new Issues()
   const path = ['spec']
   validateMetadata(pod.metadata, ['metadata'], issues)
-  validateAnnotations(pod, ['metadata', 'annotations'], issues)
+  validateClusterMetadata(manifest['metadata'], ['metadata'], issues)
+  const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
+  validateAnnotations(pod, { nodeName: given['nodeName'] }, ['metadata', 'annotations'], issues)
+  validateScheduling(given, path, issues)
   validateSpec(pod.spec, path, issues)
-  validateVolumes(pod.spec.volumes, [...path, 'volumes'], issues)
-  for (const [index, volume] of pod.spec.volumes.entries()) {
-    validateVolumeFiles(volume, [...path, 'volumes', index], issues)
-  }
-  validateNames(pod.spec, path, issues)
   const { spec } = pod
-  const volumes = new Map(spec.volumes.map((volume) => [volume.name, volume]))
+  const volumes = validateVolumes(spec.volumes, [...path, 'volumes'], issues)
+  validateNames(spec, path, issues)
   for (const list of lists) {
     for (const [index, container] of spec[list].entries()) {
       validateContainer(container, { spec, volumes }, [...path, list, index], issues)
@@ -55,27 +57,45 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
     const value = spec[field]
     if (value !== undefined && value !== '') issues.name([...path, field], value, dnsLabel)
   }
-  if (spec.os?.name === 'windows') issues.unsupported([...path, 'os', 'name'], 'windows', ['linux'])
+  if (spec.os !== undefined) validateOs(spec.os.name, [...path, 'os'], issues)
   if (spec.hostPID && spec.shareProcessNamespace) {
     issues.invalid(
-      [...path, 'shareProcessNamespace'],
+      [...path, 'securityContext', 'shareProcessNamespace'],
       true,
       'ShareProcessNamespace and HostPID cannot both be enabled',
+      [...path, 'shareProcessNamespace'],
     )
   }
-  for (const field of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
+  // Two of the paths begin with a capital in the API server, too.
+  for (const [field, name] of [
+    ['hostNetwork', 'hostNetwork'],
+    ['hostPID', 'HostPID'],
+    ['hostIPC', 'HostIPC'],
+  ] as const) {
     if (spec.hostUsers === false && spec[field]) {
-      issues.forbidden([...path, field], 'may not be true when `hostUsers` is false')
+      issues.forbidden([...path, name], 'when `hostUsers` is false', [...path, field])
     }
+  }
+  const { priorityClassName = '', runtimeClassName } = spec
+  if (priorityClassName !== '') issues.name([...path, 'priorityClassName'], priorityClassName, dnsSubdomain)
+  if (runtimeClassName !== undefined) {
+    issues.name([...path, 'runtimeClassName'], runtimeClassName, dnsSubdomain)
   }
   validateNetwork(spec, path, issues)
   validatePodResources(spec, [...path, 'resources'], issues)
-  validateOverhead(spec.overhead, [...path, 'overhead'], issues)
+  validateOverhead(spec.overhead, [...path, 'overhead'], issues, [...path, 'overhead'])
   const securityContext = fieldOf(spec, 'securityContext', podSecurityContextSchema)
   if (securityContext !== undefined) {
     validatePodSecurityContext(securityContext, [...path, 'securityContext'], issues)
     validateHostSysctls(spec, path, issues)
   }
+}
+
+function validateOs(name: string, path: FieldPath, issues: Issues): void {
+  const near = [...path, 'name']
+  if (name === '') issues.required([...path, 'name'])
+  else if (name === 'windows') issues.refused(near, 'podd runs Linux pods only')
+  else if (name !== 'linux') issues.unsupported(path, name, ['linux'], near)
 }
 
 /** No sysctl of a namespace that is the host's. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */

@@ -4,14 +4,14 @@ import { podRequests } from '../spec/pod-resources.ts'
 import { compareQuantities, parseQuantity, quantityValue } from '../values/quantity.ts'
 import type { ResourceRequirements } from '../schema/container-schema.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
-import type { Issues } from './issues.ts'
+import { Issues } from './issues.ts'
 import { qualifiedName } from './name-rules.ts'
 
 const supported = ['cpu', 'memory']
 const hugePages = 'hugepages-'
 
 /** Whether a resource may be named there. */
-type CheckName = (name: string, path: FieldPath, issues: Issues) => void
+type CheckName = (name: string, path: FieldPath, issues: Issues, isDefaulted: boolean) => void
 
 /** Source: pkg/apis/core/validation (ValidateContainerResourceRequirements), 1.36. */
 export function validateResources(requirements: ResourceRequirements, path: FieldPath, issues: Issues): void {
@@ -27,12 +27,12 @@ function validateRequirements(
     ['limits', limits],
     ['requests', requests],
   ] as const) {
-    // A request that was defaulted from its limit is complained of there.
-    const own = Object.fromEntries(
-      Object.entries(amounts).filter(([name, amount]) => list !== 'requests' || limits[name] !== amount),
-    )
-    for (const name of Object.keys(own)) checkName(name, [...path, list, name], issues)
-    validateAmounts(own, [...path, list], issues)
+    for (const name of Object.keys(amounts)) {
+      // A request that was defaulted from its limit stands there.
+      const isDefaulted = list === 'requests' && limits[name] === amounts[name]
+      checkName(name, [...path, list, name], issues, isDefaulted)
+    }
+    validateAmounts(amounts, [...path, list], issues, list === 'requests' ? limits : {})
   }
   for (const [name, limit] of Object.entries(limits)) {
     const request = requests[name]
@@ -40,11 +40,12 @@ function validateRequirements(
     const difference = compareQuantities(request ?? limit, limit)
     if (difference === 0 || (difference < 0 && !isPages)) continue
     const detail = `must be ${isPages ? 'equal to' : 'less than or equal to'} ${name} limit of ${limit}`
-    issues.invalid([...path, 'requests', name], request, detail)
+    issues.invalid([...path, 'requests'], request, detail, [...path, 'requests', name])
   }
   for (const name of Object.keys(requests)) {
     if (!name.startsWith(hugePages) || limits[name] !== undefined) continue
-    issues.required([...path, 'limits', name], 'Limit must be set for non overcommitable resources')
+    const detail = 'Limit must be set for non overcommitable resources'
+    issues.required([...path, 'limits'], detail, [...path, 'requests', name])
   }
   const names = Object.keys({ ...limits, ...requests })
   if (names.some((name) => name.startsWith(hugePages)) && !supported.some((name) => names.includes(name))) {
@@ -53,15 +54,35 @@ function validateRequirements(
 }
 
 /** What a RuntimeClass adds to its pods. Source: pkg/apis/core/validation (validateOverhead), 1.36. */
-export function validateOverhead(overhead: ResourceList | undefined, path: FieldPath, issues: Issues): void {
-  for (const name of Object.keys(overhead ?? {})) validateResourceName(name, [...path, name], issues)
-  validateAmounts(overhead ?? {}, path, issues)
+export function validateOverhead(
+  overhead: ResourceList | undefined,
+  path: FieldPath,
+  issues: Issues,
+  near: FieldPath,
+): void {
+  const found = new Issues()
+  // The API server calls them limits.
+  const at = [...path, 'limits']
+  for (const name of Object.keys(overhead ?? {})) {
+    validateResourceName(name, [...at, name], found, false)
+  }
+  validateAmounts(overhead ?? {}, at, found)
+  for (const problem of found.problems) {
+    issues.problems.push({ ...problem, near: [...near, ...problem.path.slice(at.length)] })
+  }
 }
 
-function validateAmounts(amounts: ResourceList, path: FieldPath, issues: Issues): void {
+/** `warned`: what was complained of elsewhere, and gets no second warning. */
+function validateAmounts(
+  amounts: ResourceList,
+  path: FieldPath,
+  issues: Issues,
+  warned: ResourceList = {},
+): void {
   for (const [name, amount] of Object.entries(amounts)) {
     const at = [...path, name]
-    if (name === 'memory' || name === 'ephemeral-storage') issues.wholeBytes(at, amount)
+    const isBytes = name === 'memory' || name === 'ephemeral-storage'
+    if (isBytes && warned[name] !== amount) issues.wholeBytes(at, amount)
     if (compareQuantities(amount, '0') < 0) {
       issues.invalid(at, amount, 'must be greater than or equal to 0')
     } else validatePages(name, amount, at, issues)
@@ -82,28 +103,31 @@ export function validatePodResources(spec: PodSpec, path: FieldPath, issues: Iss
     issues.invalid([...path, 'requests', name], request, detail)
   }
   // A limit of an init container, a sidecar's too, may be above the pod's: the pod's cgroup holds it down.
-  for (const container of spec.containers) {
-    validateAgainstPod(container.resources.limits, resources.limits, path, issues)
+  for (const [index, container] of spec.containers.entries()) {
+    validateAgainstPod(container.resources.limits, resources.limits, index, path, issues)
   }
 }
 
 /** Source: pkg/apis/core/validation (validatePodResourceName), 1.36. */
-function validatePodResourceName(name: string, path: FieldPath, issues: Issues): void {
-  if (supported.includes(name) || name.startsWith(hugePages)) return
+function validatePodResourceName(name: string, path: FieldPath, issues: Issues, isDefaulted: boolean): void {
+  if (isDefaulted || supported.includes(name) || name.startsWith(hugePages)) return
   issues.unsupported(path, name, ['cpu', hugePages, 'memory'])
 }
 
+/** Source: pkg/apis/core/validation (validatePodResourceConsistency), 1.36. */
 function validateAgainstPod(
   container: ResourceList,
   pod: ResourceList,
+  index: number,
   path: FieldPath,
   issues: Issues,
 ): void {
   for (const [name, limit] of Object.entries(container)) {
     const most = pod[name]
     if (most === undefined || compareQuantities(limit, most) <= 0) continue
-    const detail = `must be greater than or equal to the limit of each container: one has ${limit}`
-    issues.invalid([...path, 'limits', name], most, detail)
+    const detail = `must be less than or equal to ${name} limit of ${most}`
+    const near = ['spec', 'containers', index, 'resources', 'limits', name]
+    issues.invalid([...path, 'containers', index, `[${name}]`, 'limits'], limit, detail, near)
   }
 }
 
@@ -113,15 +137,15 @@ function validatePages(name: string, amount: string, path: FieldPath, issues: Is
   const sizeBytes = parseQuantity(size) === undefined ? 0 : quantityValue(size)
   if (sizeBytes <= 0) issues.invalid(path, name, 'must be hugepages-<size of a page>, such as hugepages-2Mi')
   else if (quantityValue(amount) % sizeBytes !== 0)
-    issues.invalid(path, amount, `is not positive integer multiple of ${name}`)
+    issues.invalid(path, amount, `${amount} is not positive integer multiple of ${name}`)
 }
 
-function validateResourceName(name: string, path: FieldPath, issues: Issues): void {
+function validateResourceName(name: string, path: FieldPath, issues: Issues, isDefaulted: boolean): void {
   if (supported.includes(name) || name.startsWith(hugePages)) return
   issues.name(path, name, qualifiedName)
   if (name === 'ephemeral-storage') {
-    issues.warn(path, 'has no effect: the disk space of containers is not metered')
+    if (!isDefaulted) issues.warn(path, 'has no effect: the disk space of containers is not metered')
   } else if (name.includes('/')) {
-    issues.refused(path, 'podd hands out no devices and other extended resources')
+    if (!isDefaulted) issues.refused(path, 'podd hands out no devices and other extended resources')
   } else issues.invalid(path, name, 'must be a standard resource for containers')
 }

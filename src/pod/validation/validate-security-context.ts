@@ -8,7 +8,7 @@ import type {
 import type { PodSpec, podSecurityContextSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
-import { localPath } from './validate-volumes.ts'
+import { localPath } from './path-rules.ts'
 
 const maxId = 2 ** 31 - 1
 const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
@@ -31,14 +31,12 @@ export function validateSecurityContext(
   if (allowPrivilegeEscalation === false) {
     const at = [...path, 'allowPrivilegeEscalation']
     if (privileged === true) {
-      issues.invalid(at, false, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')
+      const detail = 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'
+      issues.invalid(path, context, detail, at)
     }
     if (capabilities?.add.includes('SYS_ADMIN') === true) {
-      issues.invalid(
-        at,
-        false,
-        'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN',
-      )
+      const detail = 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'
+      issues.invalid(path, context, detail, at)
     }
   }
   for (const list of ['add', 'drop'] as const) {
@@ -65,7 +63,7 @@ export function validatePodSecurityContext(
   }
   issues.unique(
     context.sysctls,
-    (sysctl) => sysctl.name.replaceAll('/', '.'),
+    (sysctl) => sysctl.name,
     (index) => [...path, 'sysctls', index, 'name'],
   )
   for (const [index, { name }] of context.sysctls.entries()) {
@@ -98,9 +96,20 @@ function validateProfile(
   issues: Issues,
 ): void {
   const at = [...path, 'localhostProfile']
-  const isGiven = localhostProfile !== undefined && localhostProfile !== ''
   if (type !== 'Localhost') {
-    if (isGiven) issues.invalid(at, localhostProfile, `can only be set when ${what} type is Localhost`)
-  } else if (!isGiven) issues.required(at, `must be set when ${what} type is Localhost`)
-  else if (what === 'seccomp') localPath(localhostProfile, at, issues)
+    if (localhostProfile !== undefined) {
+      issues.invalid(at, localhostProfile, `can only be set when ${what} type is Localhost`)
+    }
+  } else if (localhostProfile === undefined) {
+    issues.required(at, `must be set when ${what} type is Localhost`)
+  } else if (what === 'seccomp') localPath(localhostProfile, at, issues)
+  else validateAppArmorName(localhostProfile, at, issues)
 }
+
+function validateAppArmorName(name: string, path: FieldPath, issues: Issues): void {
+  if (name.trim() !== name) issues.invalid(path, name, 'must not be padded with whitespace')
+  else if (name === '') issues.required(path, 'must be set when AppArmor type is Localhost')
+  if (Buffer.byteLength(name) > longestProfileName) issues.tooLong(path, longestProfileName)
+}
+
+const longestProfileName = 4095

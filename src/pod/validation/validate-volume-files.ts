@@ -11,9 +11,8 @@ import {
 import type { Infer } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
-import { configMapKey } from './name-rules.ts'
-import { validateObjectName, validateResourceRef, validateVolumeFieldRef } from './validate-env.ts'
-import { filePathInVolume } from './validate-volumes.ts'
+import { validateVolumeFieldRef, validateVolumeResourceRef } from './validate-env.ts'
+import { filePathInVolume } from './path-rules.ts'
 
 type Projection = Infer<typeof projectedVolumeSchema>['sources'][number]
 
@@ -34,7 +33,7 @@ export function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues:
   if (downward !== undefined) {
     const at = [...path, 'downwardAPI']
     validateMode(downward.defaultMode, [...at, 'defaultMode'], issues)
-    validateDownwardFiles(downward.items, [...at, 'items'], issues)
+    validateDownwardFiles(downward.items, at, issues)
   }
   const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
   if (projected !== undefined) validateProjected(projected, [...path, 'projected'], issues)
@@ -57,7 +56,7 @@ function validateProjected(
       if (keys !== undefined) validateKeys(keys, keys.name, [...at, kind], 'name', issues)
     }
     if (source.downwardAPI !== undefined) {
-      validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI', 'items'], issues)
+      validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI'], issues)
     }
   }
 }
@@ -65,13 +64,20 @@ function validateProjected(
 /** No two sources put a file in the same place, or one where the other needs a directory. */
 function validatePlaces(sources: readonly Projection[], path: FieldPath, issues: Issues): void {
   const places = new FilePlaces()
+  const written = new Set<string>()
   for (const [index, source] of sources.entries()) {
     for (const kind of ['secret', 'configMap', 'downwardAPI'] as const) {
       for (const [position, item] of (source[kind]?.items ?? []).entries()) {
-        const place = cleanPath(item.path)
+        if (item.path === '') continue
         const at = [...path, 'sources', index, kind, 'items', position, 'path']
-        const other = places.take(place)
-        if (other !== undefined) issues.invalid(at, item.path, `conflicting duplicate paths: ${other}`)
+        const other = places.take(cleanPath(item.path))
+        if (written.has(item.path)) {
+          const value = kind === 'downwardAPI' ? item.path : source[kind]?.name
+          issues.invalid(path, value, 'conflicting duplicate paths', at)
+        } else if (other !== undefined) {
+          issues.refused(at, `${JSON.stringify(item.path)} is in the way of ${JSON.stringify(other)}`)
+        }
+        written.add(item.path)
       }
     }
   }
@@ -114,53 +120,45 @@ function validateKeys(
   nameField: string,
   issues: Issues,
 ): void {
-  validateObjectName(name, [...path, nameField], issues)
+  if (name === '') issues.required([...path, nameField])
   validateMode(source.defaultMode, [...path, 'defaultMode'], issues)
   for (const [index, item] of source.items.entries()) {
     const at = [...path, 'items', index]
     if (item.key === '') issues.required([...at, 'key'])
-    else issues.name([...at, 'key'], item.key, configMapKey)
     filePathInVolume(item.path, [...at, 'path'], issues)
     validateMode(item.mode, [...at, 'mode'], issues)
   }
 }
 
+/** `path` is that of the source: the API server names no item. */
 function validateDownwardFiles(
   files: readonly Infer<typeof downwardAPIFileSchema>[],
   path: FieldPath,
   issues: Issues,
 ): void {
-  issues.unique(
-    files,
-    (file) => file.path,
-    (index) => [...path, index, 'path'],
-  )
   for (const [index, { path: filePath, fieldRef, resourceFieldRef, mode }] of files.entries()) {
-    const at = [...path, index]
-    filePathInVolume(filePath, [...at, 'path'], issues)
-    validateMode(mode, [...at, 'mode'], issues)
+    const near = [...path, 'items', index]
+    filePathInVolume(filePath, [...path, 'path'], issues, [...near, 'path'])
+    validateMode(mode, [...path, 'mode'], issues, [...near, 'mode'])
     if (fieldRef !== undefined && resourceFieldRef !== undefined) {
-      issues.invalid(
-        [...at, 'resourceFieldRef'],
-        resourceFieldRef.resource,
-        'fieldRef and resourceFieldRef can not be specified simultaneously',
-      )
+      const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously'
+      issues.invalid(path, 'resource', detail, near)
     }
     if (fieldRef !== undefined) {
-      validateVolumeFieldRef(fieldRef, [...at, 'fieldRef'], issues)
+      validateVolumeFieldRef(fieldRef, [...path, 'fieldRef'], issues, [...near, 'fieldRef'])
     } else if (resourceFieldRef === undefined) {
-      issues.required(at, 'one of fieldRef and resourceFieldRef is required')
+      issues.required(path, 'one of fieldRef and resourceFieldRef is required', near)
     } else {
-      if (resourceFieldRef.containerName === undefined || resourceFieldRef.containerName === '') {
-        issues.required([...at, 'resourceFieldRef', 'containerName'])
-      }
-      validateResourceRef(resourceFieldRef, [...at, 'resourceFieldRef'], issues)
+      validateVolumeResourceRef(resourceFieldRef, [...path, 'resourceFieldRef'], issues, [
+        ...near,
+        'resourceFieldRef',
+      ])
     }
   }
 }
 
-function validateMode(mode: number | undefined, path: FieldPath, issues: Issues): void {
+function validateMode(mode: number | undefined, path: FieldPath, issues: Issues, near?: FieldPath): void {
   if (mode !== undefined && (mode < 0 || mode > maxMode)) {
-    issues.invalid(path, mode, 'must be a number between 0 and 0777 (octal), both inclusive')
+    issues.invalid(path, mode, 'must be a number between 0 and 0777 (octal), both inclusive', near)
   }
 }

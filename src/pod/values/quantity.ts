@@ -23,9 +23,10 @@ export function parseQuantity(text: string): Quantity | undefined {
   const match = grammar.exec(text)
   if (match === null) return undefined
   const [, sign, whole = '', fraction = '', binary, decimal, exponent] = match
-  if (whole === '' && fraction === '') return undefined
+  // A point alone is zero there, too.
+  if (whole === '' && fraction === '' && !text.includes('.')) return undefined
   if (whole.length + fraction.length > 400) return undefined
-  const digits = BigInt(`${whole}${fraction}`)
+  const digits = BigInt(`${whole}${fraction}` || '0')
   let numerator = digits
   let powerOfTen = 9 - fraction.length
   let format: Quantity['format'] = 'DecimalSI'

@@ -104,7 +104,7 @@ describe('an empty word, or a typo that only warns', () => {
     ],
     [
       'apiVersion: v1\nkind: Pod\nmetadta: {name: x}\nspec: {containers: [{name: a, image: b}]}\n',
-      'metadata',
+      'metadata.name',
     ],
   ])('costs its document alone: %j', async (text, field) => {
     const documents = [good[0], text, good[1]].join('---\n')

@@ -226,7 +226,7 @@ describe('what is refused', () => {
       'a quantity that is none',
       container('resources: {limits: {cpu: 1x}}'),
       [
-        `9:26: spec.containers[0].resources.limits.cpu: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+        `9:26: spec.containers[0].resources.limits[cpu]: Invalid value: "1x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
       ],
     ],
     [
@@ -506,7 +506,7 @@ describe('warnings', () => {
         'metadata.resourceVersion': '1',
         'metadata.generateName': 'web-',
         'metadata.managedFields': [{}],
-        'metadata.ownerReferences': [{ kind: 'ReplicaSet' }],
+        'metadata.ownerReferences': [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'y' }],
         'spec.nodeName': 'node',
         'spec.serviceAccountName': 'default',
         'spec.schedulerName': 'default-scheduler',
@@ -570,7 +570,7 @@ describe('warnings', () => {
         '  emptyDir: {medium: Disk}',
       ),
     )
-    expect(problems.at(-1)).toMatch(/^11:16: spec.volumes\[1\].emptyDir.medium: Unsupported value/)
+    expect(problems.at(-1)).toMatch(/^11:16: spec.volumes\[1\].emptyDir.medium: not supported/)
   })
 
   it('stand for unknown fields where they are allowed, but never in a securityContext', async () => {

@@ -95,7 +95,7 @@ describe('objects that pods refer to', () => {
     [
       'no base64',
       configMap({ binaryData: { a: 'a b' } }),
-      'binaryData.a: Invalid value: "…": must be base64',
+      'binaryData[a]: Invalid value: "…": must be base64',
     ],
     [
       'too much',
@@ -108,7 +108,7 @@ describe('objects that pods refer to', () => {
       secret({ type: 'kubernetes.io/tls', stringData: { 'tls.crt': 'c' } }),
       'data[tls.key]: Required value',
     ],
-    ['credentials of nobody', secret({ type: 'kubernetes.io/basic-auth' }), 'data.username: Required value'],
+    ['credentials of nobody', secret({ type: 'kubernetes.io/basic-auth' }), 'data[username]: Required value'],
     [
       'a registry config that is no JSON',
       secret({ type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'hunter2' } }),
@@ -127,12 +127,12 @@ describe('objects that pods refer to', () => {
     [
       'an overhead below zero',
       { ...runtimeClass, overhead: { podFixed: { cpu: -1 } } },
-      'overhead.podFixed.cpu: Invalid value: "-1": must be greater than or equal to 0',
+      'overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0',
     ],
     [
       'an overhead of nothing there is',
       { ...runtimeClass, overhead: { podFixed: { memroy: 3 } } },
-      'overhead.podFixed.memroy: Invalid value: "memroy": must be a standard resource',
+      'overhead.limits[memroy]: Invalid value: "memroy": must be a standard resource',
     ],
     [
       'less than nothing',
@@ -146,8 +146,12 @@ describe('objects that pods refer to', () => {
       'not supported: there is no API server to issue tokens',
     ],
     ['no access mode', claim({ accessModes: [] }), 'at least 1 access mode is required'],
-    ['no size', claim({ resources: {} }), 'spec.resources.requests.storage: Required value'],
-    ['another class', claim({ storageClassName: 'fast' }), 'not supported: storage class "fast"'],
+    ['no size', claim({ resources: {} }), 'spec.resources[storage]: Required value'],
+    [
+      'a class of a bad name',
+      claim({ storageClassName: 'A_B' }),
+      'spec.storageClassName: Invalid value: "A_B"',
+    ],
     ['a block device', claim({ volumeMode: 'Block' }), 'spec.volumeMode: not supported'],
     [
       'a system class',

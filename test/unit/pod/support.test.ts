@@ -31,7 +31,7 @@ const types = [podSchema, ...Object.values(objectKinds).map(({ schema }) => sche
   schemaTypes(schema),
 )
 /** Metadata is no part of the list of core types. */
-const listed = types.filter(({ name }) => name !== 'ObjectMeta')
+const listed = types.filter(({ name }) => name !== 'ObjectMeta' && name !== 'OwnerReference')
 const allFields = listed.flatMap(({ name, fields }) =>
   Object.entries(fields)
     .filter(([field]) => field !== 'metadata')

@@ -22,7 +22,14 @@ function problems(image: JsonObject, mount: JsonObject): readonly string[] {
 describe('an image volume', () => {
   it.each<[JsonObject, JsonObject, readonly string[]]>([
     [{ reference: 'data:1' }, {}, []],
-    [{}, {}, ['spec.volumes[0].image.reference: Required value']],
+    [
+      {},
+      {},
+      [
+        'spec.volumes[0].image.reference: Required value',
+        'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+      ],
+    ],
     [
       { reference: 'data:1' },
       { subPath: 'bin' },

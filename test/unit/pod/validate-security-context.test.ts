@@ -93,7 +93,7 @@ describe('a pod’s security context', () => {
       {
         sysctls: [
           { name: 'net.a', value: '1' },
-          { name: 'net/a', value: '2' },
+          { name: 'net.a', value: '2' },
         ],
       },
       'Duplicate value: "net.a"',

@@ -1,0 +1,50 @@
+import type { FaultReason, FieldPath, FieldProblem } from '../schema/field-path.ts'
+
+/**
+ * What checking found, and of what validation found what isn't a mere consequence of it: where a field can't be read,
+ * validation sees what stands in its place.
+ * @param meant what unknown fields were probably meant for
+ */
+export function mergeProblems(
+  checked: readonly FieldProblem[],
+  meant: readonly FieldPath[],
+  validated: readonly FieldProblem[],
+): readonly FieldProblem[] {
+  const errors = checked.filter(({ severity }) => severity === 'error')
+  if (errors.length === 0) return [...checked, ...validated]
+  const named = checked.map((problem) => asApiNames(problem))
+  const faulty = new Set([...errors.map(({ path }) => path), ...meant].map((path) => key(path)))
+  const parents = new Set(errors.map(({ path }) => key(path.slice(0, -1))))
+  const isUnread = errors.some(
+    ({ reason }) => reason === 'FieldValueTypeInvalid' || reason === 'UnknownField',
+  )
+  const isConsequence = ({ path, near, reason }: FieldProblem): boolean => {
+    if (reason === 'FieldValueNotFound' && isUnread) return true
+    if (parents.has(key(path))) return true
+    return [path, near ?? []].some((own) => own.some((_, index) => faulty.has(key(own.slice(0, index + 1)))))
+  }
+  return [...named, ...validated.filter((problem) => !isConsequence(problem))]
+}
+
+/** Whose values the API server complains of without the index of their item. */
+const unindexed: ReadonlySet<string | number | undefined> = new Set(['mountPropagation', 'recursiveReadOnly'])
+const aboutValues: ReadonlySet<FaultReason | undefined> = new Set([
+  'FieldValueRequired',
+  'FieldValueNotSupported',
+])
+
+/** With the field as validation in the API server names it. */
+function asApiNames(problem: FieldProblem): FieldProblem {
+  const { path } = problem
+  if (!aboutValues.has(problem.reason)) return problem
+  if (unindexed.has(path.at(-1))) {
+    return { ...problem, path: path.filter((_, index) => index !== path.length - 2), near: path }
+  }
+  const items = path.indexOf('items')
+  if (path[items - 1] !== 'downwardAPI') return problem
+  return { ...problem, path: [...path.slice(0, items), ...path.slice(items + 2)], near: path }
+}
+
+function key(path: FieldPath): string {
+  return JSON.stringify(path)
+}
