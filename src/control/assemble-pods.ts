@@ -26,6 +26,7 @@ import { isCriError } from '../cri/cri-error.ts'
 import { callDeadlineMs } from '../cri/runtime-service.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import { smallFile } from '../store/small-file.ts'
+import { createStateReport } from '../store/state-report.ts'
 import type { ResolvConf } from '../translate/network/dns.ts'
 import { execLimits } from '../translate/environment/exec-limits.ts'
 import type { ResourceFacts } from '../translate/resources/resources.ts'
@@ -87,6 +88,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   const hostName = config.hostnameOverride ?? hostInfo.hostname
   const shown = new ShownResources(clock.wallMs())
   const events = new RingEventRecorder({ rootDir: config.rootDir, hostName, shown, clock, logger })
+  const report = createStateReport(events, logger)
   const runtime = new RuntimeAccess({ config, hostInfo, events, clock, logger })
   const resources: ResourceFacts = {
     cgroupVersion: hostInfo.cgroups?.version ?? 1,
@@ -115,7 +117,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       if (left.length > 0) logger.warn({ path: left.join(', ') }, 'the old cgroups are still in use')
     }
     try {
-      saveCgroupChoice(config.rootDir, { root, driver })
+      saveCgroupChoice(config.rootDir, { root, driver }, report)
     } catch (error) {
       // A full disk must not keep pods from being ended: that is what makes room.
       logger.warn({ err: error, path: config.rootDir }, 'cannot record which cgroups are used')
@@ -129,6 +131,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     objects,
     calls: runtime.images,
     events,
+    report,
     clock,
     logger,
   })
@@ -211,7 +214,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     pullContent: runtime.content,
     credentials: access,
     runtimeEvents: runtime.events(),
-    records: new PodRecordStore(config.rootDir),
+    records: new PodRecordStore(config.rootDir, report),
     events,
     shown,
     runProbe: createProbeRunner({

@@ -303,10 +303,8 @@ export class PodSystem {
    * @param opened resolves when it makes sense to ask the runtime; pods are shown before
    */
   async run(signal: AbortSignal, opened: Promise<unknown> = Promise.resolve()): Promise<void> {
-    const { host, clock, logger } = this.#options
+    const { host, clock } = this.#options
     const { records, unreadable } = await this.#options.records.load()
-    for (const { path, uid, message } of unreadable)
-      logger.error({ path, uid, err: message }, 'cannot read a pod record')
     await this.#snapshots.loadClaimOwners()
     this.#desired.adopt(records, unreadable)
     const following = host.followResolver?.(() => this.node.jobs.wake('follow-host'), signal)

@@ -12,6 +12,7 @@ import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts
 import { SourceTrials } from '../sources/trial/source-trials.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
 import { smallFile } from '../store/small-file.ts'
+import type { StateReport } from '../store/state-report.ts'
 
 const warmUpManifest = `apiVersion: v1
 kind: Pod
@@ -30,10 +31,11 @@ export interface NamedSource {
 /** The sources that are configured. */
 export function createSources(
   config: PoddConfig,
-  { clock, logger }: { clock: Clock; logger: Logger },
+  { report, clock, logger }: { report: StateReport; clock: Clock; logger: Logger },
 ): readonly NamedSource[] {
   const lastGood = createLastGoodStore(`${config.rootDir}/sources`, {
     persistSecrets: config.persistSecrets,
+    report,
   })
   const decode = createDecodeSource(clock)
   // The YAML parser is loaded with the first text: now, so that the first manifest dropped need not wait for it.
@@ -84,19 +86,27 @@ export function createTrials(
   {
     sources,
     assembly,
+    report,
     clock,
     logger,
-  }: { sources: readonly NamedSource[]; assembly: PodAssembly; clock: Clock; logger: Logger },
+  }: {
+    sources: readonly NamedSource[]
+    assembly: PodAssembly
+    report: StateReport
+    clock: Clock
+    logger: Logger
+  },
 ): SourceTrials {
   const { rootDir, persistSecrets } = config
   return new SourceTrials({
     file: smallFile(`${rootDir}/trial.json`),
-    copies: createLastGoodStore(`${rootDir}/sources/worked`, { persistSecrets }),
+    copies: createLastGoodStore(`${rootDir}/sources/worked`, { persistSecrets, report }),
     sources,
     bootId: assembly.hostInfo.bootId,
     poddVersion,
     periodMs: config.sourceTrialPeriodMs,
     events: assembly.events,
+    report,
     clock,
     logger,
   })

@@ -14,6 +14,8 @@ import type { Problem } from '../pod/objects/document.ts'
 import type { NetworkOptions } from '../server/network-api.ts'
 import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
+import { createStateReport } from '../store/state-report.ts'
+import type { StateReport } from '../store/state-report.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
@@ -54,11 +56,12 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   for (const { message, place } of warnings)
     logger.warn({ path: place.path, reason: message }, 'configuration')
 
-  const sources = createSources(config, { clock, logger })
+  const report: StateReport = (state) => createStateReport(assembly.events, logger)(state)
+  const sources = createSources(config, { report, clock, logger })
   const assembly = assemblePods({ config, sources: sources.map(({ name }) => name), clock, logger })
   const { runtime, events, pods } = assembly
   await events.load()
-  const trials = createTrials(config, { sources, assembly, clock, logger })
+  const trials = createTrials(config, { sources, assembly, report, clock, logger })
   const reach = new Reach({
     runtime: runtime.runtime,
     connection: runtime.connection,

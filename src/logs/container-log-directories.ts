@@ -1,5 +1,6 @@
-import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import { access, mkdir, readFile, readlink, rm, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeFileAtomic } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
@@ -76,7 +77,7 @@ export class ContainerLogDirectories {
     const directory = this.directory(ref)
     if (this.#removed === undefined || this.#marked.has(directory)) return
     const path = join(directory, ownerFile)
-    if ((await readOwner(path)) === '') await writeFile(path, this.#removed.owner, { mode: 0o644 })
+    if ((await readOwner(path)) === '') await writeFileAtomic(path, this.#removed.owner, { mode: 0o644 })
     this.#marked.add(directory)
   }
 

@@ -8,6 +8,7 @@ import type { Migration } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
 import { isObjectKind } from '../pod/kinds/object-kinds.ts'
 import { holdsSecrets, objectFromManifest } from '../pod/objects/local-object.ts'
+import type { StateReport } from './state-report.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 
 /** What was saved of a source. */
@@ -35,12 +36,13 @@ const version = migrations.length + 1
  * One file of mode 0600 for each source, in `directory`, which is made when it is first needed.
  * @param options.persistSecrets whether Secrets are kept too (`true`); without, a boot with the source
  * away leaves the pods that need them waiting
+ * @param options.report told of a copy that can't be read
  */
 export function createLastGoodStore(
   directory: string,
-  options: { readonly persistSecrets?: boolean } = {},
+  options: { readonly persistSecrets?: boolean; readonly report?: StateReport } = {},
 ): LastGoodStore {
-  const persistSecrets = options.persistSecrets ?? true
+  const { persistSecrets = true, report } = options
   return {
     async load(source, location) {
       const path = join(directory, `${source}.json`)
@@ -50,7 +52,9 @@ export function createLastGoodStore(
       const reading = readState(text, migrations)
       const documents = reading.kind === 'current' ? reading.content['documents'] : undefined
       if (reading.kind !== 'current' || !Array.isArray(documents)) {
-        await putAside(path)
+        const message = reading.kind === 'current' ? 'it has no documents' : reading.message
+        const aside = await putAside(path)
+        report?.({ path: aside, message })
         return undefined
       }
       if (reading.content['location'] !== location) return undefined

@@ -16,6 +16,7 @@ import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
 import { kindOfSource, parseSourceName } from '../pod/values/source-name.ts'
+import type { StateReport } from './state-report.ts'
 
 /** A record that this podd can't read: corrupt, or of a newer podd's version. It is kept, under `path`. */
 export interface UnreadableRecord {
@@ -37,9 +38,12 @@ const roomBytes = 256 * 1024
  */
 export class PodRecordStore {
   readonly #directory: string
+  readonly #report: StateReport | undefined
 
-  constructor(rootDir: string) {
+  /** @param report told of each record that can't be read */
+  constructor(rootDir: string, report?: StateReport) {
     this.#directory = join(rootDir, 'records')
+    this.#report = report
   }
 
   /**
@@ -62,7 +66,10 @@ export class PodRecordStore {
     for (const uid of [...new Set(uids)].sort()) {
       const read = found.includes(`${uid}.json`) ? await this.#load(uid) : await this.#loadAside(uid)
       if ('record' in read) records.push(read.record)
-      else unreadable.push(read)
+      else {
+        unreadable.push(read)
+        this.#report?.(read)
+      }
     }
     return { records, unreadable }
   }

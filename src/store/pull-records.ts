@@ -13,6 +13,7 @@ import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
+import type { StateReport, UnreadableState } from './state-report.ts'
 import type { PullAccess, PulledRecord } from '../decide/images/pulled-record.ts'
 
 /** Of both kinds of file. */
@@ -34,7 +35,7 @@ export interface LoadedPulls {
   readonly records: readonly PulledRecord[]
   readonly intents: readonly PullIntent[]
   /** Files that this podd can't read: what they are about is known by their name alone. */
-  readonly unreadable: readonly { readonly path: string; readonly message: string }[]
+  readonly unreadable: readonly UnreadableState[]
 }
 
 /**
@@ -45,17 +46,21 @@ export interface LoadedPulls {
 export class PullRecordStore {
   readonly #pulled: string
   readonly #pulling: string
+  readonly #report: StateReport | undefined
 
-  constructor(rootDir: string) {
+  /** @param report told of each file that can't be read */
+  constructor(rootDir: string, report?: StateReport) {
+    this.#report = report
     this.#pulled = join(rootDir, 'image-pulls/pulled')
     this.#pulling = join(rootDir, 'image-pulls/pulling')
   }
 
   /** Throws the system's error. */
   async load(): Promise<LoadedPulls> {
-    const unreadable: { path: string; message: string }[] = []
+    const unreadable: UnreadableState[] = []
     const records = await readAll(this.#pulled, readRecord, unreadable)
     const intents = await readAll(this.#pulling, readIntent, unreadable)
+    for (const state of unreadable) this.#report?.(state)
     return { records, intents, unreadable }
   }
 
@@ -110,7 +115,7 @@ async function write(directory: string, path: string, content: object): Promise<
 async function readAll<T>(
   directory: string,
   read: (content: { readonly [key: string]: Json }) => T | undefined,
-  unreadable: { path: string; message: string }[],
+  unreadable: UnreadableState[],
 ): Promise<T[]> {
   const found: T[] = []
   for (const name of await listNames(directory)) {

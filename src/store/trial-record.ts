@@ -6,30 +6,28 @@ import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { HeldSet, TrialRecord, WorkedSet } from '../decide/sources/judge-trial.ts'
 import type { SmallFile } from './small-file.ts'
+import type { StateReport } from './state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
 const migrations: readonly Migration[] = []
 
-/** What was read, and why it could not be. */
-export interface TrialReading {
-  readonly record: TrialRecord | undefined
-  /** Of a file that this podd can't read: where it was put, and why. */
-  readonly unreadable?: { readonly path: string; readonly message: string }
-}
-
-/** Never throws: without a record no source is held. */
-export async function readTrialRecord(file: SmallFile): Promise<TrialReading> {
+/** Never throws: without a record no source is held. One that can't be read is put aside and reported. */
+export async function readTrialRecord(
+  file: SmallFile,
+  report: StateReport,
+): Promise<TrialRecord | undefined> {
   try {
     const text = await file.read()
-    if (text === undefined) return { record: undefined }
+    if (text === undefined) return undefined
     const reading = readState(text, migrations)
     const record = reading.kind === 'current' ? toRecord(reading.content) : undefined
-    if (record !== undefined) return { record }
+    if (record !== undefined) return record
     const message = reading.kind === 'current' ? 'it lacks what it must have' : reading.message
-    return { record: undefined, unreadable: { path: await putAside(file.path), message } }
+    report({ path: await putAside(file.path), message })
   } catch (error) {
-    return { record: undefined, unreadable: { path: file.path, message: errorMessage(error) } }
+    report({ path: file.path, message: errorMessage(error) })
   }
+  return undefined
 }
 
 /** Throws the system's error (ENOSPC, EROFS, …). */

@@ -170,7 +170,7 @@ describePodd('podd is restarted', { config }, (rig) => {
     const pod = await podd.untilReady('plain')
     expect(pod.metadata.uid).toBe(uid)
     expect(await podd.untilWords('plain', 1)).toEqual(['start'])
-    expect(readFileSync(join(podd.directory, 'podd.log'), 'utf8')).toContain('cannot read a pod record')
+    expect(readFileSync(join(podd.directory, 'podd.log'), 'utf8')).toContain('cannot read a state file')
     rmSync(join(podd.rootDir, 'records', `${uid}.json.unreadable`))
   })
 

@@ -4,6 +4,11 @@ import { expect, it } from 'vitest'
 import { evaluate } from '../support/evaluate.ts'
 import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { versionedFiles } from '../support/state-files.ts'
+
+/** Of files that there are many of: without their names. */
+const kindOf = (path: string): string =>
+  path.replace(/(?<=records\/|sources\/|worked\/|pulled\/|pulling\/)[^/]+$/u, '')
 
 describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s' } }, (rig) => {
   it.each([
@@ -88,5 +93,12 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
     podd.drop('late', shellPod('late', podd.shared, 'say mended; stay'))
     await podd.untilReady('late')
     expect(JSON.parse(record())).toMatchObject({ held: {}, crashes: 0 })
+    // Each file that a later podd reads has a version, and is held to the rule of both directions.
+    const known = new Set(versionedFiles.map(({ path }) => kindOf(path)))
+    const found = readdirSync(podd.rootDir, { recursive: true, encoding: 'utf8' }).filter(
+      (path) => path.endsWith('.json') && !/^(?:containerd\/io\.|pods\/|crashes\/)/u.test(path),
+    )
+    expect(found.filter((path) => !known.has(kindOf(path)))).toEqual([])
+    expect(found.length).toBeGreaterThan(5)
   })
 })

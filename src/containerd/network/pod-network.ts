@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { mkdir, readdir } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
-import { isJsonObject } from '../../base/json.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
 import { findExecutable } from '../../host/find-executable.ts'
 import { runCommand } from '../../host/run-command.ts'
-import { readIfExists, writeFileAtomic } from '../../base/atomic-file.ts'
+import { putAside, readIfExists, writeFileAtomic } from '../../base/atomic-file.ts'
 import { claimSubnet } from './claim-subnet.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import { EmbeddedContainerdError } from '../process/embedded-containerd-error.ts'
@@ -29,6 +30,9 @@ export interface PodNetwork {
   /** Those that were asked for, where they have to wait for the end of pods that are on the old ones. */
   readonly awaited: readonly string[] | undefined
 }
+
+/** One step for each version of the record before the current one, oldest first. */
+const migrations: readonly Migration[] = []
 
 /** CNI 0.4.0 is what the oldest plugins in use (0.9, Ubuntu 22.04) and the newest runtimes both know. */
 const cniVersion = '0.4.0'
@@ -117,7 +121,13 @@ async function chooseSubnet(places: ContainerdPlaces, host: HostNetwork): Promis
       hint: 'Choose one with --pod-cidr.',
     })
   }
-  await writeFileAtomic(places.networkRecordPath, `${JSON.stringify({ subnet })}\n`, { mode: 0o644 })
+  // One of a newer podd, perhaps, which takes it back.
+  if ((await readIfExists(places.networkRecordPath)) !== undefined) await putAside(places.networkRecordPath)
+  await writeFileAtomic(
+    places.networkRecordPath,
+    `${JSON.stringify({ version: migrations.length + 1, subnet })}\n`,
+    { mode: 0o644 },
+  )
   return subnet
 }
 
@@ -138,17 +148,11 @@ async function claimOne(subnets: readonly string[], host: HostNetwork): Promise<
   return subnets[0]
 }
 
-/** The recorded subnet; a record that can't be read counts as none. */
+/** The recorded subnet; a record that can't be read counts as none, and is replaced by the next one. */
 function parseRecord(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
-  try {
-    const record: unknown = JSON.parse(text)
-    const subnet = isJsonObject(record) ? record['subnet'] : undefined
-    return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
-  } catch {
-    // The record is replaced by the next one.
-    return undefined
-  }
+  const reading = readState(text ?? '', migrations)
+  const subnet = reading.kind === 'current' ? reading.content['subnet'] : undefined
+  return typeof subnet === 'string' && parseIpv4Cidr(subnet) !== undefined ? subnet : undefined
 }
 
 /** The default instance begins at the first candidate, any other one where the hash in its name says. */

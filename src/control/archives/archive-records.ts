@@ -6,6 +6,7 @@ import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
 import type { ImportedArchive } from '../../decide/node/plan-image-archives.ts'
 import type { SmallFile } from '../../store/small-file.ts'
+import type { StateReport } from '../../store/state-report.ts'
 
 /** One step for each version before the current one, oldest first. */
 const migrations: readonly Migration[] = []
@@ -16,12 +17,14 @@ const migrations: readonly Migration[] = []
  */
 export class ArchiveRecords {
   readonly #file: SmallFile
+  readonly #report: StateReport
   readonly #logger: Logger
   readonly #records = new Map<string, ImportedArchive>()
   #device: string | undefined
 
-  constructor(file: SmallFile, logger: Logger) {
+  constructor(file: SmallFile, report: StateReport, logger: Logger) {
     this.#file = file
+    this.#report = report
     this.#logger = logger
   }
 
@@ -42,9 +45,7 @@ export class ArchiveRecords {
       if (text === undefined) return
       const reading = readState(text, migrations)
       if (reading.kind !== 'current') {
-        const aside = await putAside(path)
-        const reason = reading.message
-        this.#logger.warn({ path: aside, reason }, 'cannot read which image archives were imported')
+        this.#report({ path: await putAside(path), message: reading.message })
         return
       }
       const { archives, device } = reading.content

@@ -14,6 +14,7 @@ import type { Problem } from '../../pod/objects/document.ts'
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { SmallFile } from '../../store/small-file.ts'
+import { createStateReport } from '../../store/state-report.ts'
 import { ArchiveFiles } from './archive-files.ts'
 import type { ArchiveHint, SeenFile } from './archive-files.ts'
 import { ArchivePins } from './archive-pins.ts'
@@ -83,7 +84,11 @@ export class ImageArchives {
   constructor(options: ImageArchivesOptions) {
     this.#options = options
     this.#files = new ArchiveFiles(options.clock, options.host.list)
-    this.#records = new ArchiveRecords(options.stateFile, options.logger)
+    this.#records = new ArchiveRecords(
+      options.stateFile,
+      createStateReport(options.events, options.logger),
+      options.logger,
+    )
     this.#pins = new ArchivePins({ host: options.host, records: this.#records, logger: options.logger })
   }
 

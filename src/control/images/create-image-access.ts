@@ -6,6 +6,7 @@ import { CredentialProviders } from '../../images/credentials/credential-provide
 import { NodeDockerConfig } from '../../images/credentials/node-docker-config.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { PullRecordStore } from '../../store/pull-records.ts'
+import type { StateReport } from '../../store/state-report.ts'
 import type { ObjectViews } from '../objects/object-store.ts'
 import { ImageAccess } from './image-access.ts'
 import { PodCredentials } from './pod-credentials.ts'
@@ -16,6 +17,7 @@ export interface ImageAccessSurroundings {
   readonly objects: ObjectViews
   readonly calls: PulledImageCalls
   readonly events: EventRecorder
+  readonly report: StateReport
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -23,7 +25,7 @@ export interface ImageAccessSurroundings {
 /** The credentials and the records of pulls, as the config wants them. */
 export function createImageAccess(
   config: PoddConfig,
-  { objects, calls, events, clock, logger }: ImageAccessSurroundings,
+  { objects, calls, events, report, clock, logger }: ImageAccessSurroundings,
 ): { readonly access: ImageAccess; readonly pulled: PulledImages } {
   const { rootDir, imageCredentialProviderConfig, imageCredentialProviderBinDir } = config
   const providers =
@@ -39,7 +41,7 @@ export function createImageAccess(
   // What is wrong with it is told at the start, and not at the first pull.
   void providers?.refresh()
   const pulled = new PulledImages({
-    store: new PullRecordStore(rootDir),
+    store: new PullRecordStore(rootDir, report),
     calls,
     rules: {
       policy: config.imagePullCredentialsVerificationPolicy,

@@ -16,6 +16,7 @@ import type {
   ImageUse,
 } from '../../decide/node/plan-image-garbage.ts'
 import type { SmallFile } from '../../store/small-file.ts'
+import type { StateReport } from '../../store/state-report.ts'
 import { ImageUses } from './image-uses.ts'
 
 /** The runtime and the host, as far as images are concerned. */
@@ -36,6 +37,7 @@ export interface ImageGarbageOptions {
   readonly policy: ImageGarbagePolicy
   /** Where it is kept when images were used. */
   readonly usesFile: SmallFile
+  readonly report: StateReport
   /** What pods need, as `listNamedImages` gives it; undefined while that isn't known yet. */
   readonly namedImages: () => readonly ImageUse[] | undefined
   readonly clock: Clock
@@ -71,8 +73,8 @@ export class ImageGarbage {
 
   constructor(options: ImageGarbageOptions) {
     this.#options = options
-    const { usesFile: file, clock, logger } = options
-    this.#uses = new ImageUses({ file, clock, logger })
+    const { usesFile: file, report, clock, logger } = options
+    this.#uses = new ImageUses({ file, report, clock, logger })
   }
 
   /** Records which images exist and are in use; removes nothing. Throws what the runtime's calls throw. */

@@ -1,15 +1,23 @@
+import { putAside } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
+import { readState } from '../../base/state-file.ts'
+import type { Migration } from '../../base/state-file.ts'
 import { selectUsedImages } from '../../decide/node/plan-image-garbage.ts'
 import type { ImageFacts, ImageUse } from '../../decide/node/plan-image-garbage.ts'
 import type { SmallFile } from '../../store/small-file.ts'
+import type { StateReport } from '../../store/state-report.ts'
+
+/** One step for each version before the current one, oldest first. */
+const migrations: readonly Migration[] = []
 
 type SeenImage = Pick<ImageFacts, 'id' | 'names' | 'sizeBytes' | 'pinned'>
 type Times = Pick<ImageFacts, 'firstSeenMs' | 'lastUsedMs'>
 
 export interface ImageUsesOptions {
   readonly file: SmallFile
+  readonly report: StateReport
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -58,11 +66,14 @@ export class ImageUses {
   async #load(): Promise<void> {
     if (this.#loaded) return
     this.#loaded = true
-    const { file, clock, logger } = this.#options
+    const { file, clock, report, logger } = this.#options
     try {
       const text = await file.read()
-      const value: unknown = text === undefined ? {} : JSON.parse(text)
-      const images = isJsonObject(value) ? value['images'] : undefined
+      if (text === undefined) return
+      const reading = readState(text, migrations)
+      if (reading.kind !== 'current')
+        return report({ path: await putAside(file.path), message: reading.message })
+      const { images } = reading.content
       const nowMs = clock.monotonicMs()
       for (const [id, ages] of Object.entries(isJsonObject(images) ? images : {})) {
         if (!isJsonObject(ages) || typeof ages['seenForMs'] !== 'number') continue
@@ -88,7 +99,7 @@ export class ImageUses {
     )
     const { file, logger } = this.#options
     await file
-      .write(JSON.stringify({ version: 1, images }))
+      .write(JSON.stringify({ version: migrations.length + 1, images }))
       .catch((error: unknown) =>
         logger.warn({ err: error, path: file.path }, 'cannot write when images were last used'),
       )

@@ -265,8 +265,6 @@ export class PulledImages {
     const { store, logger } = this.#options
     try {
       const loaded = await store.load()
-      for (const { path, message } of loaded.unreadable)
-        logger.error({ path, reason: message }, 'cannot read a record of a pulled image')
       this.#records = {
         byRef: new Map(loaded.records.map((record) => [record.imageRef, record])),
         intents: new Map(loaded.intents.map((intent) => [intent.image, intent])),

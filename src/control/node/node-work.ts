@@ -13,6 +13,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { EvictionEnd } from '../../pod/state/pod-record.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import { createStateReport } from '../../store/state-report.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import { ImageGarbage } from '../images/image-garbage.ts'
 import type { ImageGarbageOptions } from '../images/image-garbage.ts'
@@ -111,6 +112,7 @@ export class NodeWork {
       options.imageGarbage &&
       new ImageGarbage({
         ...options.imageGarbage,
+        report: createStateReport(options.imageGarbage.events, logger),
         namedImages: () => (pods.knowsAllPods() ? pods.namedImages() : undefined),
         clock,
         logger,

@@ -7,6 +7,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { readState } from '../../base/state-file.ts'
 import type { Migration } from '../../base/state-file.ts'
+import { createStateReport } from '../../store/state-report.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
 import type { ShownResources } from './shown-resources.ts'
 import type { EventRecorder, NodeEvent, NodeEventRecorder, PodEvent } from '../../pod/state/pod-event.ts'
@@ -85,8 +86,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
         return
       }
       const message = reading.kind === 'current' ? 'it has no events' : reading.message
-      const path = await putAside(this.#path)
-      this.#options.logger.warn({ err: message, path }, 'cannot read earlier events')
+      createStateReport(this, this.#options.logger)({ path: await putAside(this.#path), message })
     } catch (error) {
       this.#options.logger.warn({ err: error, path: this.#path }, 'cannot read earlier events')
     }

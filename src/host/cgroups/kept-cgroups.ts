@@ -35,8 +35,15 @@ export function readCgroupChoice(rootDir: string): CgroupChoice | undefined {
   return { root, driver }
 }
 
-/** On disk, and there after a power cut, when it returns. A file that can't be read is put aside. Throws the system's error. */
-export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
+/**
+ * On disk, and there after a power cut, when it returns. A file that can't be read is put aside and reported. Throws the
+ * system's error.
+ */
+export function saveCgroupChoice(
+  rootDir: string,
+  choice: CgroupChoice,
+  report?: (unreadable: { readonly path: string; readonly message: string }) => void,
+): void {
   const known = readCgroupChoice(rootDir)
   const path = choicePath(rootDir)
   if (known?.root === choice.root && known.driver === choice.driver) {
@@ -44,7 +51,10 @@ export function saveCgroupChoice(rootDir: string, choice: CgroupChoice): void {
     return
   }
   const reading = readChoice(rootDir)
-  if (reading !== undefined && reading.kind !== 'current') renameSync(path, `${path}${unreadableSuffix}`)
+  if (reading !== undefined && reading.kind !== 'current') {
+    renameSync(path, `${path}${unreadableSuffix}`)
+    report?.({ path: `${path}${unreadableSuffix}`, message: reading.message })
+  }
   writeFileAtomicSync(path, `${JSON.stringify({ version, ...choice })}\n`, { mode: choiceMode })
 }
 

@@ -7,6 +7,7 @@ import type { SourceDocument, SourceName, SourceSnapshot } from '../../pod/objec
 import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { SmallFile } from '../../store/small-file.ts'
+import type { StateReport } from '../../store/state-report.ts'
 import { readTrialRecord, writeTrialRecord } from '../../store/trial-record.ts'
 import type { Source } from '../source.ts'
 import { loadWorkedSet, setSignature } from './worked-set.ts'
@@ -37,6 +38,7 @@ export interface SourceTrialsOptions {
   /** How long podd has to run with a set until it counts as one that works; 0: no source is ever held. */
   readonly periodMs: number
   readonly events: NodeEventRecorder
+  readonly report: StateReport
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -67,18 +69,9 @@ export class SourceTrials {
 
   /** Records this start, and decides which sources are held. Never throws. */
   async begin(): Promise<void> {
-    const { file, bootId, periodMs, poddVersion: podd, logger, events } = this.#options
+    const { file, bootId, periodMs, poddVersion: podd, report } = this.#options
     if (periodMs === 0) return
-    const { record: before, unreadable } = await readTrialRecord(file)
-    if (unreadable !== undefined) {
-      const { path, message } = unreadable
-      logger.warn({ path, reason: message }, 'cannot read how earlier starts ended')
-      events.recordNode({
-        type: 'Warning',
-        reason: 'StateUnreadable',
-        message: `cannot read how earlier starts of podd ended: ${message}; see ${path}`,
-      })
-    }
+    const before = await readTrialRecord(file, report)
     const crashes = countCrashes(before, bootId)
     // A crash of the checks below must count.
     this.#record = { ...this.#record, crashes, worked: before?.worked ?? {}, held: before?.held ?? {} }

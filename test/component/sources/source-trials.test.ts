@@ -44,6 +44,7 @@ class Start {
   readonly clock = new ManualClock()
   readonly seen: ReturnType<typeof summarize>[] = []
   readonly events: NodeEvent[] = []
+  readonly unreadable: string[] = []
   readonly #stop = new AbortController()
   readonly #trials: SourceTrials
   gives: string
@@ -74,6 +75,7 @@ class Start {
       poddVersion: podd,
       periodMs,
       events: { recordNode: (event) => this.events.push(event) },
+      report: ({ path }) => this.unreadable.push(path),
       clock: this.clock,
       logger: silentLogger,
     })
@@ -177,14 +179,14 @@ describe('a source on trial', () => {
     expect((await start('bad')).pods).toEqual(['bad'])
   })
 
-  it('is followed where the record of earlier starts is unreadable, which an event tells', async () => {
+  it('is followed where the record of earlier starts is unreadable, which is reported', async () => {
     const first = await start('good')
     await first.work()
     await crash('bad', 3)
     writeFileSync(join(scratch, 'trial.json'), '{"version":1,"boot')
     const next = await start('bad')
     expect(next.pods).toEqual(['bad'])
-    expect(next.events.map(({ reason }) => reason)).toEqual(['StateUnreadable'])
+    expect(next.unreadable).toEqual([join(scratch, 'trial.json.unreadable')])
     expect(readFileSync(join(scratch, 'trial.json.unreadable'), 'utf8')).toBe('{"version":1,"boot')
   })
 })

@@ -182,17 +182,17 @@ describe('the recorder of events', () => {
   it('starts without the earlier events where their file cannot be read', async () => {
     await writeFile(join(rootDir, 'events.json'), '[{"event":{"pod":')
     await recorder.load()
-    expect(shown.events.list()).toEqual([])
+    expect(shown.events.list().map(({ reason }) => reason)).toEqual(['StateUnreadable'])
     recorder.record(event('no room'))
     await recorder.flush()
-    expect(JSON.parse(await written())).toMatchObject({ version: 2, events: [{ count: 1 }] })
+    expect(JSON.parse(await written())).toMatchObject({ version: 2, events: [{ count: 1 }, { count: 1 }] })
   })
 
   it('puts the events of a newer podd aside', async () => {
     const newer = '{"version":1000,"events":{"of":"another form"}}'
     await writeFile(join(rootDir, 'events.json'), newer)
     await recorder.load()
-    expect(shown.events.list()).toEqual([])
+    expect(shown.events.list().map(({ reason }) => reason)).toEqual(['StateUnreadable'])
     expect(await readFile(join(rootDir, 'events.json.unreadable'), 'utf8')).toBe(newer)
   })
 

@@ -1,0 +1,25 @@
+import type { Logger } from '../base/logger.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+
+/** A state file that this podd can't read: corrupt, or of a newer podd's version. */
+export interface UnreadableState {
+  /** Where it is now: beside its place, if it was put aside. */
+  readonly path: string
+  /** Why, after the path. */
+  readonly message: string
+}
+
+/** Says of a state file that it can't be read. Never throws. */
+export type StateReport = (state: UnreadableState) => void
+
+/** One line in the log, and an event of the node. */
+export function createStateReport(events: NodeEventRecorder, logger: Logger): StateReport {
+  return ({ path, message }) => {
+    logger.error({ path, reason: message }, 'cannot read a state file')
+    events.recordNode({
+      type: 'Warning',
+      reason: 'StateUnreadable',
+      message: `cannot read the state file ${path}: ${message}`,
+    })
+  }
+}
