@@ -77,7 +77,7 @@ describe('podd status', () => {
     const crashes = [{ time: recent(7200), report: '/var/lib/podd/crash/1.json' }]
     rig.status = { ...rig.status, crashes }
     expect((await podd('status')).stdout).toMatch(
-      /^warning: podd crashed 120m ago and restarted: \/var\/lib\/podd\/crashes\/1\.json$/mu,
+      /^warning: podd crashed 120m ago and restarted: \/var\/lib\/podd\/crash\/1\.json$/mu,
     )
   })
 
