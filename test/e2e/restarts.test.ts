@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { processesOf } from '../support/podd-leftovers.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
@@ -326,6 +328,7 @@ describePodd('restarts', { config }, (rig) => {
     const seen = async () => Promise.all(over.map(async (name) => outcomeOf(podd, name)))
     const finished = await seen()
     await powerCut(podd)
+    ageSandbox(podd, before.metadata.uid)
     await podd.startDaemon()
     const after = await podd.untilPod(
       'lasting',
@@ -335,6 +338,11 @@ describePodd('restarts', { config }, (rig) => {
         ['setup', 'proxy', 'main'].every((name) => containerOf(pod, name).restartCount === 1),
     )
     expect(after.metadata.uid).toBe(before.metadata.uid)
+    expect(containerOf(after, 'main').lastState.terminated).toMatchObject({
+      exitCode: 255,
+      reason: 'Unknown',
+      message: 'The container was running when the host was restarted or lost power',
+    })
     expect(await podd.untilWords('lasting', 6)).toEqual(['setup', 'proxy', 'main', 'setup', 'proxy', 'main'])
     // It was cut off, and may not run again.
     const once = await podd.untilPhase('only-once', 'Failed')
@@ -357,6 +365,16 @@ async function powerCut(podd: PoddRig): Promise<void> {
     for (const pid of left) process.kill(pid, 'SIGKILL')
     return left.length === 0
   })
+}
+
+/** The kernel's boot id stays as it is here: the pod's last sandbox is of another boot than this one. */
+function ageSandbox(podd: PoddRig, uid: string): void {
+  const path = join(podd.rootDir, 'records', `${uid}.json`)
+  const record: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  expect(record).toMatchObject({
+    sandboxBootId: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
+  })
+  writeFileSync(path, JSON.stringify(Object.assign({}, record, { sandboxBootId: 'the boot before' })))
 }
 
 async function outcomeOf(podd: PoddRig, name: string) {

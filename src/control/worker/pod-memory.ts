@@ -1,5 +1,6 @@
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { endOf } from '../../decide/plan/container-view.ts'
+import { explainEnd } from '../../decide/status/explain-end.ts'
 import { findOomKilled, oomKilled } from '../../decide/status/find-oom-killed.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ProbeVerdicts } from '../../decide/plan/pod-facts.ts'
@@ -8,6 +9,8 @@ import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts
 import type { ContainerHistory, EndedContainer, PodRecord } from '../../pod/state/pod-record.ts'
 
 export interface PodMemoryDeps {
+  /** Another one after each boot of the host. */
+  readonly bootId: string
   readonly records: { save(record: PodRecord): Promise<void>; remove(uid: PodUid): Promise<void> }
   /** What a container said at its end; never rejects. */
   readonly readEndMessage: (container: ObservedContainer) => Promise<string>
@@ -74,7 +77,10 @@ export class PodMemory {
   takeSandboxAttempt(least: number): number {
     const attempt = Math.max(least, this.#freeAttempt ?? this.#record.sandboxAttempts ?? 0)
     this.#freeAttempt = undefined
-    if (this.#record.sandboxAttempts !== attempt + 1) this.change({ sandboxAttempts: attempt + 1 })
+    const { bootId: sandboxBootId } = this.#deps
+    const { record } = this
+    if (record.sandboxAttempts !== attempt + 1 || record.sandboxBootId !== sandboxBootId)
+      this.change({ sandboxAttempts: attempt + 1, sandboxBootId })
     return attempt
   }
 
@@ -203,7 +209,9 @@ export class PodMemory {
   }
 
   async #readEnd(container: ObservedContainer, isOomKill: boolean): Promise<EndedContainer> {
-    const message = await this.#deps.readEndMessage(container)
+    const { bootId, readEndMessage } = this.#deps
+    const { sandboxBootId } = this.#record
+    const message = explainEnd({ container, message: await readEndMessage(container), sandboxBootId, bootId })
     return { ...endOf(container), ...(isOomKill ? { reason: oomKilled } : {}), message }
   }
 

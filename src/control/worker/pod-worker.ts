@@ -74,6 +74,7 @@ export class PodWorker {
     const memory = new PodMemory(
       {
         records: deps.records,
+        bootId: deps.host.bootId,
         readEndMessage: (container) => readEndMessage(deps, this.ref, container),
         countOomKills: (observed) => countOomKills(deps, this.#state.classedPod, observed),
         onUnwritten: (message) => this.#warn('FailedSync', message),

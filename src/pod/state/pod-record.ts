@@ -98,6 +98,8 @@ export interface PodRecord {
   readonly startedAtMs?: number | undefined
   /** How many sandboxes were begun for it, with or without success: the number of the next one. */
   readonly sandboxAttempts?: number | undefined
+  /** The boot of the host in which the last of them was begun; absent in records of older podds. */
+  readonly sandboxBootId?: string | undefined
   /** The addresses that its last sandbox had. */
   readonly podIps?: readonly string[] | undefined
   /** What it took from its classes when it was admitted. */

@@ -362,6 +362,54 @@ describe('a host that was rebooted', () => {
     expect(rig.container('web').restartCount).toBe(1)
   })
 
+  it('has every sandbox of the boot before stopped before the pod gets another, and tells how its containers ended', async () => {
+    await rig.start()
+    await rig.apply(podManifest('web'), podManifest('two'))
+    rig.fake.exitContainer('main', 3)
+    await rig.clock.advance(1000)
+    await rig.kill()
+    const { world } = rig.fake
+    // As containerd finds them when it starts again.
+    for (const container of world.containers.values())
+      if (container.state === 'CONTAINER_RUNNING') world.exit(container, 255, 'Unknown')
+    for (const sandbox of world.sandboxes.values()) world.endSandbox(sandbox)
+    const old = [...world.sandboxes.keys()]
+    const before = rig.fake.journal.length
+    rig.host = { bootId: 'boot-2' }
+    await rig.start()
+    await rig.clock.advance(2000)
+    expect(rig.running()).toEqual(['two/main', 'web/main'])
+    const calls = rig.fake.journal.slice(before)
+    const uidOf = ({ request }: (typeof calls)[number]): unknown => {
+      const { podSandboxId, config } = request as {
+        readonly podSandboxId?: string
+        readonly config?: { readonly metadata?: { readonly uid?: string } }
+      }
+      return config?.metadata?.uid ?? world.sandboxes.get(podSandboxId ?? '')?.config.metadata?.uid
+    }
+    for (const name of ['web', 'two']) {
+      const { uid } = rig.pod(name).metadata
+      const methods = calls.filter((call) => uidOf(call) === uid).map(({ method }) => method)
+      const changes = methods.filter((method) => /^(Run|Stop|Create)/u.test(method))
+      expect(changes).toEqual(['StopPodSandbox', 'RunPodSandbox', 'CreateContainer'])
+      expect(rig.container(name).lastState.terminated).toMatchObject({
+        exitCode: 255,
+        reason: 'Unknown',
+        message: 'The container was running when the host was restarted or lost power',
+      })
+    }
+    expect(old).toHaveLength(2)
+    expect(rig.container('two').restartCount + rig.container('web').restartCount).toBe(3)
+    // In the same boot nobody knows why.
+    await rig.kill()
+    for (const container of rig.fake.containersNamed('main'))
+      if (container.state === 'CONTAINER_RUNNING') world.exit(container, 255, 'Unknown')
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.container('web').lastState.terminated).toMatchObject({ exitCode: 255, reason: 'Unknown' })
+    expect(rig.container('web').lastState.terminated?.message ?? '').toBe('')
+  })
+
   it('has what crashed before run again at once, and wait for what it does from then on', async () => {
     await rig.start()
     await rig.apply(podManifest('web'))

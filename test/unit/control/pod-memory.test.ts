@@ -37,6 +37,7 @@ function memoryOf(initial: PodRecord): PodMemory {
   return new PodMemory(
     {
       records: { save: async () => {}, remove: async () => {} },
+      bootId: 'boot-1',
       readEndMessage: async () => log.shift() ?? 'nothing',
       countOomKills: async () => kills.shift(),
       onUnwritten: () => {},

@@ -172,6 +172,7 @@ describe('the form of records', () => {
     const memory = new PodMemory(
       {
         records: store,
+        bootId: 'boot-1',
         readEndMessage: async () => '',
         countOomKills: async () => undefined,
         onUnwritten: () => {},
