@@ -37,7 +37,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   decide: [['sources', 'status'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
   api: [['tables'], ['kinds'], ['.']],
-  sources: [['trial'], ['.']],
+  sources: [['trial'], ['directory', 'http'], ['.']],
   server: [
     ['.'],
     ['discovery', 'listeners', 'resources', 'reviews', 'streams'],

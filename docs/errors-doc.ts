@@ -296,6 +296,11 @@ const sections: readonly {
         'podd retries; the pods keep running. Check which resource the system lacks.',
       ),
       entry(
+        'SOURCE_FILE',
+        'A file that a URL is asked with (a certificate, a key, a token) cannot be read or used.',
+        'Check its path, its mode and what it holds; podd reads it again with the next request, and the pods keep running.',
+      ),
+      entry(
         'SOURCE_TIMEOUT',
         'The manifest URL did not answer in time.',
         'podd fetches it again after the next period; the pods keep running.',

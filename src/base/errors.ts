@@ -98,6 +98,7 @@ export const errorCodes = [
   'SOCKET_DENIED',
   'SOCKET_FAILED',
   'SOCKET_PATH_TOO_LONG',
+  'SOURCE_FILE',
   'SOURCE_TIMEOUT',
   'STOPPED',
   'SUB_PATH',

@@ -10,6 +10,7 @@ import { containerOptions } from './container-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
 import { podOptions } from './pod-options.ts'
+import { sourceOptions } from './source-options.ts'
 import { shutdownOptions } from './shutdown-options.ts'
 import { pullOptions } from './pull-options.ts'
 import { registryOptions } from './registry-options.ts'
@@ -211,6 +212,7 @@ export const options = {
     zeroIsDefault: true,
     doc: 'How many pods may run at once; more are rejected with `OutOfpods`.',
   }),
+  ...sourceOptions,
   ...pullOptions,
   ...registryOptions,
   fieldValidation: option({

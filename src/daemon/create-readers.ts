@@ -54,7 +54,7 @@ export function createReaders(
     status: {
       applied: () => ({
         ...pods.applied(),
-        ...(config.staticPodPath === undefined ? {} : { manifestDirectory: config.staticPodPath }),
+        ...manifestDirectoryOf(config),
         podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
       }),
       daemonStatus() {
@@ -101,6 +101,15 @@ export function createReaders(
     }),
     reach: facts.reach,
   }
+}
+
+/** Where manifests go: the first directory. */
+function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig): {
+  readonly manifestDirectory?: string
+} {
+  const first = sources.find((source) => source.kind === 'file')
+  const directory = staticPodPath ?? (first?.kind === 'file' ? first.path : undefined)
+  return directory === undefined ? {} : { manifestDirectory: directory }
 }
 
 function showPressure({ conditions, observations }: NodePressure): PressureStatus {

@@ -2,12 +2,15 @@ import { poddVersion } from '../api/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
+import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import { createDecodeSource } from '../sources/decode-source.ts'
-import { createDirectorySource } from '../sources/directory.ts'
-import { createHttpSource, showUrl } from '../sources/http.ts'
-import type { Source } from '../sources/source.ts'
+import { createDirectorySource } from '../sources/directory/directory-source.ts'
+import type { HttpSourceOptions } from '../sources/http/http-source.ts'
+import { createHttpSource } from '../sources/http/http-source.ts'
+import { showUrl } from '../sources/http/show-url.ts'
+import type { ReportingSource } from '../sources/source.ts'
 import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
 import { SourceTrials } from '../sources/trial/source-trials.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
@@ -23,12 +26,12 @@ spec: {containers: [{name: main, image: localhost/warm-up}]}
 export interface NamedSource {
   readonly name: SourceName
   readonly location: string
-  readonly source: Source
+  readonly source: ReportingSource
   /** Distinguishes what it gives now from what it gave before; undefined where it can't be read. */
   fingerprint(signal: AbortSignal): Promise<string | undefined>
 }
 
-/** The sources that are configured. */
+/** The sources that are configured: where two give the same, the first keeps it. */
 export function createSources(
   config: PoddConfig,
   { report, clock, logger }: { report: StateReport; clock: Clock; logger: Logger },
@@ -40,44 +43,72 @@ export function createSources(
   const decode = createDecodeSource(clock)
   // The YAML parser is loaded with the first text: now, so that the first manifest dropped need not wait for it.
   void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
-  const { fieldValidation } = config
-  const found: NamedSource[] = []
-  if (config.staticPodPath !== undefined) {
-    const path = config.staticPodPath
-    const rescanMs = config.fileCheckFrequencyMs
-    const source = createDirectorySource({
-      name: 'file',
-      path,
-      clock,
-      logger,
-      lastGood,
-      decode,
-      fieldValidation,
-      rescanMs,
-    })
-    found.push({ name: 'file', location: path, source, fingerprint: () => fingerprintPath(path) })
+  const shared = { clock, logger, lastGood, decode, fieldValidation: config.fieldValidation }
+  return configuredSources(config).map((configured) =>
+    configured.kind === 'file'
+      ? openDirectory(configured, config, shared)
+      : openUrl(configured, config, shared),
+  )
+}
+
+type Shared = Omit<HttpSourceOptions, 'name' | 'url' | 'headers' | 'periodMs'>
+type Named<Setting> = Omit<Setting, 'name'> & { readonly name: SourceName }
+
+/** Those of the kubelet's settings, then the list. */
+function configuredSources(config: PoddConfig): readonly (Named<DirectorySetting> | Named<UrlSetting>)[] {
+  const common = { periodMs: undefined }
+  const { staticPodPath: path, staticPodUrl: url, staticPodUrlHeader: headers } = config
+  return [
+    ...(path === undefined
+      ? []
+      : [{ ...common, kind: 'file' as const, name: 'file' as const, path, recursive: false }]),
+    ...(url === undefined
+      ? []
+      : [{ ...common, ...noTls, kind: 'http' as const, name: 'http' as const, url, headers }]),
+    ...config.sources.map((source) => ({ ...source, name: `${source.kind}:${source.name}` as const })),
+  ]
+}
+
+const noTls = {
+  headerFiles: {},
+  caFile: undefined,
+  certFile: undefined,
+  keyFile: undefined,
+  push: 'Auto' as const,
+}
+
+function openDirectory(
+  { name, path, recursive, periodMs }: Named<DirectorySetting>,
+  config: PoddConfig,
+  shared: Shared,
+): NamedSource {
+  const source = createDirectorySource({
+    ...shared,
+    name,
+    path,
+    recursive,
+    isStrict: config.manifestPermissions === 'Strict',
+    rescanMs: periodMs ?? config.fileCheckFrequencyMs,
+  })
+  return { name, location: path, source, fingerprint: () => fingerprintPath(path, recursive) }
+}
+
+function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared): NamedSource {
+  const { name, url, headers, headerFiles, caFile, certFile, keyFile, push, periodMs } = setting
+  const request = { url, headers, headerFiles, tls: { caFile, certFile, keyFile } }
+  const source = createHttpSource({
+    ...shared,
+    ...request,
+    name,
+    periodMs: periodMs ?? config.httpCheckFrequencyMs,
+    mayHold: push === 'Auto',
+  })
+  return {
+    name,
+    location: showUrl(url),
+    source,
+    fingerprint: (signal) => fingerprintUrl(request, process.env, signal),
   }
-  if (config.staticPodUrl !== undefined) {
-    const source = createHttpSource({
-      name: 'http',
-      url: config.staticPodUrl,
-      headers: config.staticPodUrlHeader,
-      periodMs: config.httpCheckFrequencyMs,
-      clock,
-      logger,
-      lastGood,
-      decode,
-      fieldValidation,
-    })
-    const request = { url: new URL(config.staticPodUrl), headers: config.staticPodUrlHeader }
-    found.push({
-      name: 'http',
-      location: showUrl(config.staticPodUrl),
-      source,
-      fingerprint: (signal) => fingerprintUrl(request, process.env, signal),
-    })
-  }
-  return found
 }
 
 /** What watches over changes of these sources. */

@@ -3,5 +3,15 @@
  * dotfiles nor what editors leave beside a file (`x.yaml~`, `#x.yaml#`, `.x.yaml.swp`, `4913`).
  */
 export function isManifestName(name: string): boolean {
-  return /\.(?:ya?ml|json)$/.test(name) && !/^[.#~]/.test(name)
+  return /\.(?:ya?ml|json)$/.test(name) && !isHiddenName(name)
+}
+
+/** The same of a name below the manifest directory, `sub/x.yaml`: what is hidden has nothing that is read. */
+export function isManifestPath(path: string): boolean {
+  const names = path.split('/')
+  return isManifestName(names.at(-1) ?? '') && !names.some((name) => isHiddenName(name))
+}
+
+export function isHiddenName(name: string): boolean {
+  return /^[.#~]/.test(name)
 }

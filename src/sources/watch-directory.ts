@@ -1,8 +1,9 @@
 import { watch } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { FSWatcher } from 'chokidar'
 import { errorCode } from '../base/errors.ts'
 import { findLinks } from './find-links.ts'
+import { isHiddenName } from './manifest-name.ts'
 
 /** What a watch saw. It is a hint: what the directory holds is read from the directory. */
 export type DirectoryHint =
@@ -27,15 +28,19 @@ export interface DirectoryWatchHandlers {
 const limitCodes: readonly string[] = ['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']
 
 /** Starts watching a directory, which need not exist. */
-export type WatchDirectory = (path: string, handlers: DirectoryWatchHandlers) => DirectoryWatch
+export type WatchDirectory = (
+  path: string,
+  handlers: DirectoryWatchHandlers,
+  options?: { readonly recursive?: boolean },
+) => DirectoryWatch
 
 /**
- * Watches by inotify, through chokidar: the directory, the targets of symlinks in it, and, while it is
+ * Watches by inotify, through chokidar: the directory, its subdirectories where `recursive` (names are paths then), the targets of symlinks in it, and, while it is
  * missing, what lies above it. Its raw events are used, as they come before its own look at the file.
  * inotify stays with the directory that a path led to: where symlinks lead there, what they stand in is
  * watched too, and the watch starts again when one of them is swapped.
  */
-export const watchDirectory: WatchDirectory = (path, handlers) => {
+export const watchDirectory: WatchDirectory = (path, handlers, { recursive = false } = {}) => {
   const directory = resolve(path)
   let isClosed = false
   const closing: Promise<void>[] = []
@@ -44,13 +49,19 @@ export const watchDirectory: WatchDirectory = (path, handlers) => {
 
   function open(): FSWatcher {
     links = watchLinks()
-    const opened = new FSWatcher({ depth: 0, atomic: false, ignoreInitial: true, usePolling: false })
+    const opened = new FSWatcher({
+      ...(recursive ? { ignored: (at: string) => isHidden(directory, at) } : { depth: 0 }),
+      atomic: false,
+      ignoreInitial: true,
+      usePolling: false,
+    })
     opened.on('raw', (event, name, details) => {
-      handlers.onHint(toHint(directory, event, name, details))
+      handlers.onHint(toHint(directory, { event, name, details, recursive }))
     })
     opened.on('addDir', (added) => {
       // A watch that waited for its directory sees the directory come but not what it holds.
       if (resolve(added) === directory && watcher === opened) openAgain()
+      else if (recursive) handlers.onHint({ kind: 'directory' })
     })
     opened.on('unlinkDir', () => handlers.onHint({ kind: 'directory' }))
     opened.on('ready', () => handlers.onHint({ kind: 'directory' }))
@@ -97,23 +108,36 @@ export const watchDirectory: WatchDirectory = (path, handlers) => {
   }
 }
 
-function toHint(directory: string, event: string, name: unknown, details: unknown): DirectoryHint {
-  const isInside =
-    typeof details === 'object' &&
-    details !== null &&
-    'watchedPath' in details &&
-    details.watchedPath === directory
-  if (isInside && typeof name === 'string' && name !== basename(directory)) {
-    if (event === 'change') return { kind: 'written', name }
-    if (event === 'rename') return { kind: 'renamed', name }
-  }
-  return linkHint(directory, details) ?? { kind: 'directory' }
+/** A raw event of chokidar. */
+interface RawEvent {
+  readonly event: string
+  readonly name: unknown
+  readonly details: unknown
+  readonly recursive: boolean
 }
 
-/** A change to the target of a symlink in the directory is a change of the link's file. */
-function linkHint(directory: string, details: unknown): DirectoryHint | undefined {
+function toHint(directory: string, { event, name, details, recursive }: RawEvent): DirectoryHint {
+  const watched = watchedPath(details)
+  if (watched === undefined) return { kind: 'directory' }
+  const isInside = watched === directory || (recursive && watched.startsWith(`${directory}/`))
+  if (isInside && typeof name === 'string' && name !== basename(watched)) {
+    const path = relative(directory, join(watched, name))
+    if (event === 'change') return { kind: 'written', name: path }
+    if (event === 'rename') return { kind: 'renamed', name: path }
+  }
+  // A change to the target of a symlink in the directory is a change of the link's file.
+  const isFile = dirname(watched) === directory || (recursive && isInside && watched !== directory)
+  return isFile ? { kind: 'written', name: relative(directory, watched) } : { kind: 'directory' }
+}
+
+function watchedPath(details: unknown): string | undefined {
   if (typeof details !== 'object' || details === null || !('watchedPath' in details)) return undefined
-  const { watchedPath } = details
-  if (typeof watchedPath !== 'string' || dirname(watchedPath) !== directory) return undefined
-  return { kind: 'written', name: basename(watchedPath) }
+  return typeof details.watchedPath === 'string' ? details.watchedPath : undefined
+}
+
+/** Nothing is read of what is hidden, in a directory that is read with its subdirectories. */
+function isHidden(directory: string, path: string): boolean {
+  return relative(directory, path)
+    .split('/')
+    .some((name) => isHiddenName(name) && name !== '..')
 }

@@ -1,22 +1,26 @@
 import { createHash } from 'node:crypto'
-import { readdir, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { HttpGet } from '../http-get.ts'
-import { getOnce } from '../http-get.ts'
-import type { Environment } from '../choose-proxy.ts'
-import { HttpRoutes } from '../http-routes.ts'
-import { isManifestName } from '../manifest-name.ts'
+import type { HttpGet } from '../http/http-get.ts'
+import { getOnce } from '../http/http-get.ts'
+import type { Environment } from '../http/choose-proxy.ts'
+import type { HeaderFiles } from '../http/read-headers.ts'
+import { readHeaders } from '../http/read-headers.ts'
+import { HttpRoutes } from '../http/http-routes.ts'
+import { parseSourceUrl } from '../http/show-url.ts'
+import type { TlsFiles } from '../http/tls-files.ts'
+import { listManifests } from '../directory/list-manifests.ts'
 
 /**
  * Distinguishes what a directory of manifests, or a single one, holds from what it held before, without reading a
  * manifest. Undefined where it can't be read.
  */
-export async function fingerprintPath(path: string): Promise<string | undefined> {
+export async function fingerprintPath(path: string, recursive = false): Promise<string | undefined> {
   try {
     const hash = createHash('sha256')
     if ((await stat(path)).isFile()) hash.update(await describeFile(path))
     else
-      for (const name of (await readdir(path)).filter((name) => isManifestName(name)).sort())
+      for (const name of (await listManifests(path, recursive)).toSorted())
         hash.update(`${name}\n${await describeFile(join(path, name))}`)
     return hash.digest('hex')
   } catch {
@@ -31,15 +35,25 @@ async function describeFile(path: string): Promise<string> {
   return stats === undefined ? 'none\n' : `${stats.size} ${stats.mtimeNs} ${stats.ino}\n`
 }
 
+/** What a URL is asked with. */
+export interface UrlRequest {
+  readonly url: string
+  readonly headers: HttpGet['headers']
+  readonly headerFiles?: HeaderFiles
+  readonly tls?: TlsFiles
+}
+
 /** The same of what a URL answers. */
 export async function fingerprintUrl(
-  request: Pick<HttpGet, 'url' | 'headers'>,
+  request: UrlRequest,
   env: Environment,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const routes = new HttpRoutes(env)
+  const { url, socketPath } = parseSourceUrl(request.url)
+  const routes = new HttpRoutes(env, { socketPath, tls: request.tls ?? {} })
   try {
-    const answer = await getOnce(routes, { ...request, validators: undefined }, signal)
+    const headers = await readHeaders(request.headers, request.headerFiles ?? {})
+    const answer = await getOnce(routes, { url, headers, validators: undefined }, signal)
     return answer.kind === 'content' ? createHash('sha256').update(answer.bytes).digest('hex') : undefined
   } finally {
     await routes.destroy()

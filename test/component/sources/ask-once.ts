@@ -2,7 +2,7 @@
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
-import { createHttpSource } from '../../../src/sources/http.ts'
+import { createHttpSource } from '../../../src/sources/http/http-source.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { summarize } from './source-rig.ts'
 

@@ -7,14 +7,16 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createDecodeSource } from '../../../src/sources/decode-source.ts'
 import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
-import type { HttpSourceOptions } from '../../../src/sources/http.ts'
-import { createHttpSource, showUrl } from '../../../src/sources/http.ts'
+import type { HttpSourceOptions } from '../../../src/sources/http/http-source.ts'
+import { createHttpSource } from '../../../src/sources/http/http-source.ts'
+import { showUrl } from '../../../src/sources/http/show-url.ts'
 import type { LastGoodStore } from '../../../src/store/last-good.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { makeBadCertificate } from '../probes/bad-certificate.ts'
@@ -236,6 +238,14 @@ describe('a URL', () => {
     await run.until(is('a=i:2'))
   })
 
+  it('may pack its answer', async () => {
+    answer = (request, response) => {
+      expect(request.headers['accept-encoding']).toBe('gzip')
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(podYaml('a')))
+    }
+    await start(await serve()).until(is('a=busybox:1.36'))
+  })
+
   it('may carry credentials, which are sent and never shown', async () => {
     answer = text(podYaml('a').replace('image', 'imagee'))
     const url = new URL(await serve())
@@ -291,6 +301,8 @@ describe('a server that misbehaves leaves the pods as they were', () => {
     pour()
   }
 
+  const bomb = text(gzipSync(Buffer.alloc(100 * 2 ** 20, '#')), 200, { 'content-encoding': 'gzip' })
+
   it.each<[string, RequestListener, string]>([
     ['an error', text('oh', 503), 'the server answered 503'],
     ['no such page', text('oh', 404), 'the server answered 404'],
@@ -303,13 +315,20 @@ describe('a server that misbehaves leaves the pods as they were', () => {
     ['unchanged, without having been asked', text('', 304), 'the server answered 304'],
     ['a web page', text('<html><body>Log in: <b>here</b></body></html>'), ''],
     ['bytes', text(Buffer.from([0xff, 0x00])), 'not a text in UTF-8'],
-    ['what it packed', text('x', 200, { 'content-encoding': 'gzip' }), 'the server sent gzip'],
+    [
+      'what it says is packed',
+      text('x', 200, { 'content-encoding': 'gzip' }),
+      'the answer cannot be unpacked',
+    ],
+    ['what is packed otherwise', text('x', 200, { 'content-encoding': 'br' }), 'the server sent br'],
+    ['what is small only while packed', bomb, 'the answer is larger than 10 MiB'],
     ['nothing, and hangs up', gone, 'the server broke the connection off'],
     ['half of it', halfway, 'the answer is shorter or longer than the server said'],
     ['nothing at all', hangs, 'no full answer within 10 s'],
     ['a bit at a time', drips, 'no full answer within 10 s'],
     ['more than anyone needs', floods, 'the answer is larger than 10 MiB'],
     ['a redirect in circles', text('', 302, { location: '/' }), 'redirects more than 5 times'],
+    ['a redirect to https', text('', 302, { location: 'https://host/' }), 'leads from http to https'],
     ['a redirect to nowhere', text('', 302, { location: 'ftp://host/' }), 'leads to no web address'],
   ])('%s', async (_what, misbehave, message) => {
     answer = text(podYaml('a'))

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'
 import type { SourceSnapshot } from '../../../src/pod/objects/document.ts'
@@ -10,6 +11,7 @@ import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { smallFile } from '../../../src/store/small-file.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { makeScratch, summarize } from './source-rig.ts'
+import { slowness } from '../../support/slowness.ts'
 
 const location = '/etc/pods'
 const periodMs = 300_000
@@ -91,7 +93,11 @@ class Start {
 
   /** The disk is real: what goes there takes turns of the event loop. */
   async until(holds: () => boolean): Promise<void> {
-    for (let turn = 0; turn < 10_000 && !holds(); turn += 1) await this.clock.settle()
+    const deadlineMs = systemClock.monotonicMs() + 10_000 * slowness
+    while (!holds() && systemClock.monotonicMs() < deadlineMs) {
+      await this.clock.settle()
+      await systemClock.sleep(1)
+    }
     expect(holds()).toBe(true)
   }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isManifestName } from '../../../src/sources/manifest-name.ts'
-import type { FileFacts } from '../../../src/sources/settle-file.ts'
-import { computeSettleWait } from '../../../src/sources/settle-file.ts'
+import type { FileFacts } from '../../../src/sources/directory/settle-file.ts'
+import { computeSettleWait } from '../../../src/sources/directory/settle-file.ts'
 
 const fine = { hasErrors: false, endsCleanly: true, givesLess: false, dropsObjects: false }
 const written: FileFacts = { sizeBytes: 100, isWrittenInPlace: true, quietMs: 0, directoryQuietMs: 0 }

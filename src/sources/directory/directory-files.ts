@@ -1,35 +1,23 @@
 import { join } from 'node:path'
-import type { Clock } from '../base/clock.ts'
-import { Semaphore } from '../base/semaphore.ts'
-import type { FieldValidation } from '../pod/schema/check-value.ts'
-import { unreadable } from '../pod/decode/decode-documents.ts'
-import type { Problem, SourceDocument } from '../pod/objects/document.ts'
-import { isPodDocument } from '../pod/objects/document.ts'
-import type { DecodeSource } from './decode-source.ts'
+import { Semaphore } from '../../base/semaphore.ts'
+import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { isPodDocument } from '../../pod/objects/document.ts'
 import { longestRemovalMs, MissingFiles } from './missing-files.ts'
 import type { OtherFiles } from './missing-files.ts'
 import { failureProblem, holdsRemovals, readFailure } from './read-failure.ts'
 import type { PendingFile, ReadContent } from './pending-file.ts'
 import { sizeOf } from './pending-file.ts'
-import { lookAtFile, readUnchanged } from './read-manifest-file.ts'
+import { readContent } from './read-content.ts'
+import { lookAtFile } from './read-manifest-file.ts'
+import type { DirectoryFilesOptions } from './directory-options.ts'
+import { FileWriters } from './file-writers.ts'
 import { isBeingReplaced } from './replaced-file.ts'
-import { ageMs, computeSettleWait, endsCleanly } from './settle-file.ts'
+import { ageMs, computeSettleWait } from './settle-file.ts'
 import { hasErrors, TakenFiles } from './taken-files.ts'
 
 const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
 const singleFile = ''
-
-export interface DirectoryFilesOptions {
-  readonly directory: string
-  readonly clock: Clock
-  readonly decode: DecodeSource
-  readonly fieldValidation: FieldValidation
-  /** The last good copy. */
-  readonly lastGood: readonly SourceDocument[]
-  /** Called when a read that went on in the background has ended. */
-  readonly onRead: () => void
-}
 
 /**
  * The changes of the files in the manifest directory: which settle, are read, or went missing, and when each takes
@@ -41,6 +29,7 @@ export class DirectoryFiles {
   readonly #pending = new Map<string, PendingFile>()
   readonly #reading = new Set<string>()
   readonly #missing: MissingFiles
+  readonly #writers: FileWriters
   readonly #reads = new Semaphore(concurrentReads)
   /** Hints about files that came since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
@@ -52,6 +41,7 @@ export class DirectoryFiles {
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
+    this.#writers = new FileWriters(options.directory, options.isStrict)
     this.#taken = new TakenFiles(options.directory, options.lastGood)
   }
 
@@ -76,6 +66,11 @@ export class DirectoryFiles {
     return this.#taken.documents()
   }
 
+  /** Distinguishes what the files hold. */
+  hash(): string {
+    return this.#taken.hash()
+  }
+
   countPods(): number {
     return this.documents().filter((document) => isPodDocument(document)).length
   }
@@ -85,7 +80,7 @@ export class DirectoryFiles {
     const failures = [...this.#pending].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(directory, name), failure),
     )
-    return [...this.#taken.problems(), ...failures]
+    return [...this.#taken.problems(), ...failures, ...this.#writers.problems()]
   }
 
   /** Whether anything changed since this was last asked. */
@@ -129,7 +124,9 @@ export class DirectoryFiles {
     const { clock, directory } = this.#options
     // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const look = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
+    const look = isOther
+      ? { kind: 'missing' as const }
+      : this.#writers.judge(name, await lookAtFile(join(directory, name)))
     if (look.kind === 'missing') {
       this.#pending.delete(name)
       await this.#noteMissing(name, hint)
@@ -263,7 +260,7 @@ export class DirectoryFiles {
   async #read(name: string, pending: PendingFile): Promise<void> {
     this.#reading.add(name)
     try {
-      const read = await this.#reads.run(() => this.#readContent(name, pending))
+      const read = await this.#reads.run(() => this.#readContent(name, pending.look))
       // A hint about the file has made another pending entry of it meanwhile.
       if (read === undefined || this.#pending.get(name) !== pending || this.#hints.has(name)) return
       const { failure: _, ...rest } = pending
@@ -283,21 +280,13 @@ export class DirectoryFiles {
   }
 
   /** Throws what the system throws, and DecodeUnavailable. */
-  async #readContent(name: string, { look }: PendingFile): Promise<ReadContent | undefined> {
-    const { directory, decode, fieldValidation } = this.#options
-    const path = join(directory, name)
-    if (look.kind === 'unreadable') {
-      if (look.error !== undefined) throw look.error
-      return { hash: look.reason, result: unreadable({ path }, look.reason), endsCleanly: true }
-    }
-    const content = await readUnchanged(path, look.fingerprint)
-    if (content === undefined) {
-      this.hint(name, 'written')
-      return undefined
-    }
-    const { bytes, hash } = content
-    const result = this.#taken.decoded(name, hash) ?? (await decode(bytes, { path, fieldValidation }))
-    return { hash, result, endsCleanly: endsCleanly(bytes) }
+  async #readContent(name: string, look: PendingFile['look']): Promise<ReadContent | undefined> {
+    const path = join(this.#options.directory, name)
+    const read = await readContent({ path, look, ...this.#options }, (hash) =>
+      this.#taken.decoded(name, hash),
+    )
+    if (read === undefined) this.hint(name, 'written')
+    return read
   }
 
   #take(name: string, { look }: PendingFile, content: ReadContent): void {

@@ -1,6 +1,6 @@
-import { errorCode, errorMessage, mayPass } from '../base/errors.ts'
-import type { Problem } from '../pod/objects/document.ts'
-import { DecodeUnavailable } from './decode-thread.ts'
+import { errorCode, errorMessage, mayPass } from '../../base/errors.ts'
+import type { Problem } from '../../pod/objects/document.ts'
+import { DecodeUnavailable } from '../decode-thread.ts'
 
 /** A file is read again after this, then after twice that, and so on. */
 const firstRetryMs = 1000

@@ -1,5 +1,5 @@
-import { errorCode, errorMessage } from '../base/errors.ts'
-import type { Problem } from '../pod/objects/document.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { Problem } from '../../pod/objects/document.ts'
 
 /** The manifest directory can't be listed. `podsKept` are what it gave before. */
 export function directoryProblem(directory: string, error: unknown, podsKept: number): Problem {
@@ -36,6 +36,41 @@ function problemWith(directory: string, what: string, podsKept: number, hint: st
     place: { path: directory },
     message: `the manifest directory ${what}${kept}`,
     hint,
+  }
+}
+
+/** Others than root can write it, and the configuration says that it is not read then. */
+export function refusedProblem(directory: string, writers: string, podsKept: number): Problem {
+  const hint = `chown root:root ${directory}; chmod go-w ${directory}`
+  return problemWith(directory, `is not read: it can be written by ${writers}`, podsKept, hint)
+}
+
+/** Who can write the directory can run what they like. */
+export function directoryWritersProblem(directory: string, writers: string): Problem {
+  return {
+    severity: 'warning',
+    place: { path: directory },
+    message: `the manifest directory can be written by ${writers}, so that they decide what runs here`,
+    hint: `chown root:root ${directory}; chmod go-w ${directory}`,
+  }
+}
+
+/** The same of a manifest. */
+export function fileWritersProblem(path: string, writers: string): Problem {
+  return {
+    severity: 'warning',
+    place: { path },
+    message: `can be written by ${writers}`,
+    hint: `chown root:root ${path}; chmod go-w ${path}`,
+  }
+}
+
+/** Other hosts' changes are seen only by reading the directory again, every `rescanMs`. */
+export function networkProblem(directory: string, fileSystem: string, rescanMs: number): Problem {
+  return {
+    severity: 'warning',
+    place: { path: directory },
+    message: `changes by other hosts are noticed only every ${rescanMs / 1000} s: the manifest directory is on a network file system (${fileSystem})`,
   }
 }
 

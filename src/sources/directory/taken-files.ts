@@ -1,7 +1,8 @@
-import type { DecodeResult } from '../pod/decode/decode-documents.ts'
-import type { Problem, SourceDocument } from '../pod/objects/document.ts'
-import { documentKey } from '../pod/objects/document.ts'
-import { mergeLastGood } from './merge-last-good.ts'
+import { createHash } from 'node:crypto'
+import type { DecodeResult } from '../../pod/decode/decode-documents.ts'
+import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
+import { documentKey } from '../../pod/objects/document.ts'
+import { mergeLastGood } from '../merge-last-good.ts'
 
 /** What a file held when it was last taken. */
 interface TakenFile {
@@ -52,6 +53,14 @@ export class TakenFiles {
   /** In the order of the names. */
   problems(): readonly Problem[] {
     return this.#sorted().flatMap((file) => file.problems)
+  }
+
+  /** Distinguishes what all of them hold. */
+  hash(): string {
+    const hash = createHash('sha256')
+    for (const [name, file] of [...this.#files].sort(([a], [b]) => (a < b ? -1 : 1)))
+      hash.update(`${JSON.stringify(name)} ${file.hash}\n`)
+    return hash.digest('hex')
   }
 
   /** Whether the file was taken, and every document in it is good. */

@@ -1,20 +1,18 @@
-import { readdir, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { Clock } from '../base/clock.ts'
-import type { Logger } from '../base/logger.ts'
-import { WakeSlot } from '../base/wake-slot.ts'
-import type { FieldValidation } from '../pod/schema/check-value.ts'
-import type { Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
-import { isObjectDocument, isPodDocument } from '../pod/objects/document.ts'
-import type { LastGoodStore } from '../store/last-good.ts'
-import type { DecodeSource } from './decode-source.ts'
+import { WakeSlot } from '../../base/wake-slot.ts'
+import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
+import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { DirectoryFiles } from './directory-files.ts'
-import { LastGoodSaver } from './last-good-saver.ts'
-import { isManifestName } from './manifest-name.ts'
-import { directoryProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
-import type { Source } from './source.ts'
-import type { DirectoryHint, DirectoryWatch, WatchDirectory } from './watch-directory.ts'
-import { watchDirectory } from './watch-directory.ts'
+import { LastGoodSaver } from '../last-good-saver.ts'
+import { listManifests } from './list-manifests.ts'
+import { isManifestPath } from '../manifest-name.ts'
+import { directoryProblem, refusedProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
+import type { DirectorySourceOptions } from './directory-options.ts'
+import type { DirectoryIdentity } from './directory-facts.ts'
+import { DirectoryFacts, identify } from './directory-facts.ts'
+import type { ReportingSource, SourceReport } from '../source.ts'
+import type { DirectoryHint, DirectoryWatch } from '../watch-directory.ts'
+import { watchDirectory } from '../watch-directory.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -29,28 +27,13 @@ const longestSnapshotGapMs = 1000
 /** How long a directory that was away, or was replaced, has to be filled again before missing files count. */
 const refillMs = 5_000
 
-export interface DirectorySourceOptions {
-  readonly name: SourceName
-  /** The manifest directory, or a single manifest file; it need not exist. */
-  readonly path: string
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly lastGood: LastGoodStore
-  readonly decode: DecodeSource
-  readonly fieldValidation?: FieldValidation
-  readonly watch?: WatchDirectory
-  /** How often the directory is read again although no event said so, in case one was lost: every minute. */
-  readonly rescanMs?: number
-  /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
-  readonly unhealthyRescanMs?: number
-}
-
 /**
  * The manifest directory as a source of pods. Events of the file system only say when to look; what
  * is there is read from the directory itself. A directory that is missing or can't be read is a problem
  * and never an empty set.
  */
-export function createDirectorySource(options: DirectorySourceOptions): Source {
+export function createDirectorySource(options: DirectorySourceOptions): ReportingSource {
+  let loop: DirectoryLoop | undefined
   return {
     async run(onSnapshot, signal) {
       if (signal.aborted) return
@@ -60,9 +43,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
         wake.wake(),
       )
       const lastGood = await saver.load()
-      const loop = new DirectoryLoop(options, directory, wake, saver, lastGood)
+      loop = new DirectoryLoop(options, directory, wake, saver, lastGood)
       await loop.run(onSnapshot, signal)
     },
+    report: () => loop?.report() ?? { mode: 'watch' },
   }
 }
 
@@ -72,6 +56,7 @@ class DirectoryLoop {
   readonly #wake: WakeSlot
   readonly #saver: LastGoodSaver
   readonly #files: DirectoryFiles
+  readonly #facts: DirectoryFacts
   readonly #hadLastGood: boolean
   #isListingDue = true
   #isRead = false
@@ -80,6 +65,8 @@ class DirectoryLoop {
   #identity: DirectoryIdentity | undefined
   #directoryProblem: Problem | undefined
   #watchProblem: Problem | undefined
+  #failingSinceMs = 0
+  #readAtMs: number | undefined
 
   constructor(
     options: DirectorySourceOptions,
@@ -92,12 +79,18 @@ class DirectoryLoop {
     this.#directory = directory
     this.#wake = wake
     this.#saver = saver
+    this.#facts = new DirectoryFacts({
+      directory,
+      findNetwork: options.findNetwork,
+      pollMs: this.#unhealthyRescanMs(),
+    })
     this.#hadLastGood = lastGood?.isComplete === true
     this.#files = new DirectoryFiles({
       directory,
       clock: options.clock,
       decode: options.decode,
       fieldValidation: options.fieldValidation ?? 'Strict',
+      isStrict: options.isStrict ?? false,
       lastGood: lastGood?.documents ?? [],
       onRead: () => wake.wake(),
     })
@@ -148,6 +141,17 @@ class DirectoryLoop {
     }
   }
 
+  report(): SourceReport {
+    const { message } = this.#directoryProblem ?? {}
+    const isPolled = this.#watchProblem !== undefined || this.#facts.isOnNetwork
+    return {
+      mode: isPolled ? 'poll' : 'watch',
+      hash: this.#isRead ? this.#files.hash() : undefined,
+      answeredAtMs: this.#readAtMs,
+      failure: message === undefined ? undefined : { message, sinceMs: this.#failingSinceMs },
+    }
+  }
+
   #snapshot(problems: readonly Problem[]): SourceSnapshot {
     return {
       source: this.#options.name,
@@ -167,6 +171,7 @@ class DirectoryLoop {
     return [
       this.#directoryProblem,
       this.#watchProblem,
+      ...this.#facts.problems(),
       this.#saver.problem(),
       ...this.#files.problems(),
     ].filter((problem) => problem !== undefined)
@@ -180,9 +185,14 @@ class DirectoryLoop {
     this.#isListingDue = false
     try {
       const identity = await identify(this.#directory)
+      const { otherWriters } = identity
+      if (otherWriters !== undefined && this.#options.isStrict === true) {
+        this.#noteDirectoryProblem(refusedProblem(this.#directory, otherWriters, this.#files.countPods()))
+        return
+      }
       const listed = identity.isFile
         ? ['']
-        : (await readdir(this.#directory)).filter((name) => isManifestName(name))
+        : await listManifests(this.#directory, this.#options.recursive === true)
       const before = this.#identity
       if (listed.length === 0 && before !== undefined && before.device !== identity.device) {
         this.#noteDirectoryProblem(unmountedProblem(this.#directory, this.#files.countPods()))
@@ -191,9 +201,11 @@ class DirectoryLoop {
       const wasAway =
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
+      await this.#facts.note(identity)
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       this.#isRead = true
+      this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
       if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents())
     } catch (error) {
@@ -212,6 +224,7 @@ class DirectoryLoop {
     const { logger } = this.#options
     if (problem !== undefined) this.#files.forgetMissing()
     const before = this.#directoryProblem?.message
+    if (before === undefined) this.#failingSinceMs = this.#options.clock.wallMs()
     this.#directoryProblem = problem
     if (before === problem?.message) return
     if (problem === undefined)
@@ -228,7 +241,8 @@ class DirectoryLoop {
       this.#wake.wake()
     }
     try {
-      return watch(this.#directory, { onHint: (hint) => this.#onHint(hint), onFailure })
+      const { recursive = false } = this.#options
+      return watch(this.#directory, { onHint: (hint) => this.#onHint(hint), onFailure }, { recursive })
     } catch (error) {
       onFailure(error)
       return undefined
@@ -236,7 +250,7 @@ class DirectoryLoop {
   }
 
   #onHint(hint: DirectoryHint): void {
-    if (hint.kind !== 'directory' && isManifestName(hint.name)) this.#files.hint(hint.name, hint.kind)
+    if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
     // Another name may be a link that manifests are reached through (`..data`), or announce a manifest.
     else if (hint.kind !== 'written') {
       this.#files.noteMove()
@@ -252,7 +266,8 @@ class DirectoryLoop {
   /** Until something happens, or something that was put off is due: a snapshot in `holdMs`, say, if that is above 0. */
   async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
-    const isHealthy = this.#directoryProblem === undefined && this.#watchProblem === undefined
+    const isHealthy =
+      this.#directoryProblem === undefined && this.#watchProblem === undefined && !this.#facts.isOnNetwork
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs
@@ -264,19 +279,4 @@ class DirectoryLoop {
     await this.#wake.wait()
     timer.cancel()
   }
-}
-
-interface DirectoryIdentity {
-  readonly isFile: boolean
-  readonly device: bigint
-  /** Differs when another directory stands in this one's place. */
-  readonly id: string
-}
-
-async function identify(directory: string): Promise<DirectoryIdentity> {
-  const stats = await stat(directory, { bigint: true })
-  const { dev, ino, birthtimeNs } = stats
-  // A single file is often replaced; its directory stays the same.
-  const id = stats.isFile() ? 'file' : `${dev}:${ino}:${birthtimeNs}`
-  return { isFile: stats.isFile(), device: dev, id }
 }

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { constants } from 'node:fs'
 import { lstat, open, stat } from 'node:fs/promises'
-import { errorCode, mayPass } from '../base/errors.ts'
-import { readRest } from '../base/read-bounded.ts'
-import { maxSourceBytes } from '../pod/decode/decode-documents.ts'
+import { errorCode, mayPass } from '../../base/errors.ts'
+import { readRest } from '../../base/read-bounded.ts'
+import { maxSourceBytes } from '../../pod/decode/decode-documents.ts'
+import { describeOtherWriters } from './other-writers.ts'
 
 /** What a file in the manifest directory looks like from outside. */
 export type FileLook =
@@ -14,6 +15,8 @@ export type FileLook =
       readonly fingerprint: string
       readonly sizeBytes: number
       readonly modifiedAtMs: number
+      /** Who beside root can write it, in words. */
+      readonly otherWriters: string | undefined
     }
   /** There is something, and it can't be read, for this reason. */
   | {
@@ -54,6 +57,7 @@ function describe(stats: BigIntStats): FileLook {
     fingerprint,
     sizeBytes: Number(stats.size),
     modifiedAtMs: Number(stats.mtimeNs / 1_000_000n),
+    otherWriters: describeOtherWriters(stats),
   }
 }
 

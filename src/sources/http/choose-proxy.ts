@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { PoddError } from '../base/errors.ts'
+import { PoddError } from '../../base/errors.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 
 /**
  * How long a name must be gone before its pods go. Programs such as tar and install remove a file and write it again at

@@ -1,0 +1,193 @@
+import type { Json, JsonObject } from '../base/json.ts'
+import { isJsonObject } from '../base/json.ts'
+import { nearestName } from '../pod/values/nearest-name.ts'
+import { isLoopbackHost } from '../pod/values/loopback-host.ts'
+import { option } from './option.ts'
+import type { Decoded, Headers, OptionType } from './option-type.ts'
+import { duration, flag, headers, path, word } from './option-type.ts'
+
+/** What every source of the list may say. */
+interface CommonSetting {
+  /** Unlike any other's. */
+  readonly name: string
+  /** How often it is read again, or asked; that of `fileCheckFrequency` or `httpCheckFrequency` where nothing is said. */
+  readonly periodMs: number | undefined
+}
+
+/** A manifest directory, or a single manifest. */
+export interface DirectorySetting extends CommonSetting {
+  readonly kind: 'file'
+  readonly path: string
+  /** Its subdirectories are read too. */
+  readonly recursive: boolean
+}
+
+export interface UrlSetting extends CommonSetting {
+  readonly kind: 'http'
+  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
+  readonly url: string
+  readonly headers: Headers
+  /** Headers whose values stand in files: paths by names. */
+  readonly headerFiles: Readonly<Record<string, string>>
+  /** PEM files, read again when they change. */
+  readonly caFile: string | undefined
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+  readonly push: 'Auto' | 'Off'
+}
+
+export type SourceSetting = DirectorySetting | UrlSetting
+
+const commonFields = ['name', 'checkFrequency']
+const directoryFields = [...commonFields, 'path', 'recursive']
+const urlFields = [
+  ...commonFields,
+  'url',
+  'headers',
+  'headerFiles',
+  'caFile',
+  'certFile',
+  'keyFile',
+  'allowHTTP',
+  'push',
+]
+
+const sourceList: OptionType<readonly SourceSetting[]> = {
+  label: 'LIST',
+  fromText: () => bad('has to stand in the config file'),
+  fromFile(json) {
+    if (!Array.isArray(json)) return bad('must be a list of sources')
+    const sources: SourceSetting[] = []
+    for (const [index, entry] of json.entries()) {
+      const read = readSource(entry)
+      const which = isJsonObject(entry) && typeof entry['name'] === 'string' ? entry['name'] : `[${index}]`
+      if (typeof read === 'string') return bad(`${which}: ${read}`)
+      if (sources.some(({ name }) => name === read.name)) return bad(`has two sources named ${read.name}`)
+      sources.push(read)
+    }
+    return { kind: 'ok', value: sources }
+  },
+  format: (sources) => sources.map(({ name }) => name).join(', '),
+}
+
+function bad(message: string): Extract<Decoded<never>, { kind: 'bad' }> {
+  return { kind: 'bad', message }
+}
+
+/** Thrown inside, with what is wrong as message; never leaves this file. */
+class BadSource extends Error {}
+
+/** The source, or what is wrong with it. */
+function readSource(entry: Json): SourceSetting | string {
+  if (!isJsonObject(entry)) return 'must be a mapping'
+  try {
+    return 'url' in entry ? readUrl(entry) : readDirectory(entry)
+  } catch (error) {
+    if (error instanceof BadSource) return error.message
+    throw error
+  }
+}
+
+function readDirectory(entry: JsonObject): DirectorySetting {
+  refuseUnknown(entry, directoryFields)
+  return {
+    kind: 'file',
+    ...readCommon(entry),
+    path: need(entry, 'path', path),
+    recursive: read(entry, 'recursive', flag) ?? false,
+  }
+}
+
+function readUrl(entry: JsonObject): UrlSetting {
+  if ('path' in entry) throw new BadSource('has a path and a url: it is one of both')
+  refuseUnknown(entry, urlFields)
+  const url = entry['url']
+  if (typeof url !== 'string') throw new BadSource('url must be text')
+  const problem = urlProblem(url, read(entry, 'allowHTTP', flag) ?? false)
+  if (problem !== undefined) throw new BadSource(`url ${problem}`)
+  const certFile = read(entry, 'certFile', path)
+  const keyFile = read(entry, 'keyFile', path)
+  if ((certFile === undefined) !== (keyFile === undefined))
+    throw new BadSource('certFile and keyFile need each other')
+  return {
+    kind: 'http',
+    ...readCommon(entry),
+    url,
+    headers: read(entry, 'headers', headers) ?? {},
+    headerFiles: readHeaderFiles(entry['headerFiles']),
+    caFile: read(entry, 'caFile', path),
+    certFile,
+    keyFile,
+    push: read(entry, 'push', word('Auto', 'Off')) ?? 'Auto',
+  }
+}
+
+function readCommon(entry: JsonObject): CommonSetting {
+  const { name } = entry
+  if (typeof name !== 'string' || !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/u.test(name))
+    throw new BadSource('name must be of small letters, digits and dashes, 63 at most')
+  return {
+    name,
+    periodMs: read(entry, 'checkFrequency', duration(100)),
+  }
+}
+
+function readHeaderFiles(json: Json | undefined): Readonly<Record<string, string>> {
+  if (json === undefined || json === null) return {}
+  if (!isJsonObject(json)) throw new BadSource('headerFiles must be a mapping of paths')
+  const wrong = headers.fromFile(Object.fromEntries(Object.keys(json).map((name) => [name, []])))
+  if (wrong.kind === 'bad') throw new BadSource(`headerFiles: ${wrong.message}`)
+  return Object.fromEntries(Object.keys(json).map((name) => [name, need(json, name, path)]))
+}
+
+function urlProblem(url: string, mayBeHttp: boolean): string | undefined {
+  if (url.startsWith('unix:'))
+    return /^unix:\/\/\/[^:]+:\/./u.test(url) ? undefined : 'must be unix:///SOCKET:/PATH'
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (parsed?.protocol === 'https:') return undefined
+  if (parsed?.protocol !== 'http:') return 'must be an https://, http:// or unix:// URL'
+  if (mayBeHttp || isLoopbackHost(parsed.hostname)) return undefined
+  return 'is not encrypted and leads off this host: use https, or set allowHTTP: true'
+}
+
+function need<T>(entry: JsonObject, field: string, type: OptionType<T>): T {
+  const value = read(entry, field, type)
+  if (value === undefined) throw new BadSource(`must have a ${field}`)
+  return value
+}
+
+function read<T>(entry: JsonObject, field: string, type: OptionType<T>): T | undefined {
+  const json = entry[field]
+  if (json === undefined || json === null) return undefined
+  const decoded = type.fromFile(json)
+  if (decoded.kind === 'bad') throw new BadSource(`${field} ${decoded.message}`)
+  return decoded.value
+}
+
+function refuseUnknown(entry: JsonObject, fields: readonly string[]): void {
+  const stranger = Object.keys(entry).find((field) => !fields.includes(field))
+  if (stranger === undefined) return
+  const near = nearestName(stranger, fields)
+  throw new BadSource(
+    `has the unknown field ${stranger}${near === undefined ? '' : `; did you mean ${near}?`}`,
+  )
+}
+
+/** Where manifests come from beside `staticPodPath` and `staticPodURL`; a part of the table in options.ts. */
+export const sourceOptions = {
+  sources: option({
+    field: 'sources',
+    type: sourceList,
+    default: [],
+    defaultText: 'none',
+    owner: 'podd',
+    doc: 'More directories and URLs of manifests, each with a `name`; [SOURCES.md](SOURCES.md) lists their fields. Where two give the same object, the first keeps it: `staticPodPath`, `staticPodURL`, then this list in its order.',
+  }),
+  manifestPermissions: option({
+    field: 'manifestPermissions',
+    type: word('Warn', 'Strict'),
+    default: 'Warn',
+    owner: 'podd',
+    doc: 'What follows where others than root can write a manifest or its directory: a warning, or that it is not read (`Strict`).',
+  }),
+} as const

@@ -1,0 +1,35 @@
+import { join } from 'node:path'
+import type { Problem } from '../../pod/objects/document.ts'
+import { fileWritersProblem } from './directory-problems.ts'
+import type { FileLook } from './read-manifest-file.ts'
+
+/** Manifests that others than root can write: each is worth a warning, or isn't read where that is strict. */
+export class FileWriters {
+  readonly #directory: string
+  readonly #isStrict: boolean
+  readonly #writers = new Map<string, string>()
+
+  constructor(directory: string, isStrict: boolean) {
+    this.#directory = directory
+    this.#isStrict = isStrict
+  }
+
+  problems(): readonly Problem[] {
+    return [...this.#writers]
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, writers]) => fileWritersProblem(join(this.#directory, name), writers))
+  }
+
+  /** The look at a file, as it is to be taken. */
+  judge(name: string, look: FileLook): FileLook {
+    const writers = look.kind === 'file' ? look.otherWriters : undefined
+    if (look.kind !== 'file' || writers === undefined) {
+      this.#writers.delete(name)
+      return look
+    }
+    const { fingerprint } = look
+    if (this.#isStrict) return { kind: 'unreadable', fingerprint, reason: `can be written by ${writers}` }
+    this.#writers.set(name, writers)
+    return look
+  }
+}

@@ -1,0 +1,34 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorCode } from '../../base/errors.ts'
+import { isHiddenName, isManifestName } from '../manifest-name.ts'
+
+/** Deeper subdirectories are not read. */
+const maxDepth = 32
+
+/**
+ * The manifests of a directory by their names, those in subdirectories (`sub/a.yaml`) only where `recursive`. A link to a
+ * directory is not followed. Throws what the system throws of the directory itself.
+ */
+export async function listManifests(directory: string, recursive: boolean): Promise<readonly string[]> {
+  if (!recursive) return (await readdir(directory)).filter((name) => isManifestName(name))
+  return await listTree(directory, '', maxDepth)
+}
+
+async function listTree(directory: string, prefix: string, depth: number): Promise<readonly string[]> {
+  const entries = await readdir(join(directory, prefix), { withFileTypes: true })
+  const found = await Promise.all(
+    entries.map(async (entry) => {
+      const name = `${prefix}${entry.name}`
+      if (!entry.isDirectory()) return isManifestName(entry.name) ? [name] : []
+      if (isHiddenName(entry.name) || depth === 0) return []
+      try {
+        return await listTree(directory, `${name}/`, depth - 1)
+      } catch (error) {
+        if (errorCode(error) === 'ENOENT') return []
+        throw error
+      }
+    }),
+  )
+  return found.flat()
+}

@@ -1,0 +1,28 @@
+import { statfs } from 'node:fs/promises'
+
+/** File systems that report no changes made by other hosts, by the magic numbers of statfs(2). */
+const types: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0xff534d42, 'CIFS'],
+  [0xfe534d42, 'SMB'],
+  [0x517b, 'SMB'],
+  [0x01021997, '9p'],
+  [0x65735546, 'FUSE'],
+  [0x00c36400, 'Ceph'],
+  [0x5346414f, 'AFS'],
+  [0x0bd00bd0, 'Lustre'],
+  [0x01161970, 'GFS2'],
+  [0x7461636f, 'OCFS2'],
+])
+
+/** What network file system a path is on; undefined where it is on none, or can't be asked. */
+export async function findNetworkFileSystem(path: string): Promise<string | undefined> {
+  try {
+    const { type } = await statfs(path)
+    // A 32-bit number, which may come with its sign.
+    return types.get(type >>> 0)
+  } catch {
+    // What is wrong with the path is seen when it is read.
+    return undefined
+  }
+}

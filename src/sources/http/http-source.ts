@@ -1,0 +1,260 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../base/clock.ts'
+import { PoddError, errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { RandomSource } from '../../base/random.ts'
+import { systemRandom } from '../../base/random.ts'
+import { firstPace, holdSecondsOf, paceRequest } from '../../decide/sources/pace-requests.ts'
+import type { Pace } from '../../decide/sources/pace-requests.ts'
+import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import type { Problem, SourceDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
+import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
+import type { LastGoodStore } from '../../store/last-good.ts'
+import type { DecodeSource } from '../decode-source.ts'
+import { LastGoodSaver } from '../last-good-saver.ts'
+import { mergeLastGood } from '../merge-last-good.ts'
+import type { ReportingSource, SourceReport } from '../source.ts'
+import type { Environment } from './choose-proxy.ts'
+import type { HttpAnswer, Validators } from './http-answer.ts'
+import { isBlank } from './http-blank.ts'
+import { getOnce } from './http-get.ts'
+import { HttpRoutes } from './http-routes.ts'
+import type { HeaderFiles } from './read-headers.ts'
+import { readHeaders } from './read-headers.ts'
+import { copyKey, parseSourceUrl, showUrl } from './show-url.ts'
+import type { TlsFiles } from './tls-files.ts'
+
+const timeoutMs = 10_000
+/** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
+const firstAnswerMs = 2_000
+
+export interface HttpSourceOptions {
+  readonly name: SourceName
+  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
+  readonly url: string
+  /** Sent with every request; several values of one name as they stand. */
+  readonly headers: Readonly<Record<string, readonly string[]>>
+  /** Headers whose values are read from files with every request: paths by names. */
+  readonly headerFiles?: HeaderFiles
+  readonly tls?: TlsFiles
+  /** From one request to the next, where the server doesn't hold answers back. */
+  readonly periodMs: number
+  /** Whether the server may hold an answer back until there is something new: yes where nothing is said. */
+  readonly mayHold?: boolean
+  readonly clock: Clock
+  readonly random?: RandomSource
+  readonly logger: Logger
+  readonly lastGood: LastGoodStore
+  readonly decode: DecodeSource
+  readonly fieldValidation?: FieldValidation
+  /** Where proxies are named; that of this process where nothing is said. */
+  readonly env?: Environment
+}
+
+/**
+ * A URL as a source of pods, asked again and again. Only 200 and 304 count; whatever else happens
+ * leaves the pods as they are and is a problem. After a failure it is asked again sooner than after
+ * the period, at first. A server that offers it holds its answer back until there is something new.
+ */
+export function createHttpSource(options: HttpSourceOptions): ReportingSource {
+  let loop: HttpLoop | undefined
+  return {
+    async run(onSnapshot, signal) {
+      if (signal.aborted) return
+      const { url, socketPath } = parseSourceUrl(options.url)
+      const routes = new HttpRoutes(options.env ?? process.env, { socketPath, tls: options.tls ?? {} })
+      // Loading the client is no delay of the server. A failure is reported by the first request.
+      await routes.find(url).catch(() => undefined)
+      const key = copyKey(options.url)
+      const saver = new LastGoodSaver(options.lastGood, options.name, key, options.logger, () => {
+        loop?.publish()
+      })
+      loop = new HttpLoop(options, { url, routes, saver, onSnapshot })
+      try {
+        await loop.run(signal)
+      } finally {
+        await saver.flush()
+        await routes.destroy()
+      }
+    },
+    report: () => loop?.report() ?? { mode: 'poll' },
+  }
+}
+
+interface HttpLoopParts {
+  readonly url: URL
+  readonly routes: HttpRoutes
+  readonly saver: LastGoodSaver
+  readonly onSnapshot: (snapshot: SourceSnapshot) => void
+}
+
+class HttpLoop {
+  readonly #options: HttpSourceOptions
+  readonly #parts: HttpLoopParts
+  readonly #location: string
+  #documents: readonly SourceDocument[] = []
+  #documentProblems: readonly Problem[] = []
+  #failure: Problem | undefined
+  #failingSinceMs = 0
+  #answeredAtMs: number | undefined
+  #isReady = false
+  #validators: Validators | undefined
+  #hash = ''
+  #published: string | undefined
+  #pace: Pace = firstPace
+
+  constructor(options: HttpSourceOptions, parts: HttpLoopParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#location = showUrl(options.url)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, periodMs, random = systemRandom } = this.#options
+    const lastGood = await this.#parts.saver.load()
+    this.#documents = lastGood?.documents ?? []
+    this.#isReady = lastGood?.isComplete === true
+    const patience = clock.startTimer(firstAnswerMs, () => {
+      if (this.#published !== undefined || signal.aborted) return
+      this.#noteFailure(this.#problem('the server has not answered yet'))
+      this.publish()
+    })
+    try {
+      while (!signal.aborted) {
+        const startedMs = clock.monotonicMs()
+        const answer = await this.#ask(signal)
+        if (signal.aborted) break
+        patience.cancel()
+        const hashBefore = this.#hash
+        const isTaken = await this.#take(answer).catch((error: unknown) => {
+          this.#noteFailure(this.#problem(`the answer cannot be taken: ${errorMessage(error)}`))
+          return false
+        })
+        this.publish()
+        const outcome = {
+          isTaken,
+          isChanged: this.#hash !== hashBefore,
+          waits: answer.waits === true,
+          tookMs: clock.monotonicMs() - startedMs,
+          retryAfterMs: answer.retryAfterMs,
+        }
+        const { pace, waitMs } = paceRequest(this.#pace, outcome, periodMs, random())
+        this.#pace = pace
+        if (waitMs > 0) await clock.sleep(waitMs, signal).catch(() => undefined)
+      }
+    } finally {
+      patience.cancel()
+    }
+  }
+
+  report(): SourceReport {
+    const message = this.#failure?.message
+    return {
+      mode: this.#pace.waits ? 'push' : 'poll',
+      hash: this.#hash === '' ? undefined : this.#hash,
+      etag: this.#validators?.etag,
+      answeredAtMs: this.#answeredAtMs,
+      failure: message === undefined ? undefined : { message, sinceMs: this.#failingSinceMs },
+    }
+  }
+
+  /** Yields a snapshot, unless it would say what the one before said. */
+  publish(): void {
+    const problems = [this.#failure, this.#parts.saver.problem(), ...this.#documentProblems].filter(
+      (problem) => problem !== undefined,
+    )
+    const state = JSON.stringify([problems, this.#isReady, this.#hash])
+    if (state === this.#published) return
+    this.#published = state
+    this.#parts.onSnapshot({
+      source: this.#options.name,
+      location: this.#location,
+      ready: this.#isReady,
+      pods: this.#documents.filter((document) => isPodDocument(document)),
+      objects: this.#documents.filter((document) => isObjectDocument(document)),
+      problems,
+    })
+  }
+
+  async #ask(signal: AbortSignal): Promise<HttpAnswer> {
+    const { clock, mayHold = true } = this.#options
+    const waitSeconds = mayHold ? holdSecondsOf(this.#pace) : undefined
+    const deadlineMs = timeoutMs + (this.#pace.waits && waitSeconds !== undefined ? waitSeconds * 1000 : 0)
+    const timeout = new AbortController()
+    const timer = clock.startTimer(deadlineMs, () =>
+      timeout.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${deadlineMs / 1000} s`)),
+    )
+    try {
+      const headers = await readHeaders(this.#options.headers, this.#options.headerFiles ?? {})
+      const get = {
+        url: this.#parts.url,
+        headers,
+        validators: this.#validators,
+        waitSeconds,
+        nowMs: clock.wallMs(),
+      }
+      return await getOnce(this.#parts.routes, get, AbortSignal.any([signal, timeout.signal]))
+    } catch (error) {
+      return { kind: 'failed', message: errorMessage(error) }
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** Gives whether the server answered. */
+  async #take(answer: HttpAnswer): Promise<boolean> {
+    const { saver } = this.#parts
+    if (answer.kind === 'failed') this.#noteFailure(this.#problem(answer.message, answer.hint))
+    else if (answer.kind === 'unchanged') this.#noteAnswer()
+    else if (isBlank(answer.bytes)) this.#noteFailure(this.#problem('the answer is empty', emptyHint))
+    else {
+      await this.#takeContent(answer.bytes)
+      this.#noteAnswer()
+      this.#validators = answer.validators
+      this.#isReady = true
+      saver.save(this.#documents)
+      return true
+    }
+    // A copy that could not be saved is saved again, whatever the server answered.
+    if (this.#isReady && saver.problem() !== undefined) saver.save(this.#documents)
+    return answer.kind !== 'failed'
+  }
+
+  async #takeContent(bytes: Uint8Array): Promise<void> {
+    const hash = createHash('sha256').update(bytes).digest('hex')
+    if (hash === this.#hash) return
+    const { decode, fieldValidation = 'Strict' } = this.#options
+    const result = await decode(bytes, { path: this.#location, fieldValidation })
+    this.#documents = mergeLastGood(this.#documents, result)
+    this.#documentProblems = result.problems
+    this.#hash = hash
+  }
+
+  #problem(message: string, hint?: string): Problem {
+    const kept = this.#documents.filter((document) => isPodDocument(document)).length
+    const suffix = kept === 0 ? '' : `; the pods it gave before are kept (${kept})`
+    return {
+      severity: 'error',
+      place: { path: this.#location },
+      message: `${message}${suffix}`,
+      ...(hint !== undefined && { hint }),
+    }
+  }
+
+  #noteAnswer(): void {
+    this.#answeredAtMs = this.#options.clock.wallMs()
+    this.#noteFailure(undefined)
+  }
+
+  #noteFailure(problem: Problem | undefined): void {
+    const { logger, clock } = this.#options
+    const before = this.#failure?.message
+    if (this.#failure === undefined) this.#failingSinceMs = clock.wallMs()
+    this.#failure = problem
+    if (before === problem?.message) return
+    if (problem === undefined) logger.info({ path: this.#location }, 'the manifest URL is readable again')
+    else logger.error({ path: this.#location, reason: problem.message }, 'cannot read the manifest URL')
+  }
+}
+
+const emptyHint = 'to run no pods, answer with a List that has no items'

@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto'
+
+/** A URL as it may be shown: without user, password, query and fragment, any of which may be a secret. */
+export function showUrl(url: string): string {
+  if (url.startsWith('unix:')) return url.replace(/\?.*$/u, '?…')
+  const shown = new URL(url)
+  const query = shown.search === '' ? '' : '?…'
+  shown.username = ''
+  shown.password = ''
+  shown.search = ''
+  shown.hash = ''
+  return `${shown.href}${query}`
+}
+
+/** Distinguishes URLs that are shown alike. */
+export function copyKey(url: string): string {
+  return `${showUrl(url)}#${createHash('sha256').update(url).digest('hex').slice(0, 8)}`
+}
+
+/** What is asked of whom: `unix:///SOCKET:/PATH` is a path that a server on a unix socket is asked for. */
+export function parseSourceUrl(url: string): { readonly url: URL; readonly socketPath?: string } {
+  const [, socketPath, path] = /^unix:\/\/(\/[^:]+):(\/.*)$/u.exec(url) ?? []
+  if (socketPath === undefined || path === undefined) return { url: new URL(url) }
+  return { url: new URL(path, 'http://localhost'), socketPath }
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../../src/base/json.ts'
+import { readConfigFile } from '../../../src/config/read-config-file.ts'
+
+async function read(...sources: readonly Json[]) {
+  const text = JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', sources })
+  return readConfigFile(text, 'config.yaml')
+}
+const problem = async (source: Json): Promise<string | undefined> => (await read(source)).problems[0]?.message
+const fleet = { name: 'fleet', url: 'https://fleet.example/pods' }
+
+describe('the list of sources', () => {
+  it('has directories and URLs in their order', async () => {
+    const { values, problems } = await read(
+      { name: 'edge', path: '/srv/pods', recursive: true, checkFrequency: '5s' },
+      { ...fleet, headerFiles: { Authorization: '/run/token' }, caFile: '/ca.pem', push: 'Off' },
+    )
+    expect(problems).toEqual([])
+    expect(values.sources).toEqual([
+      { kind: 'file', name: 'edge', path: '/srv/pods', recursive: true, periodMs: 5000 },
+      {
+        kind: 'http',
+        ...fleet,
+        periodMs: undefined,
+        headers: {},
+        headerFiles: { Authorization: '/run/token' },
+        caFile: '/ca.pem',
+        certFile: undefined,
+        keyFile: undefined,
+        push: 'Off',
+      },
+    ])
+  })
+
+  it.each([
+    'http://127.0.0.1:8080/pods',
+    'http://localhost/pods',
+    'http://[::1]/pods',
+    'unix:///run/fleet.sock:/pods?a=b',
+  ])('takes %s', async (url) => {
+    expect(await problem({ ...fleet, url })).toBeUndefined()
+  })
+
+  it.each<[Json, RegExp]>([
+    ['x', /must be a mapping/u],
+    [{ path: '/x' }, /name must be/u],
+    [{ name: 'A_b', path: '/x' }, /name must be/u],
+    [{ name: 'a' }, /a: must have a path/u],
+    [{ name: 'a', path: 'x' }, /a: path must be an absolute path/u],
+    [{ name: 'a', path: '/x', recursiv: true }, /unknown field recursiv; did you mean recursive\?/u],
+    [{ ...fleet, path: '/x' }, /has a path and a url/u],
+    [{ ...fleet, url: 'ftp://x/' }, /must be an https/u],
+    [{ ...fleet, url: 'unix:///run/fleet.sock' }, /must be unix/u],
+    [{ ...fleet, url: 'http://fleet.example/' }, /not encrypted/u],
+    [{ ...fleet, url: 'http://127.0.0.1.example/' }, /not encrypted/u],
+    [{ ...fleet, certFile: '/cert.pem' }, /need each other/u],
+    [{ ...fleet, headerFiles: { 'a b': '/x' } }, /not a header name/u],
+  ])('refuses %j', async (source, message) => {
+    expect(await problem(source)).toMatch(message)
+  })
+
+  it('takes http where that is said', async () => {
+    expect(await problem({ ...fleet, url: 'http://fleet.example/', allowHTTP: true })).toBeUndefined()
+  })
+
+  it('refuses two of one name', async () => {
+    const { problems } = await read({ name: 'a', path: '/x' }, { name: 'a', path: '/y' })
+    expect(problems[0]?.message).toBe('has two sources named a')
+  })
+})
