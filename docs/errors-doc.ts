@@ -336,6 +336,16 @@ const sections: readonly {
       entry('API_NotFound', 'The object or path does not exist.', ''),
       entry('CLAIM_IN_USE', "A claim's data cannot be deleted: a pod uses it.", 'Remove the pod first.'),
       entry('CLAIM_NOT_FOUND', 'The claim does not exist or has no data.', ''),
+      entry(
+        'OBJECT_NOT_KEPT',
+        'What was written over the API cannot be saved; nothing was changed.',
+        'Free disk space, or mend what the message names.',
+      ),
+      entry(
+        'PATCH_NOT_APPLICABLE',
+        'The patch is not well-formed, or does not fit the object.',
+        'See the message.',
+      ),
       entry('API_Conflict', 'The state of the object does not allow the call.', 'See the message.'),
       entry(
         'API_Unauthorized',

@@ -23,5 +23,6 @@ export type ApiReason = (typeof apiReasons)[keyof typeof apiReasons]
 
 /** Undefined for what no podd of this version answers. */
 export function parseApiReason(text: string): ApiReason | undefined {
+  if (text === 'AlreadyExists') return 'Conflict'
   return Object.values(apiReasons).find((reason) => reason === text)
 }

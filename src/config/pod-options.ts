@@ -34,11 +34,18 @@ const registries = textList('REGISTRY', (item) =>
 )
 
 const otherSources = textList('SOURCE', (item) =>
-  item === 'file' || item === 'url' ? undefined : 'must be file or url',
+  item === 'file' || item === 'url' || item === 'api' ? undefined : 'must be file, url or api',
 )
 
 /** The Pod Security Standards for the pods of one source. */
-function security(where: string, source: string, level: SecurityLevel) {
+function security(
+  where: string,
+  source: string,
+  {
+    level,
+    readsObjectsOf = [],
+  }: { readonly level: SecurityLevel; readonly readsObjectsOf?: readonly string[] },
+) {
   return {
     level: option({
       field: `podSecurity.${where}.level`,
@@ -79,15 +86,16 @@ function security(where: string, source: string, level: SecurityLevel) {
     readsObjectsOf: option({
       field: `podSecurity.${where}.readsObjectsOf`,
       type: otherSources,
-      default: [],
+      default: readsObjectsOf,
       owner: 'podd',
-      doc: `The other sources (\`file\`, \`url\`) whose Secrets, ConfigMaps and claims the pods of ${source} may use in their namespace, beside its own.`,
+      doc: `The other sources (\`file\`, \`url\`, \`api\`) whose Secrets, ConfigMaps and claims the pods of ${source} may use in their namespace, beside its own.`,
     }),
   }
 }
 
-const directory = security('file', 'the manifest directory', 'privileged')
-const url = security('url', 'the URL', 'baseline')
+const directory = security('file', 'the manifest directory', { level: 'privileged' })
+const url = security('url', 'the URL', { level: 'baseline' })
+const api = security('api', 'the API', { level: 'privileged', readsObjectsOf: ['file'] })
 
 /** What pods may do and get; a part of the table in options.ts. */
 export const podOptions = {
@@ -190,6 +198,12 @@ export const podOptions = {
   urlAllowedHostPorts: url.ports,
   urlAllowedRegistries: url.registries,
   urlReadsObjectsOf: url.readsObjectsOf,
+  apiSecurityLevel: api.level,
+  apiAllowedHostPaths: api.hostPaths,
+  apiAllowedCapabilities: api.capabilities,
+  apiAllowedHostPorts: api.ports,
+  apiAllowedRegistries: api.registries,
+  apiReadsObjectsOf: api.readsObjectsOf,
   urlGivesClusterObjects: option({
     field: 'podSecurity.url.givesClusterObjects',
     type: flag,

@@ -1,4 +1,5 @@
 import { kubernetesVersion } from '../api/version.ts'
+import type { PodObject } from '../api/objects.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import { protoPath } from '../base/proto-path.ts'
@@ -75,6 +76,7 @@ export interface PodAssembly {
 export interface AssemblyOptions {
   readonly config: PoddConfig
   readonly sources: readonly SourceName[]
+  readonly presentPod?: (object: PodObject) => PodObject
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -242,6 +244,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     random: systemRandom,
     logger,
     sources: options.sources,
+    ...(options.presentPod !== undefined && { presentPod: options.presentPod }),
     runtimeName: () => runtime.name,
     settings: config,
     admission,

@@ -1,3 +1,4 @@
+import type { PodObject } from '../api/objects.ts'
 import type { RandomSource } from '../base/random.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { ImageService } from '../cri/cri-runtime.ts'
@@ -43,6 +44,8 @@ export interface PodSystemOptions extends NodeWorkOptions {
   readonly records: Pick<PodRecordStore, 'load' | 'save' | 'remove' | 'checkRoom'>
   /** Where the pods are shown; left out, in a store of their own. */
   readonly shown?: ShownResources
+  /** What is shown of a pod, where that is more than its manifest and its status say. */
+  readonly presentPod?: (object: PodObject) => PodObject
   readonly runProbe: RunProbe
   readonly random: RandomSource
   /** The sources that are configured: none of their pods goes before all have spoken. */

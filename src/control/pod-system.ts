@@ -1,10 +1,13 @@
 import type { AppliedReply } from '../api/applied.ts'
 import { PoddError } from '../base/errors.ts'
+import { newUuid } from '../base/random.ts'
 import { isCriError } from '../cri/cri-error.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
-import type { Problem, SourceSnapshot } from '../pod/objects/document.ts'
+import { newPodRecord } from '../decide/sources/new-pod-record.ts'
+import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
+import { computeQosClass } from '../pod/spec/qos.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
 import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
@@ -25,6 +28,7 @@ import { RuntimeObserver } from './runtime/runtime-observer.ts'
 import { RuntimeWatch } from './runtime/runtime-watch.ts'
 import { findMissingReference } from '../translate/find-missing-reference.ts'
 import { SourceSnapshots } from './desired/source-snapshots.ts'
+import { toPodObject } from './worker/pod-display.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
 import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
@@ -67,7 +71,10 @@ export class PodSystem {
     const { clock, random, logger, events, host, settings } = options
     this.#options = options
     this.objects = options.objects
-    this.statuses = new StatusStore((options.shown ?? new ShownResources(clock.wallMs())).pods)
+    this.statuses = new StatusStore(
+      (options.shown ?? new ShownResources(clock.wallMs())).pods,
+      options.presentPod,
+    )
     this.#snapshots = new SourceSnapshots({
       sources: options.sources,
       podNameSuffix: settings.podNameSuffix === 'node' ? `-${host.hostName}` : '',
@@ -279,6 +286,35 @@ export class PodSystem {
 
   offerSnapshot(snapshot: SourceSnapshot): void {
     this.#loop.post({ kind: 'snapshot', snapshot })
+  }
+
+  /** Resolves when the loop has taken the snapshot, or has ended. */
+  takeSnapshot(snapshot: SourceSnapshot): Promise<void> {
+    return new Promise((resolve) => this.#loop.post({ kind: 'snapshot', snapshot, onTaken: resolve }))
+  }
+
+  /** Shows a pod that a source is about to give, until its worker says how it is. */
+  showNew(document: PodDocument, source: SourceName): void {
+    const { clock, host } = this.#options
+    const uid = document.kept?.uid ?? newUuid()
+    const nowMs = document.kept?.createdAtMs ?? clock.wallMs()
+    const record = newPodRecord({ uid, document, source, nowMs, createdAtMs: undefined })
+    const status = { phase: 'Pending', conditions: [], qosClass: computeQosClass(document.pod.spec) } as const
+    const object = toPodObject(document.pod, record, { status, nodeName: host.hostName })
+    this.statuses.publishProvisional(uid, object)
+  }
+
+  /** Ends a pod for good; its source gives it no more. */
+  endPod(uid: PodUid, graceSeconds: number): void {
+    const worker = this.#desired.workers.get(uid)
+    if (worker === undefined) this.statuses.removeProvisional(uid)
+    else
+      worker.end({
+        cause: 'removed',
+        reason: 'Killing',
+        message: 'The pod was deleted over the API',
+        graceSeconds,
+      })
   }
 
   /** Pulls an image for no pod, with the node's credentials. Throws the runtime's error, or the signal's reason. */

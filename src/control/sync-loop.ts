@@ -18,7 +18,12 @@ import type { RuntimeHealth } from './runtime/runtime-observer.ts'
  * | probe      | the prober                | the worker of the pod it is about                     |
  */
 export type SyncEvent =
-  | { readonly kind: 'snapshot'; readonly snapshot: SourceSnapshot }
+  | {
+      readonly kind: 'snapshot'
+      readonly snapshot: SourceSnapshot
+      /** Called when it was handled, or the loop has ended; never throws. */
+      readonly onTaken?: () => void
+    }
   | { readonly kind: 'runtime'; readonly uid: PodUid }
   | { readonly kind: 'health'; readonly health: RuntimeHealth }
   | { readonly kind: 'stage'; readonly worker: PodWorker }
@@ -40,6 +45,7 @@ export class SyncLoop {
   readonly #slot = new WakeSlot()
   #events: SyncEvent[] = []
   #waitsSinceMs: number | undefined
+  #hasEnded = false
 
   constructor(handlers: SyncHandlers, { clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
     this.#handlers = handlers
@@ -53,6 +59,7 @@ export class SyncLoop {
   }
 
   post(event: SyncEvent): void {
+    if (this.#hasEnded) return settle(event)
     this.#waitsSinceMs ??= this.#clock.monotonicMs()
     this.#events.push(event)
     this.#slot.wake()
@@ -67,6 +74,8 @@ export class SyncLoop {
       this.#waitsSinceMs = undefined
       for (const event of events) this.#handle(event)
     }
+    this.#hasEnded = true
+    for (const event of this.#events.splice(0)) settle(event)
   }
 
   #handle(event: SyncEvent): void {
@@ -74,6 +83,8 @@ export class SyncLoop {
       this.#dispatch(event)
     } catch (error) {
       this.#logger.error({ reason: event.kind, err: error }, 'event failed')
+    } finally {
+      settle(event)
     }
   }
 
@@ -91,4 +102,9 @@ export class SyncLoop {
         return this.#handlers.probe(event)
     }
   }
+}
+
+/** Whoever waits for the event goes on. */
+function settle(event: SyncEvent): void {
+  if (event.kind === 'snapshot') event.onTaken?.()
 }

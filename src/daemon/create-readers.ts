@@ -11,7 +11,9 @@ import { judgeHealth } from '../decide/node/judge-health.ts'
 import type { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
+import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
+import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { ApiReaders, Drainer } from '../server/requests/readers.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
@@ -27,6 +29,7 @@ export function createReaders(
     readonly reach: Reach
     readonly localObjects: LocalObjects
     readonly clusterObjects: ClusterObjects
+    readonly writer: WrittenObjects
     readonly sources: readonly NamedSource[]
     readonly startedAtMs: number
     readonly crashes: () => readonly CrashReport[]
@@ -49,6 +52,7 @@ export function createReaders(
       priorityclasses: { reader: shown.priorityclasses, whenListed: whenShown },
       runtimeclasses: { reader: shown.runtimeclasses, whenListed: whenShown },
     },
+    writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
     status: {
@@ -73,7 +77,7 @@ export function createReaders(
             ...(runtime.version === undefined ? {} : { version: runtime.version }),
             ...(problem === undefined ? {} : { message: problem }),
           },
-          sources: facts.sources.map(({ name, location }) => {
+          sources: [...facts.sources, ...writtenSource(snapshots)].map(({ name, location }) => {
             const snapshot = snapshots.find(({ source }) => source === name)
             return {
               source: name,
@@ -110,6 +114,15 @@ function manifestDirectoryOf({ staticPodPath, sources }: PoddConfig): {
   const first = sources.find((source) => source.kind === 'file')
   const directory = staticPodPath ?? (first?.kind === 'file' ? first.path : undefined)
   return directory === undefined ? {} : { manifestDirectory: directory }
+}
+
+/** What was written over the API is named once there is something. */
+function writtenSource(
+  snapshots: readonly SourceSnapshot[],
+): readonly Pick<NamedSource, 'name' | 'location'>[] {
+  return snapshots.flatMap(({ source, location, pods, objects }) =>
+    source === 'api' && pods.length + objects.length > 0 ? [{ name: source, location }] : [],
+  )
 }
 
 function showPressure({ conditions, observations }: NodePressure): PressureStatus {

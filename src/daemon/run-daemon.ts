@@ -22,6 +22,7 @@ import { createReaders } from './create-readers.ts'
 import { createSources, createTrials } from './create-sources.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
 import { serviceStatus, tellManager, watchSelf, describeSelf } from './watch-self.ts'
+import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
 export interface DaemonRequest {
@@ -58,7 +59,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
 
   const report: StateReport = (state) => createStateReport(assembly.events, logger)(state)
   const sources = createSources(config, { report, clock, logger })
-  const assembly = assemblePods({ config, sources: sources.map(({ name }) => name), clock, logger })
+  const apiObjects = createApiObjects(config, logger)
+  const assembly = assemblePods({
+    config,
+    sources: [...sources.map(({ name }) => name), 'api'],
+    presentPod: presentPod(apiObjects),
+    clock,
+    logger,
+  })
   const { runtime, events, pods } = assembly
   await events.load()
   const trials = createTrials(config, { sources, assembly, report, clock, logger })
@@ -84,6 +92,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clusterObjects,
     reach,
     localObjects,
+    writer: createWriting(apiObjects, assembly, { localObjects, logger }),
     sources,
     startedAtMs: clock.wallMs(),
     crashes: () => guard.reports(),
@@ -128,9 +137,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
     void tellManager(manager, logger, 'READY=1', serviceStatus(assembly))
+    const writing = apiObjects.run((snapshot) => pods.takeSnapshot(snapshot), stop.signal)
     const opened = openRuntime(assembly, reach, stop.signal)
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
-    await Promise.all([pods.run(stop.signal, opened), watching, ...running])
+    await Promise.all([pods.run(stop.signal, opened), watching, writing, ...running])
   } catch (error) {
     if (!stop.signal.aborted) throw error
   } finally {

@@ -5,6 +5,7 @@ import { servedKinds } from '../api/kinds/served-kinds.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
+import { systemRandom } from '../base/random.ts'
 import { accessRoutes } from './access-routes.ts'
 import { healthRoutes } from './health-routes.ts'
 import { imageRoutes } from './image-routes.ts'
@@ -27,6 +28,7 @@ import { WatchLines } from './resources/watch-lines.ts'
 import { poddExec } from './streams/podd-exec.ts'
 import { poddForward } from './streams/podd-forward.ts'
 import { PodStreams } from './streams/pod-streams.ts'
+import { writeRoutes } from './writing/write-routes.ts'
 
 export interface HandlerOptions {
   /** Undefined where podd listens on its socket alone. */
@@ -47,6 +49,9 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
     ...discoveryRoutes([...servedKinds.map((kind) => toApiResource(kind)), ...computedResources]),
     ...resourceRoutes(readers, new WatchLines()),
+    ...(readers.writer === undefined
+      ? []
+      : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),
     ...podRoutes(readers, logs),
     ...imageRoutes(readers.images),
     ...poddRoutes(readers),

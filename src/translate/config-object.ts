@@ -8,6 +8,7 @@ import { uuidOfText } from '../pod/values/hash.ts'
 export interface ObjectOrigin {
   readonly source: SourceName
   readonly place: ObjectDocument['place']
+  readonly kept?: ObjectDocument['kept']
 }
 
 /** A ConfigMap or Secret as the API shows it; a Secret's `stringData` has become `data`, as in an API server. */
@@ -29,13 +30,16 @@ export function toConfigObject(object: ConfigMap | Secret, origin: ObjectOrigin)
 
 export function toObjectMeta(
   { kind, metadata }: Pick<ConfigMap | Secret | PersistentVolumeClaim, 'kind' | 'metadata'>,
-  { source, place }: ObjectOrigin,
+  { source, place, kept }: ObjectOrigin,
 ): LocalObjectMeta {
   const { name, namespace, labels, annotations } = metadata
   return {
+    ...kept?.metadata,
     name,
     namespace,
-    uid: objectUid({ kind, namespace, name, source }),
+    uid:
+      kept?.uid ??
+      objectUid({ kind, namespace, name, source: kind === 'PersistentVolumeClaim' ? undefined : source }),
     ...(Object.keys(labels).length > 0 && { labels }),
     annotations: { ...annotations, 'podd.dev/source': source, 'podd.dev/path': place.path },
   }

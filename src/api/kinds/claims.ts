@@ -1,4 +1,5 @@
 import type { ClaimObject } from '../local-objects.ts'
+import { writeVerbs } from './api-resource.ts'
 import { servedKind } from './served-kind.ts'
 
 const shortModes: Readonly<Record<string, string>> = {
@@ -10,6 +11,7 @@ const shortModes: Readonly<Record<string, string>> = {
 
 export const claimKind = servedKind<ClaimObject>({
   resource: 'persistentvolumeclaims',
+  verbs: writeVerbs,
   singular: 'persistentvolumeclaim',
   shortNames: ['pvc'],
   kind: 'PersistentVolumeClaim',

@@ -1,4 +1,5 @@
 import type { ConfigObject } from '../local-objects.ts'
+import { writeVerbs } from './api-resource.ts'
 import { servedKind } from './served-kind.ts'
 
 const nameColumn = { title: 'NAME', cell: ({ metadata }: ConfigObject) => metadata.name }
@@ -11,6 +12,7 @@ const dataColumns = [
 
 export const configMapKind = servedKind<ConfigObject>({
   resource: 'configmaps',
+  verbs: writeVerbs,
   singular: 'configmap',
   shortNames: ['cm'],
   kind: 'ConfigMap',
@@ -20,6 +22,7 @@ export const configMapKind = servedKind<ConfigObject>({
 /** Their tables are made of podd's own form, so that no value leaves the daemon for them. */
 export const secretKind = servedKind<ConfigObject>({
   resource: 'secrets',
+  verbs: writeVerbs,
   singular: 'secret',
   shortNames: [],
   kind: 'Secret',

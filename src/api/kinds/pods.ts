@@ -2,11 +2,13 @@ import type { JsonObject } from '../../base/json.ts'
 import type { PodObject } from '../objects.ts'
 import { formatAge, formatAgeOf } from './age.ts'
 import { summarizePod } from './pod-summary.ts'
+import { writeVerbs } from './api-resource.ts'
 import { servedKind } from './served-kind.ts'
 
 /** Pods: kubectl's columns; `-o wide` adds where they come from (`pkg/registry/core/pod/strategy.go`, ToSelectableFields, 1.36). */
 export const podKind = servedKind<PodObject>({
   resource: 'pods',
+  verbs: writeVerbs,
   singular: 'pod',
   shortNames: ['po'],
   kind: 'Pod',

@@ -38,6 +38,13 @@ export function admissionRules(
         allowedHostPorts: config.urlAllowedHostPorts,
         allowedRegistries: config.urlAllowedRegistries,
       },
+      api: {
+        level: config.apiSecurityLevel,
+        allowedHostPaths: config.apiAllowedHostPaths,
+        allowedCapabilities: config.apiAllowedCapabilities,
+        allowedHostPorts: config.apiAllowedHostPorts,
+        allowedRegistries: config.apiAllowedRegistries,
+      },
     },
   }
 }
@@ -52,6 +59,7 @@ export function objectRules(config: PoddConfig): ObjectRules {
         readsObjectsOf: toSources(config.urlReadsObjectsOf),
         givesClusterObjects: config.urlGivesClusterObjects,
       },
+      api: { readsObjectsOf: toSources(config.apiReadsObjectsOf), givesClusterObjects: true },
     },
   }
 }

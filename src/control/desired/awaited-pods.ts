@@ -87,8 +87,8 @@ export class AwaitedPods {
       if (adopted.has(key)) continue
       const known = this.#awaited.get(key)?.record
       const fresh = {
-        uid: known?.uid ?? newUuid(),
-        nowMs: known?.acceptedAtMs ?? this.#deps.clock.wallMs(),
+        uid: document.kept?.uid ?? known?.uid ?? newUuid(),
+        nowMs: document.kept?.createdAtMs ?? known?.acceptedAtMs ?? this.#deps.clock.wallMs(),
         createdAtMs: undefined,
       }
       awaited.set(key, { pod: document.pod, record: newPodRecord({ ...fresh, document, source }) })

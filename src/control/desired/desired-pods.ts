@@ -3,7 +3,6 @@ import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { sameData } from '../../base/json.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
-import { makesNewPod } from '../../decide/sources/diff-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
@@ -17,7 +16,14 @@ import type { PodAdmission } from './pod-admission.ts'
 import type { ChangedObjects } from '../objects/object-store.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
-import { changesHands, isLeaving, leftAloneProblem, notAppliedProblem } from './pod-entry.ts'
+import {
+  asksForNewPod,
+  changesHands,
+  isLeaving,
+  keptOf,
+  leftAloneProblem,
+  notAppliedProblem,
+} from './pod-entry.ts'
 import type { PodEntry, WantedPod } from './pod-entry.ts'
 import { PodWorkers } from './pod-workers.ts'
 import type { PodWorkersDeps } from './pod-workers.ts'
@@ -133,6 +139,8 @@ export class DesiredPods {
       worker.confirm()
       if (!mayRemove(worker.state.record.source)) continue
       this.#dropNext(key, entry)
+      // Whoever deletes it over the API may give it more time than its manifest does.
+      if (worker.state.record.ending?.cause === 'removed') continue
       worker.end({
         cause: 'removed',
         reason: 'Killing',
@@ -157,9 +165,14 @@ export class DesiredPods {
       if (worker === undefined || next !== undefined || worker.state.stage === 'adopted') continue
       const { record, pod } = worker.state
       if (record.failed?.until !== now || isLeaving(worker)) continue
+      // Evicted for the node's sake it stays as it failed, as in a cluster: whoever wrote it over the API decides.
+      if (record.source === 'api' && now === 'pressure-ends') continue
       const { manifest, source, path } = record
       entry.next = {
-        wanted: { document: { pod, manifest, place: { path }, owner: record.owner }, source },
+        wanted: {
+          document: { pod, manifest, place: { path }, owner: record.owner, kept: keptOf(record) },
+          source,
+        },
         replacement: undefined,
       }
       worker.end({
@@ -224,10 +237,7 @@ export class DesiredPods {
       return undefined
     }
     const { document, source } = wanted
-    if (
-      !changesHands(worker.state.record, wanted) &&
-      !makesNewPod(worker.state.pod, document.pod, worker.state.isPastChange)
-    ) {
+    if (!changesHands(worker.state.record, wanted) && !asksForNewPod(worker, document)) {
       this.#dropNext(key, entry)
       const refusal = this.#deps.admission.refusal(document.pod, source)
       const isNew = !sameData(worker.state.record.manifest, document.manifest)
@@ -275,10 +285,10 @@ export class DesiredPods {
     }
     const shown = this.#deps.takeShown(key)
     const record = newPodRecord({
-      uid: found?.uid ?? shown?.uid ?? newUuid(),
+      uid: document.kept?.uid ?? found?.uid ?? shown?.uid ?? newUuid(),
       document,
       source,
-      nowMs: shown?.acceptedAtMs ?? this.#deps.clock.wallMs(),
+      nowMs: document.kept?.createdAtMs ?? shown?.acceptedAtMs ?? this.#deps.clock.wallMs(),
       createdAtMs: found?.sandboxes[0]?.createdAtMs,
     })
     const worker = this.workers.add({
@@ -294,6 +304,8 @@ export class DesiredPods {
 
   #matches(observed: ObservedPod, document: PodDocument): boolean {
     const [sandbox] = observed.sandboxes
+    const { kept } = document
+    if (kept !== undefined && kept.uid !== observed.uid) return false
     return (
       sandbox !== undefined && readManifestHash(sandbox.annotations) === podManifestHash(document.manifest)
     )

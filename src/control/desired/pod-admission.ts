@@ -45,7 +45,7 @@ export function openRules(limits: HostLimits): AdmissionRules {
     allowedUnsafeSysctls: [],
     appArmor: false,
     runtimeClasses: new Map(),
-    policies: { file: unbound, http: unbound },
+    policies: { file: unbound, http: unbound, api: unbound },
   }
 }
 

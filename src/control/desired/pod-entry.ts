@@ -1,4 +1,5 @@
 import { sameData } from '../../base/json.ts'
+import { makesNewPod } from '../../decide/sources/diff-pod.ts'
 import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
@@ -27,6 +28,16 @@ export interface PodEntry {
 /** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
 export function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
   return record.source !== source && !sameData(record.manifest, document.manifest)
+}
+
+/** Whether a document makes a new pod of the name. What the API was given is the pod that its UID says, however it is changed. */
+export function asksForNewPod({ ref, state }: PodWorker, { pod, kept }: PodDocument): boolean {
+  return kept === undefined ? makesNewPod(state.pod, pod, state.isPastChange) : kept.uid !== ref.uid
+}
+
+/** What a pod that starts again keeps: one that the API was given stays itself. */
+export function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
+  return source === 'api' ? { uid, createdAtMs: acceptedAtMs, metadata: {} } : undefined
 }
 
 /** On its way out for good: its name will be free. */

@@ -99,7 +99,10 @@ export class SourceSnapshots {
 
 /** The pods of a snapshot under the names that the kubelet would give them: `<name>-<node>` (`podNameSuffix: node`). */
 function renamePods(snapshot: SourceSnapshot, suffix: string): SourceSnapshot {
-  return suffix === '' ? snapshot : { ...snapshot, pods: snapshot.pods.map((pod) => renamePod(pod, suffix)) }
+  // The API gives objects the names that it was asked for.
+  return suffix === '' || snapshot.source === 'api'
+    ? snapshot
+    : { ...snapshot, pods: snapshot.pods.map((pod) => renamePod(pod, suffix)) }
 }
 
 function renamePod({ pod, manifest, place }: PodDocument, suffix: string): PodDocument {

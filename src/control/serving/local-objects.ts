@@ -3,11 +3,11 @@ import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Json } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
-import type { ObjectDocument, SourceName } from '../../pod/objects/document.ts'
 import type { LocalObject } from '../../pod/objects/local-object.ts'
 import type { PersistentVolumeClaim } from '../../pod/kinds/persistent-volume-claim.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { dnsLabel, dnsSubdomain } from '../../pod/validation/name-rules.ts'
+import type { ObjectOrigin } from '../../translate/config-object.ts'
 import { objectUid, toConfigObject, toObjectMeta } from '../../translate/config-object.ts'
 import {
   claimDirectory,
@@ -70,9 +70,9 @@ export class LocalObjects {
     const { objects, shown } = this.#deps
     const [configmaps, secrets] = [new Map<string, ConfigObject>(), new Map<string, ConfigObject>()]
     for (const { source, document } of objects.documents()) {
-      const { object, place } = document
+      const { object, place, kept } = document
       if (object.kind !== 'ConfigMap' && object.kind !== 'Secret') continue
-      const made = this.#made.get(object) ?? toConfigObject(object, { source, place })
+      const made = this.#made.get(object) ?? toConfigObject(object, { source, place, kept })
       this.#made.set(object, made)
       const kind = object.kind === 'Secret' ? secrets : configmaps
       kind.set(made.metadata.uid, made)
@@ -110,7 +110,11 @@ export class LocalObjects {
     const claims = await Promise.all([
       ...wanted.map(({ source, document, object }) => {
         const hasData = directories.some((directory) => sameClaim(directory, object.metadata))
-        return this.#toClaim(object, { source, place: document.place }, hasData ? measure : undefined)
+        return this.#toClaim(
+          object,
+          { source, place: document.place, kept: document.kept },
+          hasData ? measure : undefined,
+        )
       }),
       ...directories
         .filter((directory) => !isWanted(directory))
@@ -151,7 +155,7 @@ export class LocalObjects {
 
   async #toClaim(
     claim: PersistentVolumeClaim,
-    origin: { readonly source: SourceName; readonly place: ObjectDocument['place'] },
+    origin: ObjectOrigin,
     measure: Measure | undefined,
   ): Promise<ClaimObject> {
     const { metadata, spec } = claim
@@ -161,7 +165,7 @@ export class LocalObjects {
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: { ...toObjectMeta(claim, origin), uid: uidOfClaim(metadata) },
+      metadata: toObjectMeta(claim, origin),
       spec: {
         accessModes,
         resources: { requests: spec.resources.requests },

@@ -12,30 +12,57 @@ export class StatusStore {
   /** The pods of which their workers have spoken. */
   readonly #spoken = new Set<PodUid>()
 
-  constructor(shown: ResourceStore<PodObject>) {
+  /** What was said of pods that are shown otherwise. */
+  readonly #said = new Map<PodUid, PodObject>()
+  readonly #present: (object: PodObject) => PodObject
+
+  /** @param present what is shown of a pod, where that is more than was said */
+  constructor(
+    shown: ResourceStore<PodObject>,
+    present: (object: PodObject) => PodObject = (object) => object,
+  ) {
     this.#shown = shown
+    this.#present = present
+  }
+
+  /** Shows the pod again, of which more is known, or less. */
+  refresh(uid: PodUid): void {
+    const said = this.#said.get(uid) ?? this.#shown.get(uid)
+    if (said !== undefined) this.#show(uid, said)
+  }
+
+  #show(uid: PodUid, said: PodObject): void {
+    const object = this.#present(said)
+    if (object === said) this.#said.delete(uid)
+    else this.#said.set(uid, said)
+    this.#shown.put(uid, object)
+  }
+
+  #hide(uid: PodUid): void {
+    this.#said.delete(uid)
+    this.#shown.remove(uid)
   }
 
   /** The pod's worker says how the pod is. */
   publish(uid: PodUid, object: PodObject): void {
     this.#spoken.add(uid)
-    this.#shown.put(uid, object)
+    this.#show(uid, object)
   }
 
   /** The pod's worker says that the pod is gone, or is to be shown no more. */
   remove(uid: PodUid): void {
     this.#spoken.delete(uid)
-    this.#shown.remove(uid)
+    this.#hide(uid)
   }
 
   /** How the pod is as far as is known without a worker; no longer heard once its worker has spoken. */
   publishProvisional(uid: PodUid, object: PodObject): void {
-    if (!this.#spoken.has(uid)) this.#shown.put(uid, object)
+    if (!this.#spoken.has(uid)) this.#show(uid, object)
   }
 
   /** Takes a provisional status back. */
   removeProvisional(uid: PodUid): void {
-    if (!this.#spoken.has(uid)) this.#shown.remove(uid)
+    if (!this.#spoken.has(uid)) this.#hide(uid)
   }
 
   /** By namespace and name; one that is ending stands before the one that replaces it. */

@@ -36,6 +36,15 @@ export interface PodOwner {
   readonly name: string
 }
 
+/** What the API keeps of an object that was written over it. */
+export interface KeptObject {
+  readonly uid: string
+  /** Wall time in milliseconds. */
+  readonly createdAtMs: number
+  /** As it was written, with what the server says of it. */
+  readonly metadata: JsonObject
+}
+
 /** One pod of a source, decoded and defaulted, with the manifest it came from. */
 export interface PodDocument {
   readonly pod: Pod
@@ -44,6 +53,8 @@ export interface PodDocument {
   readonly place: Place
   /** Absent where the document is a Pod itself. */
   readonly owner?: PodOwner | undefined
+  /** Absent of what comes from elsewhere. */
+  readonly kept?: KeptObject | undefined
 }
 
 /** One object that pods refer to, decoded and defaulted, with the manifest it came from. */
@@ -52,6 +63,8 @@ export interface ObjectDocument {
   /** As it was written; ignored fields dropped, no defaults. */
   readonly manifest: JsonObject
   readonly place: Place
+  /** Absent of what comes from elsewhere. */
+  readonly kept?: KeptObject | undefined
 }
 
 /** Any document that a source takes. */

@@ -14,4 +14,5 @@ export type ObjectPolicies = Readonly<Record<SourceKind, ObjectPolicy>>
 export const defaultObjectPolicies: ObjectPolicies = {
   file: { readsObjectsOf: [], givesClusterObjects: true },
   http: { readsObjectsOf: [], givesClusterObjects: false },
+  api: { readsObjectsOf: ['file'], givesClusterObjects: true },
 }

@@ -1,5 +1,5 @@
-/** What a source is: a manifest directory (or a single manifest), or a URL. The policies of `podSecurity` go by it. */
-export type SourceKind = 'file' | 'http'
+/** What a source is: a manifest directory (or a single manifest), a URL, or the objects that podd's API was given. The policies of `podSecurity` go by it. */
+export type SourceKind = 'file' | 'http' | 'api'
 
 /**
  * The name of a source. The one of `staticPodPath` or `staticPodURL` is named as its kind; one of the list `sources`
@@ -7,7 +7,7 @@ export type SourceKind = 'file' | 'http'
  */
 export type SourceName = SourceKind | `${SourceKind}:${string}`
 
-export const sourceKinds: readonly SourceKind[] = ['file', 'http']
+export const sourceKinds: readonly SourceKind[] = ['file', 'http', 'api']
 
 export function kindOfSource(source: SourceName): SourceKind {
   return sourceKinds.find((kind) => source === kind || source.startsWith(`${kind}:`)) ?? 'http'
@@ -25,11 +25,16 @@ function isSourceName(text: string): text is SourceName {
 }
 
 /** How the configuration calls the sources of a kind: `podSecurity.<name>`. */
-export const configNames: Readonly<Record<SourceKind, string>> = { file: 'file', http: 'url' }
+export const configNames: Readonly<Record<SourceKind, string>> = {
+  file: 'file',
+  http: 'url',
+  api: 'api',
+}
 
 const kindWords: Readonly<Record<SourceKind, string>> = {
   file: 'the manifest directory',
   http: 'the URL',
+  api: 'the API',
 }
 
 /** A source as users call it. */

@@ -7,13 +7,20 @@ type HttpCode = keyof typeof apiReasons
 /** A request that is answered with an error; code `API_<REASON>`. */
 export class ApiError extends PoddError {
   readonly httpCode: HttpCode
-  readonly reason: (typeof apiReasons)[HttpCode]
+  readonly reason: string
   readonly details: StatusObject['details']
 
-  constructor(httpCode: HttpCode, message: string, hint?: string, details?: StatusObject['details']) {
+  /** @param reason instead of the one that goes with the code */
+  constructor(
+    httpCode: HttpCode,
+    message: string,
+    hint?: string,
+    details?: StatusObject['details'],
+    reason: string = apiReasons[httpCode],
+  ) {
     super(`API_${apiReasons[httpCode]}`, message, { hint })
     this.httpCode = httpCode
-    this.reason = apiReasons[httpCode]
+    this.reason = reason
     this.details = details
   }
 }
@@ -37,7 +44,7 @@ export function toStatusObject(error: unknown): StatusObject {
     metadata: {},
     status: 'Failure',
     message: errorMessage(error),
-    reason: apiReasons[httpCode],
+    reason: error instanceof ApiError ? error.reason : apiReasons[httpCode],
     code: httpCode,
   } as const
   if (!(error instanceof PoddError)) return base

@@ -8,6 +8,7 @@ import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import type { ObjectWriter } from './object-writer.ts'
 import type { PodReach } from './pod-reach.ts'
 
 /** Stops what was begun; calling it twice is harmless. */
@@ -98,4 +99,6 @@ export interface ApiReaders {
   readonly claims: ClaimPurger
   readonly drain: Drainer
   readonly reach: PodReach
+  /** Left out, nothing can be written. */
+  readonly writer?: ObjectWriter
 }

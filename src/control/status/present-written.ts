@@ -1,0 +1,54 @@
+import type { PodObject } from '../../api/objects.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+
+/** A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found. */
+export function presentWritten(object: PodObject, written: JsonObject): PodObject {
+  const { metadata, spec } = written
+  const { annotations, labels, ...kept } = isJsonObject(metadata) ? metadata : {}
+  const { annotations: own = {}, labels: _labels, ...others } = object.metadata
+  const shown = isJsonObject(annotations) ? annotations : {}
+  const { nodeName, priority, overhead } = object.spec
+  return {
+    ...object,
+    metadata: {
+      ...kept,
+      ...others,
+      ...deletionOf(kept),
+      ...(isJsonObject(labels) && { labels: texts(labels) }),
+      annotations: {
+        ...texts(shown),
+        ...pick(own, 'podd.dev/source'),
+        ...pick(own, 'podd.dev/path'),
+      },
+    },
+    spec: {
+      ...(isJsonObject(spec) ? spec : {}),
+      ...(nodeName === undefined ? {} : { nodeName }),
+      ...(priority === undefined ? {} : { priority }),
+      ...(overhead === undefined ? {} : { overhead }),
+    },
+  }
+}
+
+/** When it goes at the latest is said by whoever deleted it. */
+function deletionOf({ deletionTimestamp, deletionGracePeriodSeconds }: JsonObject): {
+  readonly deletionTimestamp?: string
+  readonly deletionGracePeriodSeconds?: number
+} {
+  return {
+    ...(typeof deletionTimestamp === 'string' && { deletionTimestamp }),
+    ...(typeof deletionGracePeriodSeconds === 'number' && { deletionGracePeriodSeconds }),
+  }
+}
+
+function texts(values: JsonObject): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+  )
+}
+
+function pick(values: Readonly<Record<string, string>>, key: string): Readonly<Record<string, string>> {
+  const value = values[key]
+  return value === undefined ? {} : { [key]: value }
+}

@@ -1,0 +1,45 @@
+import type { PodObject } from '../api/objects.ts'
+import type { Logger } from '../base/logger.ts'
+import type { PoddConfig } from '../config/options.ts'
+import type { PodAssembly } from '../control/assemble-pods.ts'
+import type { LocalObjects } from '../control/serving/local-objects.ts'
+import { WrittenObjects } from '../control/serving/written-objects.ts'
+import { presentWritten } from '../control/status/present-written.ts'
+import { ApiObjects } from '../sources/written/api-objects.ts'
+
+/** The objects that are written over the API; nothing is read yet. */
+export function createApiObjects({ rootDir, persistSecrets }: PoddConfig, logger: Logger): ApiObjects {
+  return new ApiObjects({ directory: `${rootDir}/api`, persistSecrets, logger })
+}
+
+/** How a pod is shown: one that was written over the API as it was written. */
+export function presentPod(objects: ApiObjects): (object: PodObject) => PodObject {
+  return (object) => {
+    if (object.metadata.annotations?.['podd.dev/source'] !== 'api') return object
+    const kept = objects.findPod(object.metadata.uid)
+    return kept === undefined ? object : presentWritten(object, kept.manifest)
+  }
+}
+
+/** What the API writes by; follows the pods from now on. */
+export function createWriting(
+  objects: ApiObjects,
+  { pods, shown, hostName }: PodAssembly,
+  { localObjects, logger }: { readonly localObjects: LocalObjects; readonly logger: Logger },
+): WrittenObjects {
+  const writing = new WrittenObjects({
+    objects,
+    pods: {
+      showNew: (document) => pods.showNew(document, 'api'),
+      refresh: (uid) => pods.statuses.refresh(uid),
+      endPod: (uid, graceSeconds) => pods.endPod(uid, graceSeconds),
+      knowsPod: (uid) => pods.knowsPod(uid),
+    },
+    shown: shown.pods,
+    showClaims: () => localObjects.measureClaims(),
+    nodeName: hostName,
+    logger,
+  })
+  writing.begin()
+  return writing
+}

@@ -1,0 +1,148 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import { Issues } from '../../pod/validation/issues.ts'
+import type { FieldProblem } from '../../pod/schema/field-path.ts'
+
+/** What of an object a request may change. */
+export type UpdateScope = 'object' | 'status' | 'resize' | 'ephemeralcontainers'
+
+/**
+ * What keeps an object from being changed as it is wanted; both with the API server's defaults
+ * (`pkg/apis/core/validation`: ValidateObjectMetaUpdate, ValidatePodUpdate, ValidatePodResize,
+ * ValidatePodEphemeralContainersUpdate, ValidateConfigMapUpdate, ValidateSecretUpdate, 1.36).
+ */
+export function judgeUpdate(
+  before: JsonObject,
+  after: JsonObject,
+  scope: UpdateScope,
+): readonly FieldProblem[] {
+  const issues = new Issues()
+  const { kind } = after
+  const [old, fresh] = [objectAt(before, 'spec'), objectAt(after, 'spec')]
+  if (kind === 'Pod') judgePod(old, fresh, scope, issues)
+  else if (kind === 'ConfigMap' || kind === 'Secret') judgeData(before, after, issues)
+  else if (kind === 'PersistentVolumeClaim') judgeClaim(old, fresh, issues)
+  return issues.problems
+}
+
+const podFields =
+  '`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
+
+function judgePod(before: JsonObject, after: JsonObject, scope: UpdateScope, issues: Issues): void {
+  if (scope === 'ephemeralcontainers') return judgeEphemeral(before, after, issues)
+  for (const list of ['containers', 'initContainers']) {
+    if (itemsOf(before, list).length === itemsOf(after, list).length) continue
+    issues.forbidden(['spec', list], 'pod updates may not add or remove containers')
+    return
+  }
+  if (scope === 'resize') {
+    if (!sameData(withoutResources(before), withoutResources(after)))
+      issues.forbidden(['spec'], 'only cpu and memory resources are mutable')
+    return
+  }
+  judgeDeadline(before['activeDeadlineSeconds'], after['activeDeadlineSeconds'], issues)
+  const tolerations = itemsOf(after, 'tolerations')
+  if (!itemsOf(before, 'tolerations').every((old) => tolerations.some((fresh) => sameTaint(old, fresh))))
+    issues.forbidden(
+      ['spec', 'tolerations'],
+      'existing toleration can not be modified except its tolerationSeconds',
+    )
+  if (!sameData(frozen(before), frozen(after)))
+    issues.forbidden(['spec'], `pod updates may not change fields other than ${podFields}`)
+}
+
+function judgeDeadline(before: Json | undefined, after: Json | undefined, issues: Issues): void {
+  const path = ['spec', 'activeDeadlineSeconds']
+  if (typeof before !== 'number') return
+  if (typeof after !== 'number')
+    issues.invalid(path, null, 'must not update from a positive integer to nil value')
+  else if (after > before) issues.invalid(path, after, 'must be less than or equal to previous value')
+}
+
+/** Ephemeral containers may be added; neither changed nor removed. */
+function judgeEphemeral(before: JsonObject, after: JsonObject, issues: Issues): void {
+  const path = ['spec', 'ephemeralContainers']
+  const fresh = itemsOf(after, 'ephemeralContainers')
+  for (const old of itemsOf(before, 'ephemeralContainers')) {
+    const index = fresh.findIndex((item) => nameOf(item) === nameOf(old))
+    if (index === -1)
+      issues.forbidden(
+        path,
+        `existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be removed\n`,
+      )
+    else if (!sameData(old, fresh[index]))
+      issues.forbidden(
+        path,
+        `existing ephemeral containers ${JSON.stringify(nameOf(old))} may not be changed\n`,
+      )
+  }
+  if (!sameData({ ...before, ephemeralContainers: null }, { ...after, ephemeralContainers: null }))
+    issues.forbidden(['spec'], 'pod updates may not change fields other than `spec.ephemeralContainers`')
+}
+
+/** An immutable object stays as it is; so does the type of a Secret. */
+function judgeData(before: JsonObject, after: JsonObject, issues: Issues): void {
+  if (after['kind'] === 'Secret' && !sameData(before['type'], after['type']))
+    issues.invalid(['type'], after['type'] ?? '', 'field is immutable')
+  if (before['immutable'] !== true) return
+  if (after['immutable'] !== true)
+    issues.forbidden(['immutable'], 'field is immutable when `immutable` is set')
+  for (const field of ['data', 'binaryData'])
+    if (!sameData(before[field] ?? {}, after[field] ?? {}))
+      issues.forbidden([field], 'field is immutable when `immutable` is set')
+}
+
+function judgeClaim(before: JsonObject, after: JsonObject, issues: Issues): void {
+  if (!sameData({ ...before, resources: null }, { ...after, resources: null }))
+    issues.forbidden(
+      ['spec'],
+      'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
+    )
+}
+
+/** What an update of a pod leaves as it is. */
+function frozen(spec: JsonObject): JsonObject {
+  const { activeDeadlineSeconds: _deadline, tolerations: _tolerations, ...rest } = spec
+  const grace = rest['terminationGracePeriodSeconds']
+  const withoutImage = (container: Json): Json =>
+    isJsonObject(container) ? { ...container, image: null, imagePullPolicy: null } : container
+  return {
+    ...rest,
+    ...(typeof grace === 'number' && grace < 0 && { terminationGracePeriodSeconds: 1 }),
+    containers: itemsOf(spec, 'containers').map((container) => withoutImage(container)),
+    initContainers: itemsOf(spec, 'initContainers').map((container) => withoutImage(container)),
+  }
+}
+
+function withoutResources(spec: JsonObject): JsonObject {
+  const cut = (container: Json): Json =>
+    isJsonObject(container) ? { ...container, resources: null, resizePolicy: null } : container
+  return {
+    ...spec,
+    resources: null,
+    containers: itemsOf(spec, 'containers').map((container) => cut(container)),
+    initContainers: itemsOf(spec, 'initContainers').map((container) => cut(container)),
+  }
+}
+
+function sameTaint(a: Json, b: Json): boolean {
+  if (!isJsonObject(a) || !isJsonObject(b)) return sameData(a, b)
+  const { tolerationSeconds: _a, ...one } = a
+  const { tolerationSeconds: _b, ...other } = b
+  return sameData(one, other)
+}
+
+function itemsOf(object: JsonObject, key: string): readonly Json[] {
+  const value = object[key]
+  return Array.isArray(value) ? value : []
+}
+
+function nameOf(value: Json): string {
+  const name = isJsonObject(value) ? value['name'] : undefined
+  return typeof name === 'string' ? name : ''
+}
+
+function objectAt(object: JsonObject, key: string): JsonObject {
+  const value = object[key]
+  return isJsonObject(value) ? value : {}
+}

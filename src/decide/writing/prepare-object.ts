@@ -1,0 +1,104 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { defaultManifest } from './default-manifest.ts'
+
+/** What podd shows in annotations of its own, and keeps of nobody. */
+const ownAnnotations: readonly string[] = ['podd.dev/source', 'podd.dev/path']
+
+/** What the server alone says of an object's metadata (`apiserver/pkg/registry/rest`: create.go, update.go, 1.36). */
+const serverFields = [
+  'uid',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'generation',
+] as const
+
+export interface NewObject {
+  readonly kind: string
+  readonly apiVersion: string
+  readonly name: string
+  /** Undefined where the kind belongs to none. */
+  readonly namespace: string | undefined
+  readonly uid: string
+  /** RFC 3339, in whole seconds. */
+  readonly creationTimestamp: string
+}
+
+/** An object as it is kept that was not there before: named, with its defaults, without its status. */
+export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
+  const { uid, creationTimestamp, kind, apiVersion, name, namespace } = fresh
+  const { status: _status, ...manifest } = given
+  const metadata = {
+    ...withoutServerFields(metadataOf(given)),
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    uid,
+    creationTimestamp,
+  }
+  return defaultManifest({ ...withoutNulls(manifest), apiVersion, kind, metadata })
+}
+
+/** An object as it is kept after an update: what is the server's to say stays as it is. */
+export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject {
+  const { status: _status, ...manifest } = given
+  const kept = metadataOf(before)
+  const own = Object.fromEntries(
+    [...serverFields, 'name', 'namespace', 'generateName'].flatMap((key) =>
+      kept[key] === undefined ? [] : [[key, kept[key]]],
+    ),
+  )
+  const next = {
+    ...withoutNulls(manifest),
+    apiVersion: before['apiVersion'] ?? null,
+    kind: before['kind'] ?? null,
+    metadata: { ...withoutServerFields(metadataOf(given)), ...own },
+    ...(before['status'] === undefined ? {} : { status: before['status'] }),
+  }
+  return defaultManifest(next)
+}
+
+export function metadataOf(manifest: JsonObject): JsonObject {
+  const { metadata } = manifest
+  return isJsonObject(metadata) ? metadata : {}
+}
+
+function withoutServerFields(metadata: JsonObject): JsonObject {
+  const left: readonly string[] = [...serverFields, 'resourceVersion', 'selfLink', 'annotations']
+  const kept = Object.entries(metadata).filter(([key, value]) => !left.includes(key) && value !== null)
+  const { annotations } = metadata
+  const shown = isJsonObject(annotations)
+    ? Object.entries(annotations).filter(([key]) => !ownAnnotations.includes(key))
+    : []
+  return {
+    ...Object.fromEntries(kept),
+    ...(shown.length > 0 && { annotations: Object.fromEntries(shown) }),
+  }
+}
+
+/** Null stands for nothing in a manifest, however deep. In a map of strings it would be an empty one, which no client sends. */
+function withoutNulls(object: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(object).flatMap(([key, value]) => (value === null ? [] : [[key, cleaned(value)]])),
+  )
+}
+
+function cleaned(value: Json): Json {
+  if (Array.isArray(value)) return value.map((item: Json) => cleaned(item))
+  return isJsonObject(value) ? withoutNulls(value) : value
+}
+
+/** What a generated name ends with: neither vowels nor what looks like them (`apimachinery/pkg/util/rand`, 1.36). */
+const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789'
+const suffixLength = 5
+/** The longest name, less the suffix (`apiserver/pkg/storage/names`, 1.36). */
+const longestBase = 63 - suffixLength
+
+/** A name from `generateName`. */
+export function generateName(base: string, random: () => number): string {
+  const letters = Array.from(
+    { length: suffixLength },
+    () => suffixLetters[Math.floor(random() * suffixLetters.length)] ?? 'x',
+  )
+  return `${base.slice(0, longestBase)}${letters.join('')}`
+}

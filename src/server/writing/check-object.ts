@@ -1,0 +1,73 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { decodeObject } from '../../pod/decode/decode-object.ts'
+import { decodePod } from '../../pod/decode/decode-pod.ts'
+import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
+import type { FieldPath, FieldProblem } from '../../pod/schema/field-path.ts'
+import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import { invalid, strictDecoding } from './write-errors.ts'
+import type { FieldValidationMode } from './write-query.ts'
+
+/** An object that may be kept. */
+export interface CheckedObject {
+  /** Without the fields that its kind hasn't got. */
+  readonly manifest: JsonObject
+  /** For the client to read. */
+  readonly warnings: readonly string[]
+}
+
+/**
+ * Checks an object as an API server does: unknown fields by the request's mode, then what validation says.
+ * @throws ApiError BadRequest, Invalid
+ */
+export function checkObject(
+  kind: ServedKind,
+  manifest: JsonObject,
+  {
+    fieldValidation,
+    more = [],
+  }: {
+    readonly fieldValidation: FieldValidationMode
+    /** What is wrong with it beside what it says itself. */
+    readonly more?: readonly FieldProblem[]
+  },
+): CheckedObject {
+  const { known, unknown } = splitUnknown(kind.kind, manifest)
+  const names = unknown.map((path) => formatFieldPath(path))
+  if (names.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, names)
+  const problems = [...problemsOf(kind.kind, known), ...more]
+  const errors = problems.filter(({ severity }) => severity === 'error')
+  const { metadata } = known
+  const name = isJsonObject(metadata) ? metadata['name'] : undefined
+  if (errors.length > 0) throw invalid(kind, typeof name === 'string' ? name : '', errors)
+  const strange =
+    fieldValidation === 'Ignore' ? [] : names.map((field) => `unknown field ${JSON.stringify(field)}`)
+  return { manifest: known, warnings: strange }
+}
+
+function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {
+  if (kind === 'Pod') return decodePod(manifest, 'Strict').problems
+  return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
+}
+
+/** An unknown field hides what stands below it: looks again until there is none. */
+function splitUnknown(
+  kind: string,
+  manifest: JsonObject,
+): { readonly known: JsonObject; readonly unknown: readonly FieldPath[] } {
+  const unknown = problemsOf(kind, manifest).flatMap(({ reason, path }) =>
+    reason === 'UnknownField' ? [path] : [],
+  )
+  const known = unknown.reduce<Json>((value, path) => withoutField(value, path), manifest)
+  return { known: isJsonObject(known) ? known : manifest, unknown }
+}
+
+function withoutField(value: Json, [step, ...rest]: FieldPath): Json {
+  if (Array.isArray(value))
+    return value.map((item: Json, index) => (index === step ? withoutField(item, rest) : item))
+  if (!isJsonObject(value) || step === undefined) return value
+  if (rest.length === 0) return Object.fromEntries(Object.entries(value).filter(([key]) => key !== step))
+  const below = value[step]
+  return below === undefined ? value : { ...value, [step]: withoutField(below, rest) }
+}

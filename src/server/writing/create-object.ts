@@ -1,0 +1,85 @@
+import { formatTime } from '../../base/clock.ts'
+import { newUuid } from '../../base/random.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
+import { ApiError, notFound } from '../requests/api-error.ts'
+import { checkObject } from './check-object.ts'
+import { alreadyExists, invalid } from './write-errors.ts'
+import type { WriteOptions } from './write-query.ts'
+import { findShown, refuseOther } from './written-kind.ts'
+import type { WrittenKind } from './written-kind.ts'
+
+/** What a write came to. */
+export interface Written {
+  readonly object: unknown
+  readonly status: 200 | 201
+  readonly warnings: readonly string[]
+}
+
+/** How often a generated name is drawn while it is taken (`apiserver/pkg/registry/generic/registry/store.go`, 1.36). */
+const mostDraws = 8
+
+/**
+ * Makes an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT.
+ * @param namespace as the path says; empty where the kind belongs to none
+ */
+export function createObject(
+  written: WrittenKind,
+  given: JsonObject,
+  { namespace, options }: { readonly namespace: string; readonly options: WriteOptions },
+): Promise<Written> {
+  return written.writer.exclusively(async () => {
+    const { kind, writer, hasNamespace, clock } = written
+    refuseOther(kind, given, kind.namespaced ? { namespace } : {})
+    if (kind.namespaced && !hasNamespace(namespace)) throw notFound('namespaces', namespace)
+    const name = chooseName(written, given, namespace)
+    const uid = newUuid()
+    const prepared = prepareNew(given, {
+      kind: kind.kind,
+      apiVersion: kind.apiVersion,
+      name,
+      namespace: kind.namespaced ? namespace : undefined,
+      uid,
+      creationTimestamp: formatTime(clock.wallMs()),
+    })
+    const { manifest, warnings } = checkObject(kind, prepared, options)
+    if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
+    if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
+    await writer.put(manifest)
+    const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
+    return { object: shown ?? manifest, status: 201, warnings }
+  })
+}
+
+function chooseName(written: WrittenKind, given: JsonObject, namespace: string): string {
+  const { name, generateName: base } = metadataOf(given)
+  if (typeof name === 'string' && name !== '') return name
+  if (typeof base !== 'string' || base === '') {
+    throw invalid(written.kind, '', [
+      {
+        severity: 'error',
+        path: ['metadata', 'name'],
+        message: 'Required value: name or generateName is required',
+        reason: 'FieldValueRequired',
+      },
+    ])
+  }
+  for (let draw = 0; draw < mostDraws; draw += 1) {
+    const drawn = generateName(base, written.random)
+    if (!isTaken(written, { namespace, name: drawn })) return drawn
+  }
+  throw new ApiError(409, `no free name was found for ${JSON.stringify(base)}: try again`)
+}
+
+function isTaken(
+  written: WrittenKind,
+  target: { readonly namespace: string; readonly name: string },
+): boolean {
+  const { kind, writer } = written
+  return writer.get({ kind: kind.kind, ...target }) !== undefined || findShown(written, target) !== undefined
+}
+
+/** What is not made has no status but the first. */
+function withFirstStatus(manifest: JsonObject): JsonObject {
+  return manifest['kind'] === 'Pod' ? { ...manifest, status: { phase: 'Pending' } } : manifest
+}

@@ -1,0 +1,137 @@
+import type { ResourceObject } from '../../api/resource.ts'
+import { formatTime } from '../../base/clock.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { metadataOf } from '../../decide/writing/prepare-object.ts'
+import { ApiError } from '../requests/api-error.ts'
+import { integerParam } from '../requests/query.ts'
+import { conflict, invalid } from './write-errors.ts'
+import { readDryRun } from './write-query.ts'
+import { findWritten } from './written-kind.ts'
+import type { Target, WrittenKind } from './written-kind.ts'
+
+/** meta/v1 DeleteOptions. */
+export interface DeleteOptions {
+  readonly dryRun: boolean
+  /** Undefined: as the object says. */
+  readonly graceSeconds: number | undefined
+  readonly uid: string | undefined
+  readonly resourceVersion: string | undefined
+}
+
+const policies: readonly unknown[] = [undefined, null, '', 'Background', 'Foreground', 'Orphan']
+
+/** Reads the options of a delete from its body, or where there is none from its query. Throws ApiError. */
+export function readDeleteOptions(query: URLSearchParams, body: JsonObject | undefined): DeleteOptions {
+  if (body === undefined) {
+    return {
+      dryRun: readDryRun(query.getAll('dryRun')),
+      graceSeconds: integerParam(query, 'gracePeriodSeconds'),
+      uid: undefined,
+      resourceVersion: undefined,
+    }
+  }
+  const { dryRun, gracePeriodSeconds, preconditions, propagationPolicy } = body
+  if (!policies.includes(propagationPolicy))
+    throw new ApiError(422, `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value`)
+  const { uid, resourceVersion } = isJsonObject(preconditions) ? preconditions : {}
+  return {
+    dryRun: Array.isArray(dryRun) && readDryRun(dryRun.map((value) => String(value))),
+    graceSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
+    uid: typeof uid === 'string' ? uid : undefined,
+    resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
+  }
+}
+
+/** Deletes an object: a pod ends first. Gives what is answered. Throws ApiError, or PoddError OBJECT_NOT_KEPT. */
+export function deleteObject(written: WrittenKind, target: Target, options: DeleteOptions): Promise<unknown> {
+  return written.writer.exclusively(async () => {
+    const { kind, reader, writer } = written
+    const { kept, shown } = findWritten(written, target)
+    refusePreconditions(written, shown, options)
+    const answer = success(kind.resource, shown)
+    if (kind.kind !== 'Pod') {
+      if (!options.dryRun) await writer.remove(kept)
+      return answer
+    }
+    const graceSeconds = graceOf(written, shown, kept.manifest, options.graceSeconds)
+    const manifest = withDeletion(kept.manifest, graceSeconds, written.clock.wallMs())
+    if (options.dryRun) return { ...shown, metadata: { ...shown.metadata, ...deletionOf(manifest) } }
+    await writer.put(manifest)
+    writer.endPod(kept.uid, graceSeconds)
+    return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+  })
+}
+
+/** How long a pod has (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete, 1.36). */
+function graceOf(
+  { kind }: WrittenKind,
+  shown: ResourceObject,
+  manifest: JsonObject,
+  asked: number | undefined,
+): number {
+  const { spec } = manifest
+  const own = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+  const grace = asked ?? (typeof own === 'number' ? own : 30)
+  if (!Number.isInteger(grace))
+    throw invalid(kind, shown.metadata.name, [
+      { severity: 'error', path: ['gracePeriodSeconds'], message: 'Invalid value: must be an integer' },
+    ])
+  const status = 'status' in shown && isJsonObject(shown.status) ? shown.status : {}
+  if (status['phase'] === 'Succeeded' || status['phase'] === 'Failed') return 0
+  return grace < 0 ? 1 : grace
+}
+
+/** A second request can only shorten the time that is left (`apiserver/pkg/registry/rest/delete.go`, BeforeDelete, 1.36). */
+function withDeletion(manifest: JsonObject, graceSeconds: number, nowMs: number): JsonObject {
+  const metadata = metadataOf(manifest)
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata
+  const isShorter =
+    typeof deletionGracePeriodSeconds === 'number' && graceSeconds >= deletionGracePeriodSeconds
+  if (typeof deletionTimestamp === 'string' && isShorter) return manifest
+  const begun =
+    typeof deletionTimestamp === 'string' && typeof deletionGracePeriodSeconds === 'number'
+      ? Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000
+      : nowMs
+  return {
+    ...manifest,
+    metadata: {
+      ...metadata,
+      deletionTimestamp: formatTime(begun + graceSeconds * 1000),
+      deletionGracePeriodSeconds: graceSeconds,
+    },
+  }
+}
+
+function deletionOf(manifest: JsonObject): JsonObject {
+  const { deletionTimestamp = null, deletionGracePeriodSeconds = null } = metadataOf(manifest)
+  return { deletionTimestamp, deletionGracePeriodSeconds }
+}
+
+function refusePreconditions(
+  { kind }: WrittenKind,
+  { metadata }: ResourceObject,
+  { uid, resourceVersion }: DeleteOptions,
+): void {
+  const refuse = (what: string, wanted: string, found: string): ApiError =>
+    conflict(
+      kind,
+      metadata.name,
+      `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been deleted and then recreated`,
+    )
+  if (uid !== undefined && uid !== metadata.uid) throw refuse('UID', uid, metadata.uid)
+  const revision = metadata.resourceVersion ?? ''
+  if (resourceVersion !== undefined && resourceVersion !== revision)
+    throw refuse('ResourceVersion', resourceVersion, revision)
+}
+
+/** Of what is gone at once. */
+function success(resource: string, { metadata: { name, uid } }: ResourceObject): object {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: { name, kind: resource, uid },
+  }
+}

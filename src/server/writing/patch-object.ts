@@ -1,0 +1,32 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { jsonPatch } from '../../decide/writing/json-patch.ts'
+import { mergePatch } from '../../decide/writing/merge-patch.ts'
+import { PatchError } from '../../decide/writing/patch-error.ts'
+import { strategicMerge } from '../../decide/writing/strategic-merge.ts'
+import { ApiError } from '../requests/api-error.ts'
+import type { ApiRequest } from '../requests/api-request.ts'
+import { asObject, contentTypeOf, parseJson, unknownFormat } from './read-object.ts'
+
+type Patch = (current: JsonObject, patch: Json) => Json
+
+const patches: Readonly<Record<string, Patch>> = {
+  'application/json-patch+json': jsonPatch,
+  'application/merge-patch+json': mergePatch,
+  'application/strategic-merge-patch+json': strategicMerge,
+}
+
+/** What a patch makes of an object. Throws ApiError UnsupportedMediaType, BadRequest. */
+export async function readPatch(request: ApiRequest): Promise<(current: JsonObject) => JsonObject> {
+  const type = contentTypeOf(request)
+  const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
+  if (apply === undefined) throw unknownFormat(Object.keys(patches))
+  const patch = parseJson(await request.readBody())
+  return (current) => {
+    try {
+      return asObject(apply(current, patch))
+    } catch (error) {
+      if (error instanceof PatchError) throw new ApiError(422, error.message)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { errorMessage } from '../../base/errors.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { readYamlDocuments } from '../../pod/decode/read-documents.ts'
+import { ApiError } from '../requests/api-error.ts'
+import type { ApiRequest } from '../requests/api-request.ts'
+
+const json = 'application/json'
+const yaml = 'application/yaml'
+
+/** The type of a request's body, without its parameters; JSON where it is not told. */
+export function contentTypeOf({ headers }: ApiRequest): string {
+  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  return type.trim().toLowerCase() || json
+}
+
+/** The object that a client sent; undefined for an empty body. Throws ApiError. */
+export async function readObject(request: ApiRequest): Promise<JsonObject | undefined> {
+  const type = contentTypeOf(request)
+  if (type !== json && type !== yaml) throw unknownFormat([json, yaml])
+  const bytes = await request.readBody()
+  if (bytes.length === 0) return undefined
+  return asObject(type === yaml ? await parseYamlBody(bytes) : parseJson(bytes))
+}
+
+/** Throws ApiError BadRequest. */
+export function asObject(value: Json): JsonObject {
+  if (isJsonObject(value)) return value
+  throw new ApiError(400, 'the body of the request is not an object')
+}
+
+/** Throws ApiError BadRequest. */
+export function parseJson(bytes: Uint8Array): Json {
+  const text = toText(bytes)
+  try {
+    const value: Json = JSON.parse(text)
+    return value
+  } catch (error) {
+    throw new ApiError(400, `the body of the request is not JSON: ${errorMessage(error)}`)
+  }
+}
+
+/** One document; JSON is YAML too. Throws ApiError BadRequest. */
+export async function parseYamlBody(bytes: Uint8Array): Promise<Json> {
+  const text = toText(bytes)
+  if (/^\s*[{[]/u.test(text)) return parseJson(bytes)
+  const [document, ...others] = await readYamlDocuments(text)
+  if (document === undefined || others.length > 0)
+    throw new ApiError(400, 'the body of the request must be one YAML document')
+  if (document.kind === 'read') return document.value
+  throw new ApiError(400, `the body of the request is not YAML: ${document.message}`)
+}
+
+export function unknownFormat(accepted: readonly string[]): ApiError {
+  return new ApiError(
+    415,
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+  )
+}
+
+function toText(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    // Not UTF-8: that is what is asked.
+    throw new ApiError(400, 'the body of the request is not a text in UTF-8')
+  }
+}

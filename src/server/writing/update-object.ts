@@ -1,0 +1,93 @@
+import type { ResourceObject } from '../../api/resource.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import { judgeUpdate } from '../../decide/writing/judge-update.ts'
+import type { UpdateScope } from '../../decide/writing/judge-update.ts'
+import { metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import { checkObject } from './check-object.ts'
+import type { Written } from './create-object.ts'
+import { conflict } from './write-errors.ts'
+import type { WriteOptions } from './write-query.ts'
+import { findWritten, plain, refuseOther } from './written-kind.ts'
+import type { Target, WrittenKind } from './written-kind.ts'
+
+const modified = 'the object has been modified; please apply your changes to the latest version and try again'
+
+/** What podd found and shows in a pod's spec: a client that sends back what it read does not change it. */
+const derivedFields = ['nodeName', 'priority', 'overhead'] as const
+
+export interface Update {
+  readonly target: Target
+  readonly options: WriteOptions
+  readonly scope: UpdateScope
+  /** What a client wants of the object, from what is shown of it. Throws ApiError. */
+  readonly change: (shown: JsonObject) => JsonObject
+}
+
+/** Changes an object. Throws ApiError, or PoddError OBJECT_NOT_KEPT. */
+export function updateObject(written: WrittenKind, update: Update): Promise<Written> {
+  return written.writer.exclusively(async () => {
+    const { kind, reader, writer } = written
+    const { target, options, scope, change } = update
+    const { kept, shown } = findWritten(written, target)
+    const wanted = change(plain(shown))
+    refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
+    refuseStale(kind, shown, wanted)
+    const asWritten = kind.kind === 'Pod' ? withoutDerived(kept.manifest, shown, wanted) : wanted
+    const prepared = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
+    const more = judgeUpdate(kept.manifest, prepared, scope)
+    const { manifest, warnings } = checkObject(kind, prepared, { ...options, more })
+    const { uid } = kept
+    const read = (): ResourceObject | undefined => reader.list().find(({ metadata }) => metadata.uid === uid)
+    if (sameData(manifest, kept.manifest)) return { object: read() ?? manifest, status: 200, warnings }
+    if (options.dryRun) return { object: preview(shown, manifest), status: 200, warnings }
+    await writer.put(manifest)
+    return { object: read() ?? manifest, status: 200, warnings }
+  })
+}
+
+/** Throws ApiError Conflict where the client knows another version, or another object of the name. */
+function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObject, wanted: JsonObject): void {
+  const { resourceVersion = '', uid = '' } = metadataOf(wanted)
+  if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== shown.resourceVersion)
+    throw conflict(kind, shown.name, modified)
+  if (uid !== '' && uid !== shown.uid)
+    throw conflict(
+      kind,
+      shown.name,
+      `Precondition failed: UID in precondition: ${JSON.stringify(uid)}, UID in object meta: ${shown.uid}`,
+    )
+}
+
+/** What a subresource changes is all that a request for it changes. */
+function scoped(before: JsonObject, wanted: JsonObject, scope: UpdateScope): JsonObject {
+  switch (scope) {
+    case 'object':
+      return wanted
+    case 'status':
+      return before
+    case 'resize':
+    case 'ephemeralcontainers':
+      return { ...before, spec: wanted['spec'] ?? null }
+  }
+}
+
+function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonObject): JsonObject {
+  const [kept, seen, spec] = [before['spec'], plain(shown)['spec'], wanted['spec']]
+  if (!isJsonObject(kept) || !isJsonObject(seen) || !isJsonObject(spec)) return wanted
+  const derived = derivedFields.filter((key) => kept[key] === undefined && sameData(spec[key], seen[key]))
+  const own = Object.entries(spec).filter(([key]) => !derived.some((field) => field === key))
+  return { ...wanted, spec: Object.fromEntries(own) }
+}
+
+/** As it would be shown. */
+function preview(shown: ResourceObject, manifest: JsonObject): JsonObject {
+  const before = plain(shown)
+  return {
+    ...before,
+    ...manifest,
+    metadata: { ...metadataOf(manifest), resourceVersion: shown.metadata.resourceVersion ?? '' },
+    ...(before['status'] === undefined ? {} : { status: before['status'] }),
+  }
+}

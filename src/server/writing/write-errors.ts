@@ -1,0 +1,74 @@
+import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import { ApiError } from '../requests/api-error.ts'
+
+type Named = Pick<ServedKind, 'kind' | 'resource' | 'apiVersion'>
+
+/** As an API server says that an object breaks rules (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
+export function invalid(kind: Named, name: string, problems: readonly FieldProblem[]): ApiError {
+  const causes = problems.map(({ path, message, reason }) => ({
+    // What podd alone doesn't take is forbidden here.
+    reason: reason === 'RefusedHere' ? 'FieldValueForbidden' : (reason ?? 'FieldValueInvalid'),
+    message,
+    field: formatFieldPath(path),
+  }))
+  const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
+  const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
+  return new ApiError(422, `${kind.kind} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {
+    name,
+    ...groupOf(kind),
+    kind: kind.kind,
+    causes,
+  })
+}
+
+/** As a strict decoder refuses fields that a kind hasn't got. */
+export function strictDecoding({ kind, apiVersion }: Named, fields: readonly string[]): ApiError {
+  const version = apiVersion.split('/').at(-1) ?? ''
+  const list = fields.map((field) => `unknown field ${JSON.stringify(field)}`).join(', ')
+  return new ApiError(
+    400,
+    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: strict decoding error: ${list}`,
+  )
+}
+
+export function alreadyExists({ resource, ...kind }: Named, name: string): ApiError {
+  return new ApiError(
+    409,
+    `${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)} already exists`,
+    undefined,
+    { name, ...groupOf(kind), kind: resource },
+    'AlreadyExists',
+  )
+}
+
+export function conflict({ resource, ...kind }: Named, name: string, why: string): ApiError {
+  return new ApiError(
+    409,
+    `Operation cannot be fulfilled on ${qualified(resource, kind.apiVersion)} ${JSON.stringify(name)}: ${why}`,
+    undefined,
+    { name, ...groupOf(kind), kind: resource },
+  )
+}
+
+/** What comes from elsewhere is changed there. */
+export function notWritable({ resource }: Named, name: string, path: string | undefined): ApiError {
+  const from = path === undefined ? 'is not one that was written over the API' : `comes from ${path}`
+  return new ApiError(
+    405,
+    `${resource} ${JSON.stringify(name)} ${from} and cannot be changed over the API: change it there`,
+    undefined,
+    { name, kind: resource },
+  )
+}
+
+function groupOf({ apiVersion }: Pick<Named, 'apiVersion'>): { readonly group?: string } {
+  const [group = '', version] = apiVersion.split('/')
+  return version === undefined ? {} : { group }
+}
+
+function qualified(resource: string, apiVersion: string): string {
+  const { group } = groupOf({ apiVersion })
+  return group === undefined ? resource : `${resource}.${group}`
+}

@@ -1,0 +1,57 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { decodeObject } from '../../pod/decode/decode-object.ts'
+import { decodePod } from '../../pod/decode/decode-pod.ts'
+import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
+import type { SourceDocument } from '../../pod/objects/document.ts'
+import type { FieldProblem } from '../../pod/schema/field-path.ts'
+
+/** What tells an object of the API from all others. */
+export interface ObjectName {
+  readonly kind: string
+  /** Empty where the kind belongs to none. */
+  readonly namespace: string
+  readonly name: string
+}
+
+/** An object that was written over the API, as it is kept. */
+export interface KeptManifest extends ObjectName {
+  readonly uid: string
+  readonly manifest: JsonObject
+  /** Its file. */
+  readonly path: string
+  /** Undefined of kinds that no pod refers to. */
+  readonly document: SourceDocument | undefined
+}
+
+/** Undefined where a manifest lacks what the API gives every object. */
+export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { uid: string }) | undefined {
+  if (typeof kind !== 'string' || !isJsonObject(metadata)) return undefined
+  const { name, namespace = '', uid } = metadata
+  if (typeof name !== 'string' || typeof namespace !== 'string' || typeof uid !== 'string') return undefined
+  return { kind, namespace, name, uid }
+}
+
+/** The document that the sync loop takes of a manifest, and what is wrong with the manifest. */
+export function decodeKept(
+  manifest: JsonObject,
+  path: string,
+): { readonly document: SourceDocument | undefined; readonly problems: readonly FieldProblem[] } {
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  const { uid, creationTimestamp } = metadata
+  const createdAtMs = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
+  const kept = {
+    uid: typeof uid === 'string' ? uid : '',
+    createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
+    metadata,
+  }
+  const place = { path }
+  const { kind } = manifest
+  if (kind === 'Pod') {
+    const { accepted, problems } = decodePod(manifest, 'Warn')
+    return { document: accepted && { ...accepted, place, kept }, problems }
+  }
+  if (!isObjectKind(kind)) return { document: undefined, problems: [] }
+  const { accepted, problems } = decodeObject(kind, manifest, 'Warn')
+  return { document: accepted && { ...accepted, place, kept }, problems }
+}

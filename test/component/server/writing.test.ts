@@ -1,0 +1,377 @@
+import { mkdtemp, readFile, readdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { PodObject } from '../../../src/api/objects.ts'
+import type { Json, JsonObject } from '../../../src/base/json.ts'
+import { isJsonObject } from '../../../src/base/json.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { ObjectStore } from '../../../src/control/objects/object-store.ts'
+import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
+import { WrittenObjects } from '../../../src/control/serving/written-objects.ts'
+import { StatusStore } from '../../../src/control/status/status-store.ts'
+import { presentPod } from '../../../src/daemon/create-writing.ts'
+import type { ApiReaders } from '../../../src/server/requests/readers.ts'
+import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
+import { defaultObjectPolicies } from '../../../src/pod/objects/object-policy.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import { callApi } from '../../support/call-api.ts'
+import type { ApiAnswer } from '../../support/call-api.ts'
+
+const namespace = '/api/v1/namespaces/default'
+const pods = `${namespace}/pods`
+const configMaps = `${namespace}/configmaps`
+const secrets = `${namespace}/secrets`
+
+/** An API whose pods are shown and never run: whoever deletes one has to end it. */
+class WritingRig extends ApiRig {
+  readonly objects: ApiObjects
+  readonly ended: string[] = []
+  readonly #writing: WrittenObjects
+  readonly #stop = new AbortController()
+  readonly #running: Promise<void>
+
+  constructor(directory: string) {
+    super(directory)
+    this.objects = new ApiObjects({
+      directory: join(directory, 'api'),
+      persistSecrets: true,
+      logger: silentLogger,
+      watch: () => ({ close: async () => {} }),
+    })
+    const statuses = new StatusStore(this.shown.pods, presentPod(this.objects))
+    const store = new ObjectStore({ policies: defaultObjectPolicies, runtimeClasses: new Map() })
+    const local = new LocalObjects({
+      objects: store,
+      shown: this.shown,
+      rootDir: directory,
+      pods: () => [],
+      logger: silentLogger,
+    })
+    local.begin()
+    this.#writing = new WrittenObjects({
+      objects: this.objects,
+      pods: {
+        showNew: ({ pod, kept }) =>
+          statuses.publishProvisional(kept?.uid ?? '', pendingPod(pod.metadata, kept?.uid ?? '')),
+        refresh: (uid) => statuses.refresh(uid),
+        endPod: (uid, graceSeconds) => {
+          this.ended.push(`${uid} ${graceSeconds}`)
+          if (graceSeconds === 0) statuses.remove(uid)
+        },
+        knowsPod: () => false,
+      },
+      shown: this.shown.pods,
+      showClaims: () => local.measureClaims(),
+      nodeName: 'here',
+      logger: silentLogger,
+    })
+    this.#writing.begin()
+    this.#running = this.objects.run(async ({ objects }) => {
+      store.replace(objects.map((document) => ({ source: 'api', document })))
+    }, this.#stop.signal)
+  }
+
+  override readers(): ApiReaders {
+    return { ...super.readers(), writer: this.#writing }
+  }
+
+  ask(method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> {
+    return callApi(this.socketPath, method, path, body, type)
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+    await super[Symbol.asyncDispose]()
+  }
+}
+
+async function startRig(): Promise<WritingRig> {
+  const rig = new WritingRig(await mkdtemp(join(tmpdir(), 'podd-writing-')))
+  await rig.listen()
+  return rig
+}
+
+function pendingPod({ name, namespace: place }: { name: string; namespace: string }, uid: string): PodObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace: place,
+      uid,
+      generation: 1,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      annotations: { 'podd.dev/source': 'api', 'podd.dev/path': '/api' },
+    },
+    spec: { nodeName: 'here', priority: 0 },
+    status: { phase: 'Pending', conditions: [], qosClass: 'BestEffort' },
+  }
+}
+
+function pod(name: string, spec: JsonObject = {}): JsonObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { containers: [{ name: 'main', image: 'web:1' }], ...spec },
+  }
+}
+
+function configMap(name: string, data: JsonObject): JsonObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data }
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function metadataOf({ body }: ApiAnswer): JsonObject {
+  const { metadata } = body
+  return isJsonObject(metadata) ? metadata : {}
+}
+
+describe('creating', () => {
+  it('gives a name, a UID and defaults, and keeps the object', async () => {
+    await using rig = await startRig()
+    const made = await rig.ask('POST', pods, { ...pod(''), metadata: { generateName: 'web-' } })
+    expect(made).toMatchObject({ code: 201, body: { spec: { restartPolicy: 'Always', nodeName: 'here' } } })
+    const { name, uid } = metadataOf(made)
+    expect(name).toMatch(/^web-[bcdfghjklmnpqrstvwxz2-9]{5}$/u)
+    expect(await readdir(join(rig.directory, 'api'))).toEqual([`pod.default.${textOf(name)}.json`])
+    const again = new ApiObjects({
+      directory: join(rig.directory, 'api'),
+      persistSecrets: true,
+      logger: silentLogger,
+      watch: () => ({ close: async () => {} }),
+    })
+    const stop = new AbortController()
+    const running = again.run(async () => {}, stop.signal)
+    await again.exclusively(async () => {})
+    expect(again.list('Pod').map((kept) => kept.uid)).toEqual([uid])
+    stop.abort()
+    await running
+  })
+
+  it.each([
+    ['a name that is taken', pod('taken'), 409, 'AlreadyExists', 'pods "taken" already exists'],
+    ['no name', pod(''), 422, 'Invalid', 'name or generateName is required'],
+    [
+      'no containers',
+      { ...pod('a'), spec: {} },
+      422,
+      'Invalid',
+      'Pod "a" is invalid: spec.containers: Required value',
+    ],
+    ['another kind', configMap('a', {}), 400, 'BadRequest', 'must be of type Pod'],
+    [
+      'another namespace',
+      { ...pod('a'), metadata: { name: 'a', namespace: 'other' } },
+      400,
+      'BadRequest',
+      'the namespace of the provided object does not match the namespace sent on the request',
+    ],
+  ])('refuses %s', async (_, body, code, reason, message) => {
+    await using rig = await startRig()
+    await rig.ask('POST', pods, pod('taken'))
+    const refused = await rig.ask('POST', pods, body)
+    expect(refused).toMatchObject({ code, body: { kind: 'Status', reason } })
+    expect(refused.body['message']).toContain(message)
+  })
+
+  it('treats unknown fields as the request says', async () => {
+    await using rig = await startRig()
+    const body = pod('a', { containres: [], containers: [{ name: 'main', image: 'a', imagee: 'b' }] })
+    const strict = await rig.ask('POST', `${pods}?fieldValidation=Strict`, body)
+    expect(strict).toMatchObject({
+      code: 400,
+      body: {
+        message:
+          'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field "spec.containers[0].imagee", unknown field "spec.containres"',
+      },
+    })
+    const warned = await rig.ask('POST', `${pods}?dryRun=All`, body)
+    expect(warned.code).toBe(201)
+    expect(warned.warning).toContain(String.raw`299 - "unknown field \"spec.containres\""`)
+    const ignored = await rig.ask('POST', `${pods}?fieldValidation=Ignore`, body)
+    expect(ignored).toMatchObject({ code: 201, warning: undefined })
+    expect(JSON.stringify(ignored.body)).not.toContain('imagee')
+  })
+
+  it('does nothing in a dry run, and says what it would have done', async () => {
+    await using rig = await startRig()
+    expect(await rig.ask('POST', `${pods}?dryRun=All`, pod('a'))).toMatchObject({ code: 201 })
+    expect(await rig.ask('GET', `${pods}/a`)).toMatchObject({ code: 404 })
+    expect(await rig.ask('POST', `${pods}?dryRun=Some`, pod('a'))).toMatchObject({ code: 422 })
+  })
+
+  it('names each cause, and the fields that podd cannot serve', async () => {
+    await using rig = await startRig()
+    const refused = await rig.ask(
+      'POST',
+      pods,
+      pod('a', { restartPolicy: 'Sometimes', schedulingGates: [{ name: 'g' }] }),
+    )
+    expect(refused).toMatchObject({
+      code: 422,
+      body: {
+        details: {
+          name: 'a',
+          kind: 'Pod',
+          causes: [
+            { reason: 'FieldValueNotSupported', field: 'spec.restartPolicy' },
+            { reason: 'FieldValueForbidden', field: 'spec.schedulingGates' },
+          ],
+        },
+      },
+    })
+  })
+})
+
+describe('changing', () => {
+  it('takes PUT of what was read, refuses a stale one, and says of no change that there was none', async () => {
+    await using rig = await startRig()
+    const made = await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
+    const changed = await rig.ask('PUT', `${configMaps}/a`, { ...made.body, data: { x: '2' } })
+    expect(changed).toMatchObject({
+      code: 200,
+      body: { data: { x: '2' }, metadata: { uid: metadataOf(made)['uid'] } },
+    })
+    const stale = await rig.ask('PUT', `${configMaps}/a`, { ...made.body, data: { x: '3' } })
+    expect(stale).toMatchObject({
+      code: 409,
+      body: {
+        reason: 'Conflict',
+        message:
+          'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
+      },
+    })
+    const same = await rig.ask('PUT', `${configMaps}/a`, changed.body)
+    expect(metadataOf(same)['resourceVersion']).toBe(metadataOf(changed)['resourceVersion'])
+    expect(await rig.ask('PUT', `${configMaps}/b`, configMap('b', {}))).toMatchObject({ code: 404 })
+  })
+
+  it('takes a pod as it is shown, and refuses what may not change', async () => {
+    await using rig = await startRig()
+    const { body } = await rig.ask('POST', pods, pod('a'))
+    const labelled = { ...body, metadata: { ...Object(body['metadata']), labels: { a: 'b' } } }
+    const changed = await rig.ask('PUT', `${pods}/a`, labelled)
+    expect(changed).toMatchObject({ code: 200, body: { metadata: { labels: { a: 'b' } } } })
+    const refused = await rig.ask(
+      'PATCH',
+      `${pods}/a`,
+      { spec: { hostNetwork: true } },
+      'application/merge-patch+json',
+    )
+    expect(refused).toMatchObject({
+      code: 422,
+      body: { reason: 'Invalid', details: { causes: [{ reason: 'FieldValueForbidden', field: 'spec' }] } },
+    })
+  })
+
+  it.each([
+    ['application/merge-patch+json', { data: { x: null, y: '2' } }],
+    ['application/strategic-merge-patch+json', { data: { x: null, y: '2' } }],
+    [
+      'application/json-patch+json',
+      [
+        { op: 'remove', path: '/data/x' },
+        { op: 'add', path: '/data/y', value: '2' },
+      ],
+    ],
+  ])('applies %s', async (type, patch) => {
+    await using rig = await startRig()
+    await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
+    const changed = await rig.ask('PATCH', `${configMaps}/a`, patch, type)
+    expect(changed).toMatchObject({ code: 200 })
+    expect(changed.body['data']).toEqual({ y: '2' })
+  })
+
+  it('refuses patches that fit nothing', async () => {
+    await using rig = await startRig()
+    await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
+    const patch = [{ op: 'remove', path: '/data/z' }]
+    expect(await rig.ask('PATCH', `${configMaps}/a`, patch, 'application/json-patch+json')).toMatchObject({
+      code: 422,
+    })
+    expect(await rig.ask('PATCH', `${configMaps}/a`, {}, 'text/plain')).toMatchObject({ code: 415 })
+  })
+
+  it('keeps the texts of a Secret in base64 and none of them in an error', async () => {
+    await using rig = await startRig()
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'hidden' } }
+    const made = await rig.ask('POST', secrets, secret)
+    expect(made.body['data']).toEqual({ a: Buffer.from('hidden').toString('base64') })
+    const refused = await rig.ask(
+      'PATCH',
+      `${secrets}/s`,
+      { data: { b: '!!hidden' } },
+      'application/merge-patch+json',
+    )
+    expect(refused.code).toBe(422)
+    expect(JSON.stringify(refused.body)).not.toContain('hidden')
+  })
+})
+
+describe('deleting', () => {
+  it('gives a pod its grace, shortens it when asked again, and forgets the pod once it has ended', async () => {
+    await using rig = await startRig()
+    const made = await rig.ask('POST', pods, pod('a', { terminationGracePeriodSeconds: 20 }))
+    const { uid } = metadataOf(made)
+    const first = await rig.ask('DELETE', `${pods}/a`)
+    expect(first).toMatchObject({
+      code: 200,
+      body: { kind: 'Pod', metadata: { deletionGracePeriodSeconds: 20 } },
+    })
+    expect(await rig.ask('POST', pods, pod('a'))).toMatchObject({ code: 409 })
+    const longer = await rig.ask('DELETE', `${pods}/a`, { gracePeriodSeconds: 60 })
+    expect(metadataOf(longer)['deletionTimestamp']).toBe(metadataOf(first)['deletionTimestamp'])
+    const file = join(rig.directory, 'api', 'pod.default.a.json')
+    expect(await readFile(file, 'utf8')).toContain('deletionTimestamp')
+    await rig.ask('DELETE', `${pods}/a`, { gracePeriodSeconds: 0 })
+    expect(rig.ended).toEqual([`${textOf(uid)} 20`, `${textOf(uid)} 60`, `${textOf(uid)} 0`])
+    expect(await rig.ask('POST', pods, pod('a'))).toMatchObject({ code: 201 })
+  })
+
+  it('deletes everything else at once', async () => {
+    await using rig = await startRig()
+    const made = await rig.ask('POST', configMaps, configMap('a', {}))
+    const { uid } = metadataOf(made)
+    expect(await rig.ask('DELETE', `${configMaps}/a`, { dryRun: ['All'] })).toMatchObject({ code: 200 })
+    expect(await rig.ask('DELETE', `${configMaps}/a`, { preconditions: { uid: 'other' } })).toMatchObject({
+      code: 409,
+    })
+    expect(await rig.ask('DELETE', `${configMaps}/a`, { propagationPolicy: 'Never' })).toMatchObject({
+      code: 422,
+    })
+    expect(await rig.ask('DELETE', `${configMaps}/a`, { propagationPolicy: 'Background' })).toMatchObject({
+      code: 200,
+      body: { kind: 'Status', status: 'Success', details: { name: 'a', kind: 'configmaps', uid } },
+    })
+    expect(await rig.ask('DELETE', `${configMaps}/a`)).toMatchObject({
+      code: 404,
+      body: { reason: 'NotFound' },
+    })
+  })
+
+  it('leaves what comes from elsewhere to where it comes from', async () => {
+    await using rig = await startRig()
+    const filed = pendingPod({ name: 'filed', namespace: 'default' }, 'f')
+    rig.pods.put({
+      ...filed,
+      metadata: {
+        ...filed.metadata,
+        annotations: { 'podd.dev/source': 'file', 'podd.dev/path': '/etc/pods/filed.yaml' },
+      },
+    })
+    for (const answer of [
+      await rig.ask('DELETE', `${pods}/filed`),
+      await rig.ask('PUT', `${pods}/filed`, pod('filed')),
+      await rig.ask('PATCH', `${pods}/filed`, {}, 'application/merge-patch+json'),
+    ]) {
+      expect(answer).toMatchObject({ code: 405, body: { reason: 'MethodNotAllowed' } })
+      expect(answer.body['message']).toContain('/etc/pods/filed.yaml')
+    }
+  })
+})

@@ -1,0 +1,150 @@
+import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { Json, JsonObject } from '../../src/base/json.ts'
+import { callApi } from '../support/call-api.ts'
+import type { ApiAnswer } from '../support/call-api.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { otherShell, shell } from '../support/podd-program.ts'
+import { slowness } from '../support/slowness.ts'
+
+const pods = '/api/v1/namespaces/default/pods'
+const stay = 'trap "exit 0" TERM; sleep 1000000 & wait'
+const configMaps = '/api/v1/namespaces/default/configmaps'
+
+function podOf(name: string, script: string, spec: JsonObject = {}): JsonObject {
+  const container = { name: 'main', image: shell, command: ['sh', '-c', script] }
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { terminationGracePeriodSeconds: 5, containers: [container], ...spec },
+  }
+}
+
+function asker(rig: PoddRig) {
+  return (method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> =>
+    callApi(rig.socketPath, method, path, body, type)
+}
+
+describePodd('writing over the API', {}, (podd) => {
+  it(
+    'runs a pod that was created, changes it in place, keeps it over a restart, and ends it',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      const created = await ask('POST', pods, podOf('made', stay))
+      expect(created).toMatchObject({
+        code: 201,
+        body: {
+          metadata: { name: 'made', annotations: { 'podd.dev/source': 'api' } },
+          spec: { restartPolicy: 'Always', serviceAccountName: 'default' },
+          status: { phase: 'Pending' },
+        },
+      })
+      const before = await rig.untilReady('made')
+      const directory = join(rig.rootDir, 'api')
+      expect(readdirSync(directory)).toEqual(['pod.default.made.json'])
+      expect(statSync(join(directory, 'pod.default.made.json')).mode & 0o777).toBe(0o600)
+
+      const patched = await ask(
+        'PATCH',
+        `${pods}/made`,
+        {
+          metadata: { labels: { tier: 'front' } },
+          spec: { containers: [{ name: 'main', image: otherShell }] },
+        },
+        'application/strategic-merge-patch+json',
+      )
+      expect(patched).toMatchObject({ code: 200, body: { metadata: { labels: { tier: 'front' } } } })
+      const changed = await rig.untilPod(
+        'made',
+        'restarted with the other image',
+        ({ status }) =>
+          status.containerStatuses?.[0]?.restartCount === 1 && status.containerStatuses[0].ready,
+      )
+      expect(changed.metadata.uid).toBe(before.metadata.uid)
+
+      await rig.restartDaemon()
+      const after = await rig.untilReady('made')
+      expect(after.metadata).toMatchObject({ uid: before.metadata.uid, labels: { tier: 'front' } })
+      expect(after.status.containerStatuses?.[0]?.restartCount).toBe(1)
+
+      const deleted = await ask('DELETE', `${pods}/made`)
+      expect(deleted.code).toBe(200)
+      expect(deleted.body['metadata']).toMatchObject({ deletionGracePeriodSeconds: 5 })
+      await rig.untilGone('made')
+      await rig.until('its file is removed', async () =>
+        readdirSync(directory).length === 0 ? true : undefined,
+      )
+    },
+    120_000 * slowness,
+  )
+
+  it(
+    'runs a pod once and keeps it until it is deleted, also with what it was given over the API',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      const config = {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: 'words' },
+        data: { word: 'hello' },
+      }
+      expect(await ask('POST', configMaps, config)).toMatchObject({ code: 201 })
+      const once = podOf('once', 'test "$WORD" = hello', {
+        restartPolicy: 'Never',
+        containers: [
+          {
+            name: 'main',
+            image: shell,
+            command: ['sh', '-c', 'test "$WORD" = hello'],
+            env: [{ name: 'WORD', valueFrom: { configMapKeyRef: { name: 'words', key: 'word' } } }],
+          },
+        ],
+      })
+      expect(await ask('POST', pods, once)).toMatchObject({ code: 201 })
+      await rig.untilPhase('once', 'Succeeded')
+      expect(await ask('POST', pods, once)).toMatchObject({ code: 409, body: { reason: 'AlreadyExists' } })
+      await rig.restartDaemon()
+      await rig.untilPhase('once', 'Succeeded')
+      expect(await ask('DELETE', `${pods}/once`)).toMatchObject({ code: 200 })
+      await rig.untilGone('once')
+      expect(await ask('DELETE', `${configMaps}/words`)).toMatchObject({
+        code: 200,
+        body: { status: 'Success' },
+      })
+      expect(await ask('GET', `${configMaps}/words`)).toMatchObject({ code: 404 })
+    },
+    120_000 * slowness,
+  )
+
+  it(
+    'leaves the pods of a directory to their files, and takes edits of its own',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      rig.drop('filed', podOf('filed', stay))
+      await rig.untilReady('filed')
+      const refused = await ask('DELETE', `${pods}/filed`)
+      expect(refused).toMatchObject({ code: 405, body: { reason: 'MethodNotAllowed' } })
+      expect(refused.body['message']).toContain('filed.yaml')
+      expect(await ask('POST', pods, podOf('filed', 'true'))).toMatchObject({ code: 409 })
+
+      await ask('POST', pods, podOf('edited', stay))
+      await rig.untilReady('edited')
+      const file = join(rig.rootDir, 'api', 'pod.default.edited.json')
+      const manifest: JsonObject = JSON.parse(readFileSync(file, 'utf8'))
+      const metadata = { ...Object(manifest['metadata']), labels: { by: 'hand' } }
+      writeFileSync(file, JSON.stringify({ ...manifest, metadata }))
+      await rig.untilPod('edited', 'labelled', (pod) => pod.metadata.labels?.['by'] === 'hand')
+      await ask('DELETE', `${pods}/edited`, { gracePeriodSeconds: 0 })
+      await rig.untilGone('edited')
+      rig.removeManifest('filed')
+      await rig.untilGone('filed')
+    },
+    120_000 * slowness,
+  )
+})

@@ -1,0 +1,120 @@
+import { expect, it } from 'vitest'
+import { jsonPatch } from '../../../../src/decide/writing/json-patch.ts'
+import { mergePatch } from '../../../../src/decide/writing/merge-patch.ts'
+import { PatchError } from '../../../../src/decide/writing/patch-error.ts'
+import { strategicMerge } from '../../../../src/decide/writing/strategic-merge.ts'
+
+it.each([
+  [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
+  [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
+  [{ a: 'b', b: 'c' }, { a: null }, { b: 'c' }],
+  [{ a: ['b'] }, { a: 'c' }, { a: 'c' }],
+  [{ a: { b: 'c' } }, { a: { b: 'd', c: null } }, { a: { b: 'd' } }],
+  [{ a: [{ b: 'c' }] }, { a: [1] }, { a: [1] }],
+  [{ e: null }, { a: 1 }, { e: null, a: 1 }],
+  [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
+])('merges %j with %j (RFC 7386)', (current, patch, result) => {
+  expect(mergePatch(current, patch)).toEqual(result)
+})
+
+it.each([
+  [{ a: 1 }, [{ op: 'add', path: '/b', value: 2 }], { a: 1, b: 2 }],
+  [{ a: [1, 3] }, [{ op: 'add', path: '/a/1', value: 2 }], { a: [1, 2, 3] }],
+  [{ a: [1] }, [{ op: 'add', path: '/a/-', value: 2 }], { a: [1, 2] }],
+  [{ a: 1, b: 2 }, [{ op: 'remove', path: '/a' }], { b: 2 }],
+  [{ a: [1, 2] }, [{ op: 'remove', path: '/a/0' }], { a: [2] }],
+  [{ a: { b: 1 } }, [{ op: 'replace', path: '/a/b', value: null }], { a: { b: null } }],
+  [{ a: { b: 1 } }, [{ op: 'move', from: '/a/b', path: '/c' }], { a: {}, c: 1 }],
+  [{ a: 1 }, [{ op: 'copy', from: '/a', path: '/b' }], { a: 1, b: 1 }],
+  [
+    { 'x/y': 1, '~': 2 },
+    [
+      { op: 'remove', path: '/x~1y' },
+      { op: 'test', path: '/~0', value: 2 },
+    ],
+    { '~': 2 },
+  ],
+])('patches %j with %j (RFC 6902)', (current, patch, result) => {
+  expect(jsonPatch(current, patch)).toEqual(result)
+})
+
+it.each([
+  [{ op: 'test', path: '/a', value: 2 }],
+  [{ op: 'remove', path: '/b' }],
+  [{ op: 'replace', path: '/b', value: 1 }],
+  [{ op: 'add', path: '/b/c', value: 1 }],
+  [{ op: 'add', path: '/list/4', value: 1 }],
+  [{ op: 'add', path: '/list/01', value: 1 }],
+  [{ op: 'add', path: 'a', value: 1 }],
+  [{ op: 'remove', path: '' }],
+  [{ op: 'add', path: '/c' }],
+  [{ op: 'burn', path: '/a' }],
+  [7],
+])('refuses the operation %j', (operation) => {
+  expect(() => jsonPatch({ a: 1, list: [0] }, [operation])).toThrow(PatchError)
+})
+
+const containers = [
+  { name: 'a', image: 'one' },
+  { name: 'b', image: 'two' },
+]
+
+it.each([
+  [
+    'one item by its key',
+    { containers: [{ name: 'b', image: 'x' }] },
+    [containers[0], { name: 'b', image: 'x' }],
+  ],
+  ['a new item', { containers: [{ name: 'c' }] }, [...containers, { name: 'c' }]],
+  ['an item away', { containers: [{ name: 'a', $patch: 'delete' }] }, [containers[1]]],
+  ['the whole list', { containers: [{ $patch: 'replace' }, { name: 'c' }] }, [{ name: 'c' }]],
+  [
+    'an order',
+    {
+      '$setElementOrder/containers': [{ name: 'b' }, { name: 'a' }],
+      containers: [{ name: 'a', image: 'x' }],
+    },
+    [containers[1], { name: 'a', image: 'x' }],
+  ],
+])('merges %s into a list of objects', (_, patch, result) => {
+  expect(strategicMerge({ containers }, patch)).toEqual({ containers: result })
+})
+
+it.each([
+  ['deletes with null', { a: { b: 1, c: 2 } }, { a: { b: null } }, { a: { c: 2 } }],
+  ['replaces an object', { a: { b: 1 } }, { a: { $patch: 'replace', c: 1 } }, { a: { c: 1 } }],
+  ['deletes an object', { a: { b: 1 }, c: 1 }, { a: { $patch: 'delete' } }, { c: 1 }],
+  ['replaces lists of values', { args: ['a', 'b'] }, { args: ['c'] }, { args: ['c'] }],
+  [
+    'replaces atomic lists of objects',
+    { tolerations: [{ key: 'a' }] },
+    { tolerations: [] },
+    { tolerations: [] },
+  ],
+  ['adds to sets', { finalizers: ['a'] }, { finalizers: ['b', 'a'] }, { finalizers: ['a', 'b'] }],
+  [
+    'deletes from sets',
+    { finalizers: ['a', 'b'] },
+    { '$deleteFromPrimitiveList/finalizers': ['a'] },
+    { finalizers: ['b'] },
+  ],
+  [
+    'keeps the keys that are named',
+    { volumes: [{ name: 'v', emptyDir: {} }] },
+    { volumes: [{ name: 'v', $retainKeys: ['name', 'hostPath'], hostPath: { path: '/' } }] },
+    { volumes: [{ name: 'v', hostPath: { path: '/' } }] },
+  ],
+  [
+    'merges ports by their number',
+    { ports: [{ containerPort: 80, name: 'a' }] },
+    { ports: [{ containerPort: 80, name: 'b' }, { containerPort: 81 }] },
+    { ports: [{ containerPort: 80, name: 'b' }, { containerPort: 81 }] },
+  ],
+])('%s', (_, current, patch, result) => {
+  expect(strategicMerge(current, patch)).toEqual(result)
+})
+
+it('refuses an item without the key that it is merged by, and unknown directives', () => {
+  expect(() => strategicMerge({ containers }, { containers: [{ image: 'x' }] })).toThrow(PatchError)
+  expect(() => strategicMerge({}, { a: { $patch: 'burn' } })).toThrow(PatchError)
+})

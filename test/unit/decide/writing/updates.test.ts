@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../../src/base/json.ts'
+import { defaultManifest } from '../../../../src/decide/writing/default-manifest.ts'
+import { judgeUpdate } from '../../../../src/decide/writing/judge-update.ts'
+import type { UpdateScope } from '../../../../src/decide/writing/judge-update.ts'
+import { generateName, prepareNew, prepareUpdate } from '../../../../src/decide/writing/prepare-object.ts'
+
+function pod(spec: JsonObject = {}): JsonObject {
+  return defaultManifest({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'web' },
+    spec: { containers: [{ name: 'main', image: 'web:1' }], ...spec },
+  })
+}
+
+function fieldsOf(before: JsonObject, after: JsonObject, scope: UpdateScope = 'object'): readonly string[] {
+  return judgeUpdate(before, after, scope).map(({ path }) => path.join('.'))
+}
+
+const main = { name: 'main', image: 'web:1' }
+
+describe('an update of a pod', () => {
+  it.each([
+    ['an image', {}, { containers: [{ ...main, image: 'web:2' }] }],
+    ['a deadline', {}, { activeDeadlineSeconds: 5 }],
+    ['a shorter deadline', { activeDeadlineSeconds: 5 }, { activeDeadlineSeconds: 4 }],
+    [
+      'a toleration',
+      { tolerations: [{ key: 'a' }] },
+      { tolerations: [{ key: 'a', tolerationSeconds: 1 }, { key: 'b' }] },
+    ],
+    [
+      'a negative grace period to 1',
+      { terminationGracePeriodSeconds: -3 },
+      { terminationGracePeriodSeconds: 1 },
+    ],
+  ])('may change %s', (_, before, after) => {
+    expect(fieldsOf(pod(before), pod(after))).toEqual([])
+  })
+
+  it.each([
+    ['add a container', {}, { containers: [main, { name: 'b', image: 'b' }] }, 'spec.containers'],
+    ['change a command', {}, { containers: [{ ...main, command: ['x'] }] }, 'spec'],
+    ['change resources', {}, { containers: [{ ...main, resources: { requests: { cpu: '1' } } }] }, 'spec'],
+    [
+      'lengthen a deadline',
+      { activeDeadlineSeconds: 5 },
+      { activeDeadlineSeconds: 6 },
+      'spec.activeDeadlineSeconds',
+    ],
+    ['take a toleration away', { tolerations: [{ key: 'a' }] }, {}, 'spec.tolerations'],
+    ['add an ephemeral container', {}, { ephemeralContainers: [{ name: 'd', image: 'd' }] }, 'spec'],
+  ])('may not %s', (_, before, after, field) => {
+    expect(fieldsOf(pod(before), pod(after))).toContain(field)
+  })
+
+  it('may change resources by the subresource alone, and nothing else by it', () => {
+    const resized = pod({ containers: [{ ...main, resources: { requests: { cpu: '1' } } }] })
+    expect(fieldsOf(pod(), resized, 'resize')).toEqual([])
+    expect(fieldsOf(pod(), pod({ containers: [{ ...main, image: 'web:2' }] }), 'resize')).toEqual(['spec'])
+  })
+
+  it('may add ephemeral containers by the subresource, neither change nor remove them', () => {
+    const debugged = pod({ ephemeralContainers: [{ name: 'd', image: 'd' }] })
+    const changed = pod({ ephemeralContainers: [{ name: 'd', image: 'e' }] })
+    expect(fieldsOf(pod(), debugged, 'ephemeralcontainers')).toEqual([])
+    expect(fieldsOf(debugged, changed, 'ephemeralcontainers')).toEqual(['spec.ephemeralContainers'])
+    expect(fieldsOf(debugged, pod(), 'ephemeralcontainers')).toEqual(['spec.ephemeralContainers'])
+  })
+})
+
+it.each([
+  [
+    'data of an immutable ConfigMap',
+    { kind: 'ConfigMap', immutable: true, data: { a: '1' } },
+    { data: { a: '2' } },
+    'data',
+  ],
+  ['that it is immutable', { kind: 'ConfigMap', immutable: true }, { immutable: false }, 'immutable'],
+  ['the type of a Secret', { kind: 'Secret', type: 'Opaque' }, { type: 'other' }, 'type'],
+  [
+    'the modes of a claim',
+    { kind: 'PersistentVolumeClaim', spec: { accessModes: ['ReadWriteOnce'] } },
+    { spec: {} },
+    'spec',
+  ],
+])('leaves %s as it is', (_, before, change, field) => {
+  expect(fieldsOf(before, { ...before, ...change })).toContain(field)
+})
+
+describe('the defaults of an API server', () => {
+  it('are filled in, and applied twice change nothing more', () => {
+    const given = pod({
+      hostNetwork: true,
+      containers: [
+        {
+          ...main,
+          ports: [{ containerPort: 80 }],
+          resources: { limits: { cpu: '1' } },
+          livenessProbe: { httpGet: { port: 80 }, periodSeconds: 0 },
+          env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
+        },
+      ],
+      volumes: [
+        { name: 'a' },
+        { name: 'b', secret: { secretName: 'b' } },
+        { name: 'c', hostPath: { path: '/' } },
+      ],
+    })
+    expect(given['spec']).toMatchObject({
+      restartPolicy: 'Always',
+      dnsPolicy: 'ClusterFirst',
+      serviceAccountName: 'default',
+      enableServiceLinks: true,
+      containers: [
+        {
+          imagePullPolicy: 'IfNotPresent',
+          terminationMessagePath: '/dev/termination-log',
+          terminationMessagePolicy: 'File',
+          ports: [{ containerPort: 80, hostPort: 80, protocol: 'TCP' }],
+          resources: { limits: { cpu: '1' }, requests: { cpu: '1' } },
+          livenessProbe: { httpGet: { path: '/', scheme: 'HTTP' }, periodSeconds: 10, failureThreshold: 3 },
+          env: [{ valueFrom: { fieldRef: { apiVersion: 'v1' } } }],
+        },
+      ],
+      volumes: [{ emptyDir: {} }, { secret: { defaultMode: 420 } }, { hostPath: { type: '' } }],
+    })
+    expect(defaultManifest(given)).toEqual(given)
+  })
+
+  it('put the texts of a Secret into its data', () => {
+    const secret = defaultManifest({ kind: 'Secret', data: { a: 'MQ==' }, stringData: { b: '2' } })
+    expect(secret).toEqual({ kind: 'Secret', type: 'Opaque', data: { a: 'MQ==', b: 'Mg==' } })
+  })
+})
+
+it('keeps what the server says of an object, whatever a client sends', () => {
+  const fresh = { kind: 'ConfigMap', apiVersion: 'v1', name: 'a', namespace: 'default' }
+  const made = prepareNew(
+    {
+      metadata: { uid: 'forged', creationTimestamp: null, resourceVersion: '7', labels: { a: 'b' } },
+      data: null,
+      status: {},
+    },
+    { ...fresh, uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' },
+  )
+  expect(made).toEqual({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      labels: { a: 'b' },
+      name: 'a',
+      namespace: 'default',
+      uid: 'u',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+  })
+  const sent = {
+    data: { x: 'y' },
+    metadata: { name: 'other', annotations: { 'podd.dev/path': '/x', mine: '1' } },
+  }
+  expect(prepareUpdate(made, sent)).toEqual({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    data: { x: 'y' },
+    metadata: {
+      annotations: { mine: '1' },
+      name: 'a',
+      namespace: 'default',
+      uid: 'u',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+  })
+})
+
+it('generates names that are no longer than a name may be', () => {
+  expect(generateName('web-', () => 0)).toBe('web-bbbbb')
+  expect(generateName('w'.repeat(100), () => 0.999)).toBe(`${'w'.repeat(58)}99999`)
+})
