@@ -40,7 +40,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   sources: [['trial'], ['directory', 'http', 'written'], ['.']],
   server: [
     ['.'],
-    ['discovery', 'listeners', 'reviews', 'streams', 'writing'],
+    ['discovery', 'kubelet', 'listeners', 'reviews', 'streams', 'writing'],
     ['resources'],
     ['access', 'certificates', 'pods'],
     ['requests'],

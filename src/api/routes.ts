@@ -22,6 +22,8 @@
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
  * GET  /healthz, /livez, /readyz                            `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
  * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime
+ * GET  /metrics, /metrics/resource, /metrics/cadvisor, /metrics/probes   the kubelet's metrics, as text for Prometheus
+ * GET  /stats/summary, /pods, /runningpods, /configz      what a kubelet serves there; also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { optionalPath } from './option-type.ts'
+import { integer, optionalPath } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 import { option } from './option.ts'
 
@@ -42,6 +42,20 @@ function readAddress(text: string): Decoded<ListenAddress | undefined> {
   return { kind: 'ok', value: { host, port } }
 }
 
+const listenHost: OptionType<string> = {
+  label: 'IP',
+  fromText: readHost,
+  fromFile: (json) =>
+    typeof json === 'string' ? readHost(json) : { kind: 'bad', message: 'must be text such as 127.0.0.1' },
+  format: String,
+}
+
+function readHost(text: string): Decoded<string> {
+  return isIP(text) === 0
+    ? { kind: 'bad', message: 'must be an IP address, such as 127.0.0.1 or ::1' }
+    : { kind: 'ok', value: text }
+}
+
 /** The API beyond the unix socket; a part of the table in options.ts. */
 export const apiOptions = {
   apiListen: option({
@@ -60,5 +74,22 @@ export const apiOptions = {
     default: undefined,
     owner: 'podd',
     doc: 'A file of bearer tokens for the API, mode 0600, each line `token,user,uid,"group1,group2"`. The groups `podd:view`, `podd:edit` and `system:masters` give the roles view, edit and admin.',
+  }),
+  readOnlyPort: option({
+    field: 'readOnlyPort',
+    flag: 'read-only-port',
+    type: integer(0, 65_535),
+    default: 0,
+    owner: 'kubelet',
+    doc: "A port that serves, without TLS and to everybody who reaches it, what the kubelet's read-only port serves: `/metrics`, `/metrics/resource`, `/metrics/cadvisor`, `/metrics/probes`, `/stats/summary`, `/pods`, `/runningpods` and `/healthz`. 0 for none.",
+  }),
+  address: option({
+    field: 'address',
+    flag: 'address',
+    type: listenHost,
+    default: '127.0.0.1',
+    owner: 'kubelet',
+    zeroIsDefault: true,
+    doc: 'The address of this host that `readOnlyPort` is served on; `0.0.0.0` or `::` for all. (The default of a kubelet is all addresses.)',
   }),
 } as const

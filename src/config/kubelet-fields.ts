@@ -13,9 +13,7 @@ const noHost = "podd leaves the host's settings alone"
 export const ignoredKubeletFields: ReadonlyMap<string, string> = new Map(
   Object.entries({
     enableServer: noServer,
-    address: noServer,
     port: noServer,
-    readOnlyPort: noServer,
     tlsCertFile: noServer,
     tlsPrivateKeyFile: noServer,
     tlsCipherSuites: noServer,

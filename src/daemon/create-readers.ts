@@ -2,6 +2,7 @@ import type { ProbeReportObject } from '../api/probe-reports.ts'
 import type { DaemonPlaces, NodeJobStatus, PressureStatus } from '../api/routes.ts'
 import { poddVersion } from '../api/version.ts'
 import { formatTime } from '../base/clock.ts'
+import { kubeletConfigOf } from '../config/kubelet-config.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import type { NodeJobReport } from '../control/node/node-jobs.ts'
@@ -10,11 +11,12 @@ import type { ProbeReport } from '../control/probing/prober-worker.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
 import type { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import type { LocalObjects } from '../control/serving/local-objects.ts'
+import type { NodeMeter } from '../control/serving/node-meter.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
-import type { ApiReaders, Drainer } from '../server/requests/readers.ts'
+import type { ApiReaders, Drainer, ProcessFacts } from '../server/requests/readers.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
 
@@ -27,6 +29,7 @@ export function createReaders(
   { hostName, runtime, pods, shown, archives }: PodAssembly,
   facts: {
     readonly reach: Reach
+    readonly meter: NodeMeter
     readonly localObjects: LocalObjects
     readonly clusterObjects: ClusterObjects
     readonly writer: WrittenObjects
@@ -55,6 +58,12 @@ export function createReaders(
     writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },
     probes: { listProbes: (uid) => toProbeReports(pods.probes(uid)) },
+    kubelet: {
+      nodeName: hostName,
+      config: kubeletConfigOf(config),
+      measure: (signal) => facts.meter.read(signal),
+      process: () => processFacts(facts.startedAtMs),
+    },
     status: {
       applied: () => ({
         ...pods.applied(),
@@ -123,6 +132,15 @@ function writtenSource(
   return snapshots.flatMap(({ source, location, pods, objects }) =>
     source === 'api' && pods.length + objects.length > 0 ? [{ name: source, location }] : [],
   )
+}
+
+function processFacts(startedAtMs: number): ProcessFacts {
+  const { user, system } = process.cpuUsage()
+  return {
+    cpuSeconds: (user + system) / 1e6,
+    residentBytes: process.memoryUsage.rss(),
+    startedAtSeconds: startedAtMs / 1000,
+  }
 }
 
 function showPressure({ conditions, observations }: NodePressure): PressureStatus {

@@ -9,6 +9,7 @@ import { takeServiceManager } from '../host/service-manager.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
+import { NodeMeter } from '../control/serving/node-meter.ts'
 import { Reach } from '../control/serving/reach.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NetworkOptions } from '../server/network-api.ts'
@@ -78,6 +79,12 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     runDir: config.runDir,
     clock,
   })
+  const meter = new NodeMeter({
+    runtime: runtime.runtime,
+    rootDir: config.rootDir,
+    imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
+    clock,
+  })
   const localObjects = new LocalObjects({
     objects: pods.objects,
     shown: assembly.shown,
@@ -91,6 +98,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
+    meter,
     localObjects,
     writer: createWriting(apiObjects, assembly, { localObjects, logger }),
     sources,
@@ -103,6 +111,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     podLogsDir: config.podLogsDir,
     readers,
     network: networkOf(config, assembly.hostName),
+    readOnly: config.readOnlyPort === 0 ? undefined : { host: config.address, port: config.readOnlyPort },
     clock,
     logger,
   })

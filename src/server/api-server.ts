@@ -5,6 +5,7 @@ import { createHttpListener } from './listeners/http-listener.ts'
 import { listenOnSocket } from './listeners/listen-socket.ts'
 import type { NetworkApi, NetworkOptions } from './network-api.ts'
 import { root } from './requests/identity.ts'
+import type { ReadOnlyPort } from './read-only-port.ts'
 import type { ApiReaders } from './requests/readers.ts'
 
 export interface ApiServerOptions {
@@ -14,6 +15,8 @@ export interface ApiServerOptions {
   readonly readers: ApiReaders
   /** Left out: the socket is all. */
   readonly network?: NetworkOptions | undefined
+  /** Where the kubelet's read-only port is served; left out: nowhere. */
+  readonly readOnly?: { readonly host: string; readonly port: number } | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -42,10 +45,15 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   })
   const removeSocket = await listenOnSocket(listener.server, options.socketPath)
   await network?.listen(handler)
+  const readOnly = options.readOnly === undefined ? undefined : await openReadOnly(options.readOnly, options)
   let closed: Promise<void> | undefined
   return {
     close(graceMs = 2000) {
-      closed ??= Promise.all([listener.close(graceMs), network?.close(graceMs)]).then(removeSocket)
+      closed ??= Promise.all([
+        listener.close(graceMs),
+        network?.close(graceMs),
+        readOnly?.close(graceMs),
+      ]).then(removeSocket)
       return closed
     },
   }
@@ -58,4 +66,14 @@ async function openNetwork(
 ): Promise<NetworkApi> {
   const { NetworkApi } = await import('./network-api.ts')
   return new NetworkApi(network, deps)
+}
+
+async function openReadOnly(
+  address: { readonly host: string; readonly port: number },
+  { readers, clock, logger }: Pick<ApiServerOptions, 'readers' | 'clock' | 'logger'>,
+): Promise<ReadOnlyPort> {
+  const { ReadOnlyPort } = await import('./read-only-port.ts')
+  const port = new ReadOnlyPort({ address, readers, clock, logger })
+  await port.listen()
+  return port
 }

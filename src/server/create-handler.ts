@@ -14,6 +14,7 @@ import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
 import { discoveryRoutes } from './discovery/discovery-routes.ts'
 import { versionInfo } from './discovery/version-info.ts'
+import { kubeletRoutes } from './kubelet/kubelet-routes.ts'
 import { PodLogs } from './pods/pod-logs.ts'
 import { readAttributes } from './access/attributes.ts'
 import { refuseAccess } from './access/refuse-access.ts'
@@ -46,6 +47,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
   const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
+    ...kubeletRoutes(readers),
     { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
     ...discoveryRoutes([...servedKinds.map((kind) => toApiResource(kind)), ...computedResources]),
     ...resourceRoutes(readers, new WatchLines()),

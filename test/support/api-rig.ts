@@ -19,6 +19,7 @@ import type { HealthFacts } from '../../src/decide/node/judge-health.ts'
 import type { ApiServer } from '../../src/server/api-server.ts'
 import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
+import type { NodeStats } from '../../src/pod/state/node-stats.ts'
 import type { PodReach } from '../../src/server/requests/pod-reach.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/status/resource-store.ts'
@@ -75,6 +76,32 @@ export interface Answer {
   readonly code: number
   readonly text: string
   readonly contentType: string | undefined
+}
+
+/** An idle host without pods. */
+export const plainStats: NodeStats = {
+  atMs: 1_767_225_660_000,
+  host: {
+    cpuNanoSeconds: 12.5e9,
+    cpus: 2,
+    bootedAtMs: 1_767_000_000_000,
+    memoryCapacityBytes: 1000,
+    memoryAvailableBytes: 600,
+    memoryUsageBytes: 700,
+    memoryWorkingSetBytes: 400,
+    swapUsedBytes: 0,
+    processes: 100,
+    mostProcesses: 32_768,
+    rootFs: {
+      path: '/var/lib/podd',
+      capacityBytes: 10_000,
+      availableBytes: 4000,
+      inodes: 100,
+      inodesFree: 90,
+    },
+    imageFs: undefined,
+  },
+  pods: [],
 }
 
 /** A real API server on a socket in a directory of its own, over stores that the test fills. */
@@ -143,6 +170,8 @@ export class ApiRig {
     crashes: [],
     jobs: [],
   }
+  /** What is measured of the host and its pods. */
+  stats: NodeStats = plainStats
   /** What podd knows of its own work. */
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
@@ -184,6 +213,12 @@ export class ApiRig {
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       health: { checks: () => judgeHealth(this.health) },
       probes: { listProbes: () => this.probes },
+      kubelet: {
+        nodeName: 'box',
+        config: { maxPods: 110 },
+        measure: async () => this.stats,
+        process: () => ({ cpuSeconds: 1.5, residentBytes: 50_000_000, startedAtSeconds: 1_767_225_600 }),
+      },
       claims: { purgeClaim: async () => {} },
       drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },
       images: {

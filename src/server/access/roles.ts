@@ -103,6 +103,10 @@ const viewRules: Rules = {
   ],
   nonResourceRules: [
     { verbs: ['get'], nonResourceURLs: ['/podd/v1/images', '/podd/v1/images/archives', '/podd/v1/status'] },
+    {
+      verbs: ['get'],
+      nonResourceURLs: ['/configz', '/metrics', '/metrics/*', '/pods', '/runningpods', '/stats/summary'],
+    },
   ],
 }
 

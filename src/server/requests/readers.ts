@@ -7,6 +7,7 @@ import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
+import type { NodeStats } from '../../pod/state/node-stats.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObjectWriter } from './object-writer.ts'
 import type { PodReach } from './pod-reach.ts'
@@ -89,12 +90,31 @@ export interface HealthReader {
   checks(): readonly HealthCheck[]
 }
 
+/** What only the kubelet's own paths show. */
+export interface KubeletReader {
+  readonly nodeName: string
+  /** What of podd's settings a KubeletConfiguration has. */
+  readonly config: Readonly<Record<string, unknown>>
+  /** Rejects with a CriError, or the system's error. */
+  measure(signal: AbortSignal): Promise<NodeStats>
+  /** Of podd itself. */
+  process(): ProcessFacts
+}
+
+/** What the process of podd uses. */
+export interface ProcessFacts {
+  readonly cpuSeconds: number
+  readonly residentBytes: number
+  readonly startedAtSeconds: number
+}
+
 /** All that the API needs to know. */
 export interface ApiReaders {
   readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
   readonly status: StatusReader
   readonly health: HealthReader
   readonly probes: ProbeReader
+  readonly kubelet: KubeletReader
   readonly images: ImageStore
   readonly claims: ClaimPurger
   readonly drain: Drainer

@@ -1,0 +1,172 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLogger } from '../../../src/base/logger.ts'
+import { ReadOnlyPort } from '../../../src/server/read-only-port.ts'
+import { ApiRig, plainStats } from '../../support/api-rig.ts'
+import { freePort } from '../../support/free-port.ts'
+import { containerStatus, podObject } from '../../support/pod-objects.ts'
+
+const containerId = 'c0ffee'
+
+let rig: ApiRig
+
+beforeEach(async () => {
+  rig = await ApiRig.start()
+  const running = { running: { startedAt: '2026-01-01T00:00:30Z' } }
+  const main = containerStatus('main', { containerID: `containerd://${containerId}`, state: running })
+  rig.pods.put(podObject({ name: 'web', status: { containerStatuses: [main] } }))
+  rig.pods.put(podObject({ name: 'done', status: { phase: 'Succeeded' } }))
+  rig.stats = {
+    ...plainStats,
+    pods: [
+      {
+        uid: 'uid-web',
+        cpuNanoSeconds: 3.5e9,
+        memory: { workingSet: 70, usage: 90, rss: 60, pageFaults: 5, majorPageFaults: 1 },
+        swapBytes: undefined,
+        processes: 4,
+        interfaces: [{ name: 'eth0', receivedBytes: 1000, receiveErrors: 0, sentBytes: 2000, sendErrors: 1 }],
+        containers: [
+          {
+            name: 'main',
+            id: containerId,
+            cpuNanoSeconds: 3e9,
+            memory: { workingSet: 50, usage: 80, rss: 40, pageFaults: 5, majorPageFaults: 1 },
+            swapBytes: undefined,
+            layer: { usedBytes: 4096, inodesUsed: 7 },
+          },
+        ],
+      },
+    ],
+  }
+})
+
+afterEach(() => rig[Symbol.asyncDispose]())
+
+describe('what a kubelet serves', () => {
+  it('is the metrics of resources, each once for what runs', async () => {
+    const { text, contentType } = await rig.call('/metrics/resource')
+    expect(contentType).toContain('text/plain; version=0.0.4')
+    expect(text).toContain('\nnode_cpu_usage_seconds_total 12.5\n')
+    expect(text).toContain('\nnode_memory_working_set_bytes 400\n')
+    expect(text).toContain(
+      '\ncontainer_cpu_usage_seconds_total{container="main",namespace="default",pod="web"} 3\n',
+    )
+    expect(text).toContain(
+      '\ncontainer_start_time_seconds{container="main",namespace="default",pod="web"} 1767225630\n',
+    )
+    expect(text).toContain('\npod_cpu_usage_seconds_total{namespace="default",pod="web"} 3.5\n')
+    expect(text).toContain('\npod_memory_working_set_bytes{namespace="default",pod="web"} 70\n')
+    expect(text).not.toContain('pod="done"')
+    // The runtime says nothing of swap.
+    expect(text).not.toContain('container_swap_usage_bytes')
+  })
+
+  it('is cAdvisor’s metrics under its labels', async () => {
+    const { text } = await rig.call('/metrics/cadvisor')
+    const labels = `container="main",id="/${containerId}",image="busybox:1",name="${containerId}",namespace="default",pod="web"`
+    expect(text).toContain(`\ncontainer_cpu_usage_seconds_total{${labels},cpu="total"} 3\n`)
+    expect(text).toContain(`\ncontainer_memory_working_set_bytes{${labels}} 50\n`)
+    expect(text).toContain(`\ncontainer_fs_usage_bytes{${labels},device=""} 4096\n`)
+    expect(text).toMatch(
+      /^container_network_transmit_bytes_total\{.*namespace="default",pod="web",interface="eth0"\} 2000$/mu,
+    )
+    expect(text).toContain('\nmachine_cpu_cores 2\n')
+  })
+
+  it('is its own metrics, and podd’s', async () => {
+    rig.status = {
+      ...rig.status,
+      runtime: { ...rig.status.runtime, calls: { RunPodSandbox: 2, CreateContainer: 3, ListPodSandbox: 5 } },
+      problems: [{ severity: 'error', place: { path: '/etc/pods/a.yaml' }, message: 'bad' }],
+    }
+    const { text } = await rig.call('/metrics')
+    expect(text).toContain('\nkubelet_node_name{node="box"} 1\n')
+    expect(text).toContain('\nkubelet_running_pods 1\n')
+    expect(text).toContain('\nkubelet_active_pods{static="true"} 1\n')
+    expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="run_podsandbox"} 2\n')
+    expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="create_container"} 3\n')
+    expect(text).toContain('\nkubelet_runtime_operations_total{operation_type="list_podsandbox"} 5\n')
+    expect(text).toContain('\npodd_problems{severity="error"} 1\n')
+    expect(text).toContain('\npodd_source_ready{source="file"} 1\n')
+    expect(text).toContain('\nprocess_cpu_seconds_total 1.5\n')
+  })
+
+  it('is how often each probe came to what', async () => {
+    const counts = { success: 4, failure: 0, unknown: 1, repeated: 0 }
+    rig.probes = [{ container: 'main', probe: 'readiness', result: 'success', counts }]
+    const { text } = await rig.call('/metrics/probes')
+    const labels = 'container="main",pod="web",namespace="default",pod_uid="uid-web"'
+    expect(text).toContain(`\nprober_probe_total{probe_type="Readiness",result="successful",${labels}} 4\n`)
+    expect(text).toContain(`\nprober_probe_total{probe_type="Readiness",result="unknown",${labels}} 1\n`)
+    expect(text).not.toContain('result="failed"')
+  })
+
+  it('is a summary of what the node and its pods use, below the node’s proxy too', async () => {
+    rig.reach = {
+      ...rig.reach,
+      usage: async () => [
+        { uid: 'uid-web', container: 'main', atMs: 0, windowMs: 1000, cpuNanoCores: 250, memoryBytes: 50 },
+      ],
+    }
+    const { text } = await rig.call('/stats/summary')
+    const summary: unknown = JSON.parse(text)
+    expect(summary).toMatchObject({
+      node: {
+        nodeName: 'box',
+        memory: { workingSetBytes: 400, availableBytes: 600 },
+        fs: { capacityBytes: 10_000, usedBytes: 6000, inodesUsed: 10 },
+        rlimit: { maxpid: 32_768, curproc: 100 },
+      },
+      pods: [
+        {
+          podRef: { name: 'web', namespace: 'default', uid: 'uid-web' },
+          cpu: { usageNanoCores: 250, usageCoreNanoSeconds: 3.5e9 },
+          network: { name: 'eth0', rxBytes: 1000, txErrors: 1 },
+          process_stats: { process_count: 4 },
+          containers: [
+            {
+              name: 'main',
+              startTime: '2026-01-01T00:00:30Z',
+              cpu: { usageNanoCores: 250, usageCoreNanoSeconds: 3e9 },
+              rootfs: { usedBytes: 4096, inodesUsed: 7 },
+            },
+          ],
+        },
+      ],
+    })
+    const proxied = await rig.call('/api/v1/nodes/box/proxy/stats/summary')
+    expect(proxied.text).toBe(text)
+  })
+
+  it('is its pods, and its settings', async () => {
+    const names = async (path: string): Promise<readonly string[]> => {
+      const list: { items: { metadata: { name: string } }[] } = JSON.parse((await rig.call(path)).text)
+      return list.items.map(({ metadata }) => metadata.name)
+    }
+    expect(await names('/pods')).toEqual(['done', 'web'])
+    expect(await names('/runningpods')).toEqual(['web'])
+    expect(JSON.parse((await rig.call('/configz')).text)).toEqual({ kubeletconfig: { maxPods: 110 } })
+  })
+})
+
+describe('the read-only port', () => {
+  it('serves metrics and pods, and nothing that changes or shows more', async () => {
+    const address = { host: '127.0.0.1', port: await freePort() }
+    const readers = rig.readers()
+    const port = new ReadOnlyPort({ address, readers, clock: systemClock, logger: silentLogger })
+    await port.listen()
+    try {
+      const ask = async (path: string, method = 'GET'): Promise<number> =>
+        (await fetch(`http://127.0.0.1:${address.port}${path}`, { method })).status
+      expect(await ask('/metrics')).toBe(200)
+      expect(await ask('/pods')).toBe(200)
+      expect(await ask('/healthz')).toBe(200)
+      expect(await ask('/pods', 'POST')).toBe(405)
+      for (const path of ['/api/v1/secrets', '/podd/v1/status', '/podd/v1/drain', '/api/v1/pods'])
+        expect(await ask(path)).toBe(404)
+    } finally {
+      await port.close(0)
+    }
+  })
+})
