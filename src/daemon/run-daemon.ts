@@ -22,7 +22,7 @@ import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
 import { createSources, createTrials } from './create-sources.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { serviceStatus, tellManager, watchSelf, describeSelf } from './watch-self.ts'
+import { describeSelf, tellManager, watchSelf } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
@@ -145,7 +145,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     const running = sources.map((source) =>
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
-    void tellManager(manager, logger, 'READY=1', serviceStatus(assembly))
+    void tellManager(manager, logger, 'READY=1', 'STATUS=starting')
     const writing = apiObjects.run((snapshot) => pods.takeSnapshot(snapshot), stop.signal)
     const opened = openRuntime(assembly, reach, stop.signal)
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))

@@ -48,7 +48,7 @@ export function watchSelf(options: SelfWatchOptions): NodeJob {
 }
 
 /** What `systemctl status` shows of podd. */
-export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
+function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   const count = pods.allPods().length
   const running = `${count} ${count === 1 ? 'pod' : 'pods'}`
   const draining = pods.node.drain?.isDraining === true ? '; the host is drained' : ''

@@ -18,6 +18,7 @@ describePodd(
     },
   },
   (rig) => {
+    // id: drains-by-priority
     it('ends pods in the order of their priorities, admits none meanwhile, and starts them again when undone', async () => {
       const podd = rig()
       const spec = (priorityClassName: string) => ({

@@ -89,6 +89,7 @@ describePodd(
       await podd.untilGone('calm')
     })
 
+    // id: spares-critical-on-disk
     it('evicts the pod that fills the disk and no other, and starts it again when the pressure has gone', async () => {
       const podd = rig()
       podd.drop('quiet', shellPod('quiet', podd.shared, 'say start; stay', onDisk))

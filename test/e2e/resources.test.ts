@@ -44,6 +44,7 @@ const config = {
 }
 
 describePodd('resources', { config }, (rig) => {
+  // id: limits-processes-of-pod
   it.concurrent('enforces limits over the period that is set, and a number of processes', async () => {
     const podd = rig()
     // Half of a processor's time: the host may have one.

@@ -41,7 +41,7 @@ export function selfCheckJob(options: SelfCheckOptions): NodeJob {
   const { checks, watchdog, memory, events, clock, logger } = options
   const periodMs = watchdog === undefined ? usualPeriodMs : watchdog.periodMs / 4
   const startedAtMs = clock.monotonicMs()
-  let fedAtMs = startedAtMs
+  let fedAtMs = -Infinity
   let known = ''
   let samplesAbove = 0
 

@@ -20,6 +20,7 @@ function reboot(rig: PodRig): void {
 }
 
 describe('a drain', () => {
+  // id: undone-while-pod-ends
   it('that is undone while a pod is ending starts that one, too', async () => {
     const rig = await started('slow')
     slowStops(rig)

@@ -21,6 +21,61 @@ const job = (name: string, image = 'app:1', more: JsonObject = {}): JsonObject =
 const resizeCondition = (rig: PodRig, name: string): string | undefined =>
   rig.pod(name).status.conditions.find(({ type }) => type === 'PodResizePending')?.reason
 
+describe('after podd was killed', () => {
+  // id: counts-no-finished-pod
+  it('pods that have finished take no room from those that run, nor from new ones', async () => {
+    const rig = smallHost()
+    await rig.start()
+    rig.fake.script('main', { kind: 'exits', afterMs: 100, exitCode: 0 })
+    const jobs = ['job-1', 'job-2', 'job-3']
+    await rig.apply(...jobs.map((name) => asking(name, '650m', { restartPolicy: 'Never' })))
+    await rig.clock.advance(1000)
+    for (const name of jobs) expect(rig.pod(name).status.phase).toBe('Succeeded')
+    rig.fake.script('main', { kind: 'runs' })
+    await rig.apply(asking('steady', '1'))
+    await rig.kill()
+    await rig.start()
+    await rig.clock.advance(60_000)
+    expect(rig.running()).toEqual(['steady/main'])
+    await rig.apply(asking('late', '1'))
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual(['late/main', 'steady/main'])
+    for (const name of jobs) expect(rig.pod(name).status.phase).toBe('Succeeded')
+  })
+
+  // id: removes-what-ended-meanwhile
+  it('a pod that was removed, and whose containers had ended by then, goes', async () => {
+    const rig = smallHost()
+    await rig.start()
+    await rig.apply(job('web', 'app:1', { terminationGracePeriodSeconds: 30 }))
+    rig.fake.fault('StopPodSandbox', { kind: 'hangs' })
+    await rig.remove('web')
+    await rig.clock.advance(1000)
+    expect(rig.running()).toEqual([])
+    expect(rig.pods('web')).toHaveLength(1)
+    await rig.kill()
+    rig.fake.clearFaults()
+    await rig.start()
+    await rig.clock.advance(1000)
+    expect(rig.pods('web')).toEqual([])
+    expect(rig.isEmpty()).toBe(true)
+  })
+
+  // id: ends-pod-that-has-no-room
+  it('a pod that ran, that nobody wants any more and that would not be admitted again, goes', async () => {
+    const rig = smallHost()
+    await rig.start()
+    await rig.apply(asking('web', '2'))
+    await rig.kill()
+    await rig.remove('web')
+    await rig.apply(asking('other', '2'))
+    await rig.start()
+    await rig.clock.advance(40_000)
+    expect(rig.running()).toEqual(['other/main'])
+    expect(rig.pods('web')).toEqual([])
+  })
+})
+
 describe('a manifest that was changed while podd was down', () => {
   it.each([
     [

@@ -26,6 +26,7 @@ function spawnLocker(flags: string, path: string): ChildProcessWithoutNullStream
 }
 
 describe('findLockHolder', () => {
+  // id: one-holder-of-lock
   it('names the process that holds the lock, as long as it does', () => {
     expect(findLockHolder(join(directory, 'missing'))).toBeUndefined()
     expect(findLockHolder(directory)).toBeUndefined()

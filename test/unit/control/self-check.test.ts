@@ -65,7 +65,7 @@ describe('the watchdog', () => {
   it('is fed once in half of its period', async () => {
     const { clock, state } = begin()
     await clock.advance(3_600_000)
-    expect(state.fed.slice(0, 3)).toEqual([90, 180, 270])
+    expect(state.fed.slice(0, 3)).toEqual([45, 135, 225])
     expect(state.fed).toHaveLength(40)
   })
 

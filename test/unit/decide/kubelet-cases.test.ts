@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest'
 import type { LedgerSection } from './kubelet-ledger.ts'
 import { lifecycleCases } from './kubelet-cases-lifecycle.ts'
 import { credentialCases } from './kubelet-cases-credentials.ts'
+import { nodeCases } from './kubelet-cases-node.ts'
 import { runtimeCases } from './kubelet-cases-runtime.ts'
 import { lifecycleProofs } from './lifecycle-proofs.ts'
 import { statusCases } from './kubelet-cases-status.ts'
 
-const sections = [...runtimeCases, ...credentialCases, ...statusCases, ...lifecycleCases]
+const sections = [...runtimeCases, ...credentialCases, ...statusCases, ...lifecycleCases, ...nodeCases]
 const testDirectory = join(import.meta.dirname, '../..')
 const texts = new Map<string, string>()
 
