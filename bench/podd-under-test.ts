@@ -1,6 +1,15 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,6 +44,29 @@ export class PoddUnderTest {
   cpuSeconds(): number {
     const fields = readFileSync(`/proc/${this.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
     return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
+  }
+
+  /** What the daemon's threads and the programs that it ran have used since it was started, in milliseconds. */
+  cpuMs(): number {
+    const tasks = `/proc/${this.pid}/task`
+    const own = readdirSync(tasks).map((task) =>
+      Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]),
+    )
+    const fields = readFileSync(`/proc/${this.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+    const programs = ((Number(fields[13]) + Number(fields[14])) / ticksPerSecond) * 1000
+    return own.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e6 + programs
+  }
+
+  memory(): { readonly rssMiB: number; readonly anonymousMiB: number; readonly peakMiB: number } {
+    const read = (file: string, key: string): number => {
+      const text = readFileSync(`/proc/${this.pid}/${file}`, 'utf8')
+      return Number(new RegExp(String.raw`^${key}:\s+(\d+) kB`, 'mu').exec(text)?.[1]) / 1024
+    }
+    return {
+      rssMiB: read('smaps_rollup', 'Rss'),
+      anonymousMiB: read('smaps_rollup', 'Anonymous'),
+      peakMiB: read('status', 'VmHWM'),
+    }
   }
 
   get containerdEndpoint(): string {
@@ -74,6 +106,13 @@ export class PoddUnderTest {
 
   async probes(pod: string): Promise<readonly ProbeReportObject[]> {
     return this.#get(`/podd/v1/namespaces/default/pods/${pod}/probes`)
+  }
+
+  async untilRunning(count: number): Promise<void> {
+    await this.until(async () => {
+      const pods = await this.pods()
+      return pods.length === count && pods.every(({ status }) => status.phase === 'Running')
+    }, 120_000)
   }
 
   async untilGone(): Promise<void> {

@@ -1,7 +1,9 @@
 import type { CriClient } from '../src/cri/cri-client.ts'
 import { BarePod } from './bare-pod.ts'
+import { pairFigures } from './figures.ts'
+import type { Figure } from './figures.ts'
 import { FirstWrite } from './first-write.ts'
-import { benchImage, median, percentile } from './podd-under-test.ts'
+import { benchImage } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
 
 /** Says that it runs, and exits at once when told to. */
@@ -60,7 +62,11 @@ async function bareReplace(
 }
 
 /** A changed manifest to the first write of the new pod's process, in turn with the bare stop and start calls. */
-export async function benchReplace(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
+export async function benchReplace(
+  podd: PoddUnderTest,
+  client: CriClient,
+  pairs: number,
+): Promise<readonly Figure[]> {
   const first = await FirstWrite.open(podd.directory, 'replace')
   const replaced: number[] = []
   const bare: number[] = []
@@ -81,17 +87,5 @@ export async function benchReplace(podd: PoddUnderTest, client: CriClient, pairs
     replaced.push(poddMs)
   }
   await first.close()
-  const difference = replaced.map((ms, index) => ms - (bare[index] ?? 0))
-  console.log(
-    `replace: changed manifest to the new process's first write, ${pairs} pairs with the bare stop and start calls`,
-  )
-  console.log(
-    `  podd        median ${median(replaced).toFixed(1)} ms, p90 ${percentile(replaced, 0.9).toFixed(1)} ms`,
-  )
-  console.log(
-    `  bare calls  median ${median(bare).toFixed(1)} ms, p90 ${percentile(bare, 0.9).toFixed(1)} ms`,
-  )
-  console.log(
-    `  difference of medians ${(median(replaced) - median(bare)).toFixed(1)} ms, median of differences ${median(difference).toFixed(1)} ms (at most 60)`,
-  )
+  return pairFigures('changed manifest to first write', { podd: replaced, bare }, { p50: (ms) => 1.3 * ms })
 }

@@ -1,8 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import type { CriClient } from '../src/cri/cri-client.ts'
 import { BarePod } from './bare-pod.ts'
+import { pairFigures } from './figures.ts'
+import type { Figure } from './figures.ts'
 import { FirstWrite } from './first-write.ts'
-import { benchImage, median, percentile } from './podd-under-test.ts'
+import { benchImage } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
 
 /** Its first container crashes: says so, then ends. The second stays. */
@@ -52,7 +54,11 @@ async function bareRestart(client: CriClient, first: FirstWrite, directory: stri
 }
 
 /** A crash (the container's last write) to the first write of its successor, in turn with the bare calls. */
-export async function benchRestart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
+export async function benchRestart(
+  podd: PoddUnderTest,
+  client: CriClient,
+  pairs: number,
+): Promise<readonly Figure[]> {
   const first = await FirstWrite.open(podd.directory, 'restart')
   const restarted: number[] = []
   const bare: number[] = []
@@ -70,17 +76,5 @@ export async function benchRestart(podd: PoddUnderTest, client: CriClient, pairs
     restarted.push(poddMs)
   }
   await first.close()
-  console.log(
-    `restart: last write of a crashing container to its successor's first, ${pairs} pairs with bare create and start`,
-  )
-  console.log(
-    `  podd        median ${median(restarted).toFixed(1)} ms, p90 ${percentile(restarted, 0.9).toFixed(1)} ms`,
-  )
-  console.log(
-    `  bare calls  median ${median(bare).toFixed(1)} ms, p90 ${percentile(bare, 0.9).toFixed(1)} ms`,
-  )
-  const difference = restarted.map((ms, index) => ms - (bare[index] ?? 0))
-  console.log(
-    `  difference of medians ${(median(restarted) - median(bare)).toFixed(1)} ms, median of differences ${median(difference).toFixed(1)} ms (at most 50)`,
-  )
+  return pairFigures('crash to first write of the next', { podd: restarted, bare }, { p50: (ms) => ms + 15 })
 }

@@ -1,43 +1,79 @@
 /**
- * npm run bench [SECTION …]: speed, memory and idle cost on a containerd of its own, always beside the
- * bare CRI calls on the same containerd. Needs root and a build. PAIRS=N sets the pairs of each comparison (30).
- * Sections: start restart replace memory probes.
+ * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
+ * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
+ * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
+ * (60). Each part takes three minutes at most but `probes`, which is run only where it is named.
  */
+import { writeFileSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
 import { CriClient } from '../src/cri/cri-client.ts'
+import { benchBurst } from './burst.ts'
+import { benchCommandLine } from './command-line.ts'
+import { formatFigures } from './figures.ts'
+import type { Figure } from './figures.ts'
+import { benchIdle } from './idle.ts'
 import { PoddUnderTest } from './podd-under-test.ts'
-import { benchMemory } from './memory.ts'
+import { benchProbed } from './probed.ts'
 import { withExecPlace } from './probes-exec.ts'
 import { benchProbes } from './probes.ts'
+import { benchRemove } from './remove.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
 import { benchStart } from './start.ts'
+import { benchWear } from './wear.ts'
 
 const pairs = Number(process.env['PAIRS'] ?? 30)
+const idleSeconds = Number(process.env['IDLE_SECONDS'] ?? 60)
 
-const sections: Readonly<Record<string, (podd: PoddUnderTest, client: CriClient) => Promise<void>>> = {
+type Part = (podd: PoddUnderTest, client: CriClient) => Promise<readonly Figure[]>
+
+/** Each has a podd of its own, for what came before shows in its memory. */
+const parts: Readonly<Record<string, Part>> = {
+  idle: (podd) => benchIdle(podd, idleSeconds),
   start: (podd, client) => benchStart(podd, client, pairs),
-  restart: (podd, client) => benchRestart(podd, client, pairs),
   replace: (podd, client) => benchReplace(podd, client, pairs),
-  memory: (podd) => benchMemory(podd, Number(process.env['IDLE_SECONDS'] ?? 60)),
-  probes: (podd, client) => {
+  restart: (podd, client) => benchRestart(podd, client, pairs),
+  remove: (podd, client) => benchRemove(podd, client, pairs),
+  burst: benchBurst,
+  probed: (podd) => benchProbed(podd, idleSeconds),
+  cli: (podd) => benchCommandLine(podd, pairs),
+  wear: (podd) => benchWear(podd),
+  probes: async (podd, client) => {
     const { containerdEndpoint: endpoint, directory } = podd
-    return withExecPlace(client, { endpoint, directory, containers: 10 }, (place) =>
+    await withExecPlace(client, { endpoint, directory, containers: 10 }, (place) =>
       benchProbes({ podd, place }),
     )
+    return []
   },
 }
 
-const chosen = process.argv.slice(2)
-const podd = new PoddUnderTest()
-const client = new CriClient({ endpoint: podd.containerdEndpoint, clock: systemClock })
-try {
-  await podd.start()
-  podd.importImage()
-  for (const [name, section] of Object.entries(sections)) {
-    if (chosen.length === 0 || chosen.includes(name)) await section(podd, client)
+async function run(part: Part): Promise<readonly Figure[]> {
+  const podd = new PoddUnderTest()
+  const client = new CriClient({ endpoint: podd.containerdEndpoint, clock: systemClock })
+  try {
+    await podd.start()
+    podd.importImage()
+    return await part(podd, client)
+  } finally {
+    client.close()
+    await podd.down()
   }
-} finally {
-  client.close()
-  await podd.down()
 }
+
+const named = process.argv.slice(2)
+const unknown = named.filter((name) => parts[name] === undefined)
+if (unknown.length > 0)
+  throw new Error(`no such part: ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`)
+const chosen = Object.entries(parts).filter(([name]) =>
+  named.length === 0 ? name !== 'probes' : named.includes(name),
+)
+const report: (Figure & { readonly part: string })[] = []
+for (const [name, part] of chosen) {
+  console.error(`${name} ...`)
+  for (const figure of await run(part)) report.push({ part: name, ...figure })
+}
+console.log(formatFigures(report))
+const json = JSON.stringify(report, null, 2)
+console.log(`\n${json}`)
+const file = process.env['JSON']
+if (file !== undefined) writeFileSync(file, `${json}\n`)

@@ -1,7 +1,9 @@
 import type { CriClient } from '../src/cri/cri-client.ts'
 import { BarePod } from './bare-pod.ts'
+import { pairFigures } from './figures.ts'
+import type { Figure } from './figures.ts'
 import { FirstWrite } from './first-write.ts'
-import { benchImage, median, percentile } from './podd-under-test.ts'
+import { benchImage } from './podd-under-test.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
 
 const command = ['sh', '-c', 'echo up > /out/fifo; exec sleep 3600']
@@ -45,7 +47,11 @@ async function bareStart(
 }
 
 /** A dropped file to its process's first write, in turn with the bare calls on the same containerd. */
-export async function benchStart(podd: PoddUnderTest, client: CriClient, pairs: number): Promise<void> {
+export async function benchStart(
+  podd: PoddUnderTest,
+  client: CriClient,
+  pairs: number,
+): Promise<readonly Figure[]> {
   const first = await FirstWrite.open(podd.directory, 'start')
   const dropped: number[] = []
   const bare: number[] = []
@@ -71,21 +77,12 @@ export async function benchStart(podd: PoddUnderTest, client: CriClient, pairs: 
     )
   }
   await first.close()
-  const difference = dropped.map((ms, index) => ms - (bare[index] ?? 0))
-  console.log(`start: dropped file to first write, ${pairs} pairs with the bare CRI calls`)
-  console.log(
-    `  podd        median ${median(dropped).toFixed(1)} ms, p90 ${percentile(dropped, 0.9).toFixed(1)} ms`,
-  )
-  console.log(
-    `  bare calls  median ${median(bare).toFixed(1)} ms, p90 ${percentile(bare, 0.9).toFixed(1)} ms`,
-  )
-  console.log(
-    `  difference of medians ${(median(dropped) - median(bare)).toFixed(1)} ms, median of differences ${median(difference).toFixed(1)} ms (at most 45)`,
-  )
   const total = Object.values(calls).reduce((sum, count) => sum + count, 0)
-  console.log(
-    `  RPCs per start: ${total}: ${Object.entries(calls)
-      .map(([method, count]) => `${method} ${count}`)
-      .join(', ')}`,
+  const each = Object.entries(calls).map(([method, count]) => `${method} ${count}`)
+  console.error(`RPCs of a start: ${total}: ${each.join(', ')}`)
+  return pairFigures(
+    'drop of a manifest to first write',
+    { podd: dropped, bare },
+    { p50: (ms) => 1.1 * ms, p99: (ms) => 1.5 * ms },
   )
 }

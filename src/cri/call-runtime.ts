@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { CriError, isCriError } from './cri-error.ts'
 import type { CallOptions } from './cri-runtime.ts'
 import { withAbort } from './runtime-connection.ts'
+import { trace } from '../base/trace.ts'
 import type { WireMethod } from '../base/wire-method.ts'
 
 /**
@@ -177,8 +178,10 @@ export class RuntimeCaller {
       if (isUngated !== true) await this.#passGate(cancel)
       signal?.throwIfAborted()
       if (this.#connection.isReady) onSent?.()
+      trace?.('sending', method)
       try {
         const reply = await this.#connection.unary(definition, request, cancel)
+        trace?.('answered', method)
         this.#remember(method, true)
         return reply
       } catch (error) {

@@ -12,6 +12,7 @@ import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
+import { trace } from '../base/trace.ts'
 import type { PodUid } from '../pod/values/ids.ts'
 import { podRecordVersion } from '../pod/state/pod-record.ts'
 import type { PodRecord } from '../pod/state/pod-record.ts'
@@ -93,7 +94,9 @@ export class PodRecordStore {
 
   /** On disk, and there after a power cut, when the promise resolves. Throws the system's error (ENOSPC, EROFS, …). */
   async save(record: PodRecord): Promise<void> {
+    trace?.('writing record', record.uid)
     await writeFileAtomic(this.#path(record.uid), formatRecord(record))
+    trace?.('wrote record', record.uid)
   }
 
   /** Whether there is room for another pod's record and its like. Throws the system's error (ENOSPC, EROFS, …) where there isn't. */

@@ -2,6 +2,7 @@ import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { sameData } from '../../base/json.ts'
+import { trace } from '../../base/trace.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
@@ -299,6 +300,7 @@ export class DesiredPods {
       ...(pulled === undefined ? {} : { pulled }),
     })
     entry.worker = worker
+    trace?.('desired', worker.ref.name)
     this.#queue.admit(worker)
   }
 

@@ -1,4 +1,5 @@
 import { errorMessage } from '../../base/errors.ts'
+import { trace } from '../../base/trace.ts'
 import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
 import { factsToJson, planToJson } from '../../decide/plan/facts-json.ts'
 import type { PodAction, PodPlan, Waiting } from '../../decide/plan/pod-action.ts'
@@ -48,6 +49,7 @@ export class LivePass {
     const hasVolumes = observed.sandboxes.length > 0 && !this.#state.isOver
     if (hasVolumes && objectsKnown()) await this.#refreshVolumes()
     const plan = this.#decide()
+    trace?.('decided', `${this.#state.ref.name}: ${plan.actions.map(({ kind }) => kind).join(' ')}`)
     if (plan.isLost === true) return this.#failLost()
     this.#tellOfBackoff(plan.waiting)
     if (plan.restartAll !== undefined) memory.change({ restartAll: [...plan.restartAll] })

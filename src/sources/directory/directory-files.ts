@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { Semaphore } from '../../base/semaphore.ts'
+import { trace } from '../../base/trace.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import { longestRemovalMs, MissingFiles } from './missing-files.ts'
@@ -92,6 +93,7 @@ export class DirectoryFiles {
 
   /** Notes that a file changed. From now on nothing that was read of it before is taken. */
   hint(name: string, kind: 'written' | 'renamed'): void {
+    trace?.('changed', name)
     this.noteMove()
     const before = this.#hints.get(name)
     this.#hints.set(name, { kind: before?.kind === 'written' ? 'written' : kind })
@@ -285,11 +287,13 @@ export class DirectoryFiles {
     const read = await readContent({ path, look, ...this.#options }, (hash) =>
       this.#taken.decoded(name, hash),
     )
+    trace?.('decoded', name)
     if (read === undefined) this.hint(name, 'written')
     return read
   }
 
   #take(name: string, { look }: PendingFile, content: ReadContent): void {
+    trace?.('settled', name)
     this.#pending.delete(name)
     const seen = { fingerprint: look.fingerprint, sizeBytes: sizeOf(look) }
     this.#isChanged = this.#taken.take(name, seen, content) || this.#isChanged
