@@ -2,7 +2,12 @@
 export interface PodMetrics {
   readonly apiVersion: 'metrics.k8s.io/v1beta1'
   readonly kind: 'PodMetrics'
-  readonly metadata: { readonly name: string; readonly namespace: string; readonly creationTimestamp: string }
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly creationTimestamp: string
+    readonly labels?: Readonly<Record<string, string>>
+  }
   readonly timestamp: string
   /** Over how long the CPU usage was measured, as Go writes it: `1.002s`. */
   readonly window: string

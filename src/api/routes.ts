@@ -39,6 +39,9 @@
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
+ * POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews, …/selfsubjectrulesreviews, /apis/authentication.k8s.io/v1/selfsubjectreviews
+ *                                                         what who asks may do, and who that is; JSON or protobuf
+ * GET  /apis/metrics.k8s.io/v1beta1/nodes[/{name}]        NodeMetricsList; what the host uses
  * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList (pod-metrics.ts); takes a second where none was asked for in the last minute
  * GET  /apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods  the same, of one namespace; …/{name}: PodMetrics
  *

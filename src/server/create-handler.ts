@@ -23,6 +23,7 @@ import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request
 import type { ApiReaders } from './requests/readers.ts'
 import { decodePath, findRoute } from './requests/route.ts'
 import type { Route } from './requests/route.ts'
+import { reviewRoutes } from './reviews/review-routes.ts'
 import { statusResponse } from './requests/status-response.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
@@ -58,6 +59,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...imageRoutes(readers.images),
     ...poddRoutes(readers),
     ...accessRoutes(network),
+    ...reviewRoutes(),
   ]
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {

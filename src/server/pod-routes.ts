@@ -1,6 +1,7 @@
 import { execProtocol } from '../api/exec-frames.ts'
 import { forwardProtocol } from '../api/routes.ts'
 import { readLogQuery } from './pods/log-query.ts'
+import { readNodeMetrics } from './pods/node-metrics.ts'
 import { readPodMetrics } from './pods/pod-metrics.ts'
 import type { PodLogs } from './pods/pod-logs.ts'
 import { findRunningPod } from './pods/pod-target.ts'
@@ -8,12 +9,15 @@ import { ApiError } from './requests/api-error.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
+import { parseLabelSelector } from './resources/label-selector.ts'
 import type { Call, Route } from './requests/route.ts'
 
 /** What Kubernetes' API has of pods beside the objects: logs, metrics, and what needs an upgraded connection. */
 export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] {
   const metrics = async (call: Call): Promise<ApiResponse> =>
-    jsonResponse(await readPodMetrics(readers, call))
+    jsonResponse(
+      await readPodMetrics(readers, call, parseLabelSelector(call.query.get('labelSelector') ?? '')),
+    )
   const log = async ({
     names: [namespace = '', name = ''],
     query,
@@ -32,7 +36,11 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
     const headFirst = request.follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
   }
+  const nodeMetrics = async (call: Call): Promise<ApiResponse> =>
+    jsonResponse(await readNodeMetrics(readers, call))
   const gets = [
+    ['/apis/metrics.k8s.io/v1beta1/nodes', nodeMetrics],
+    ['/apis/metrics.k8s.io/v1beta1/nodes/*', nodeMetrics],
     ['/api/v1/namespaces/*/pods/*/log', log],
     ['/apis/metrics.k8s.io/v1beta1/pods', metrics],
     ['/apis/metrics.k8s.io/v1beta1/namespaces/*/pods', metrics],

@@ -159,6 +159,7 @@ export class ApiRig {
     dial: () => Promise.reject(new Error('no ports here')),
     restart: async () => [],
     usage: async () => [],
+    nodeUsage: async () => ({ atMs: 0, windowMs: 1000, cpuNanoCores: 250_000_000, memoryBytes: 1024 ** 3 }),
   }
   status: DaemonStatus = {
     version: '0.1.0',
@@ -243,6 +244,7 @@ export class ApiRig {
         dial: (uid, port, signal) => this.reach.dial(uid, port, signal),
         restart: (uid, containers) => this.reach.restart(uid, containers),
         usage: (signal) => this.reach.usage(signal),
+        nodeUsage: (signal) => this.reach.nodeUsage(signal),
       },
     }
   }

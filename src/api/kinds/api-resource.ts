@@ -30,16 +30,19 @@ export const writeVerbs: readonly string[] = ['create', 'delete', 'get', 'list',
 
 /** What has no objects that podd keeps: it is computed when it is asked for. */
 export const computedResources: readonly ApiResource[] = [
-  {
-    group: 'metrics.k8s.io',
-    version: 'v1beta1',
-    resource: 'pods',
-    singular: '',
-    kind: 'PodMetrics',
-    namespaced: true,
-    verbs: ['get', 'list'],
-    shortNames: [],
-    categories: [],
-    subresources: [],
-  },
+  review('authentication.k8s.io', 'selfsubjectreviews', 'SelfSubjectReview'),
+  review('authorization.k8s.io', 'selfsubjectaccessreviews', 'SelfSubjectAccessReview'),
+  review('authorization.k8s.io', 'selfsubjectrulesreviews', 'SelfSubjectRulesReview'),
+  metrics('nodes', 'NodeMetrics', false),
+  metrics('pods', 'PodMetrics', true),
 ]
+
+function review(group: string, resource: string, kind: string): ApiResource {
+  const names = { group, version: 'v1', resource, singular: kind.toLowerCase(), kind }
+  return { ...names, namespaced: false, verbs: ['create'], shortNames: [], categories: [], subresources: [] }
+}
+
+function metrics(resource: string, kind: string, namespaced: boolean): ApiResource {
+  const names = { group: 'metrics.k8s.io', version: 'v1beta1', resource, singular: '', kind }
+  return { ...names, namespaced, verbs: ['get', 'list'], shortNames: [], categories: [], subresources: [] }
+}

@@ -11,7 +11,8 @@ import { NetnsDialers } from '../../host/netns/netns-dialer.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import { UsageMeter } from './container-usage.ts'
-import type { ContainerUsage } from '../../pod/state/container-usage.ts'
+import { NodeUsageMeter } from './node-usage.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
 import { dialPod } from './port-dialer.ts'
 
 /** A pod as far as reaching into it needs to know it. */
@@ -36,12 +37,14 @@ export class Reach {
   readonly #options: ReachOptions
   readonly #dialers: NetnsDialers
   readonly #meter: UsageMeter
+  readonly #nodeMeter: NodeUsageMeter
   readonly #exec: ContainerdExec
 
   constructor(options: ReachOptions) {
     const { runtime, connection, clock, runDir } = options
     this.#options = options
     this.#dialers = new NetnsDialers(clock)
+    this.#nodeMeter = new NodeUsageMeter(clock)
     this.#meter = new UsageMeter({ listContainerStats: runtime.listContainerStats, clock })
     this.#exec = new ContainerdExec({
       channel: connection,
@@ -68,6 +71,10 @@ export class Reach {
 
   async restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]> {
     return this.#pod(uid).restart(containers)
+  }
+
+  nodeUsage(signal: AbortSignal): Promise<NodeUsage> {
+    return this.#nodeMeter.read(signal)
   }
 
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]> {

@@ -12,3 +12,6 @@ export interface ContainerUsage {
   /** The working set: what can't be taken from it without swapping or killing. */
   readonly memoryBytes: number
 }
+
+/** What the host used as a whole, at a moment and over the time before it. */
+export type NodeUsage = Omit<ContainerUsage, 'uid' | 'container'>

@@ -33,7 +33,7 @@ export function discoveryRoutes(resources: readonly ApiResource[]): readonly Rou
     // An empty document in protobuf: clients then leave the checks to the server.
     get('/openapi/v2', () => ({
       status: 200,
-      contentType: 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf',
+      contentType: 'application/octet-stream',
       body: '',
     })),
     ...groups.flatMap((group) => {

@@ -11,11 +11,13 @@ import type { Call } from '../requests/route.ts'
 export async function readPodMetrics(
   { resources, reach }: Pick<ApiReaders, 'resources' | 'reach'>,
   { names: [namespace, name], signal }: Pick<Call, 'names' | 'signal'>,
+  hasLabels: (labels: Readonly<Record<string, string>>) => boolean,
 ): Promise<PodMetrics | PodMetricsList> {
   const all = resources.pods.reader.list()
   const pods = all
     .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
     .filter(({ metadata }) => name === undefined || metadata.name === name)
+    .filter(({ metadata }) => hasLabels(metadata.labels ?? {}))
   if (name !== undefined && pods.length === 0)
     throw objectNotFound('pods', all, { namespace: namespace ?? '', name })
   const list = listPodMetrics(pods, await reach.usage(signal))
@@ -31,12 +33,12 @@ function listPodMetrics(pods: readonly PodObject[], usage: readonly ContainerUsa
     const own = usage.filter(({ uid }) => uid === pod.metadata.uid)
     const [first] = own
     if (first === undefined) return []
-    const { name, namespace, creationTimestamp } = pod.metadata
+    const { name, namespace, creationTimestamp, labels } = pod.metadata
     return [
       {
         apiVersion: 'metrics.k8s.io/v1beta1',
         kind: 'PodMetrics',
-        metadata: { name, namespace, creationTimestamp },
+        metadata: { name, namespace, creationTimestamp, ...(labels !== undefined && { labels }) },
         timestamp: formatTime(first.atMs),
         window: `${first.windowMs / 1000}s`,
         containers: own.map(({ container, cpuNanoCores, memoryBytes }) => ({

@@ -1,6 +1,6 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { TerminalSize } from '../../api/exec-frames.ts'
-import type { ContainerUsage } from '../../pod/state/container-usage.ts'
+import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
 /** A command that runs in a container. */
@@ -36,4 +36,6 @@ export interface PodReach {
   restart(uid: PodUid, containers: readonly string[] | undefined): Promise<readonly string[]>
   /** Of all containers that run; takes as long as a first measurement does. */
   usage(signal: AbortSignal): Promise<readonly ContainerUsage[]>
+  /** Of the host; takes as long as a first measurement does. */
+  nodeUsage(signal: AbortSignal): Promise<NodeUsage>
 }
