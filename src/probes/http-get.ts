@@ -1,17 +1,14 @@
 /**
  * One HTTP GET as the kubelet's probes and lifecycle hooks send it: a fresh connection, no keep-alive,
  * no proxy, no certificate check, at most 10 redirects and 10 KiB of body
- * (kubelet pkg/probe/http/http.go, 1.36). undici is loaded by the first request with TLS, where a server may
- * choose HTTP/2.
+ * (kubelet pkg/probe/http/http.go, 1.36). undici is loaded by the first request.
  */
 import type { Client } from 'undici'
 import type { AttemptBounds } from './bound-attempt.ts'
 import { requestUrl } from './http-request.ts'
 import type { HttpRequest } from './http-request.ts'
-import { httpFailure } from './http-answer.ts'
-import type { HttpAnswer, HttpFailure } from './http-answer.ts'
-import { sendPlainHttp } from './http-plain.ts'
-import { sendHttpRequest } from './http-send.ts'
+import { httpFailure, sendHttpRequest } from './http-send.ts'
+import type { HttpAnswer, HttpFailure } from './http-send.ts'
 
 const maxRedirects = 10
 let clientClass: typeof Client | undefined
@@ -33,16 +30,13 @@ export async function sendHttpGet(
   bounds: AttemptBounds,
 ): Promise<HttpAnswer | HttpFailure> {
   // Loading takes its time, which isn't the server's.
-  if (request.scheme === 'https') await loadClient()
+  const ClientClass = await loadClient()
   const { clock, timeoutMs, signal } = bounds
   const untilMs = timeoutMs === undefined ? undefined : clock.monotonicMs() + timeoutMs
   let current = request
   for (let redirects = 0; ; redirects += 1) {
     const leftMs = untilMs === undefined ? undefined : Math.max(0, untilMs - clock.monotonicMs())
-    const left = { clock, timeoutMs: leftMs, signal }
-    const answer = await (current.scheme === 'http'
-      ? sendPlainHttp(current, left)
-      : sendHttpRequest(await loadClient(), current, left))
+    const answer = await sendHttpRequest(ClientClass, current, { clock, timeoutMs: leftMs, signal })
     if (answer.kind === 'error' || answer.location === undefined) return answer
     if (!redirectStatuses.has(answer.status)) return answer
     const next = redirectedRequest(request, current, answer.location)

@@ -1,13 +1,45 @@
-import { errorMessage } from '../base/errors.ts'
+import { errorCode, errorMessage } from '../base/errors.ts'
 import type { Client } from 'undici'
 import { boundAttempt } from './bound-attempt.ts'
 import type { AttemptBounds } from './bound-attempt.ts'
-import { describeReadError } from './go-words.ts'
-import { canceled, hostOf, httpFailure, outOfTime, unanswered, whereOf } from './http-answer.ts'
-import type { HttpAnswer, HttpFailure } from './http-answer.ts'
+import { describeDialError, describeReadError, isOwnFault, joinHostPort } from './go-words.ts'
 import { createHttpConnection } from './http-connect.ts'
+import { requestUrl } from './http-request.ts'
 import type { HttpRequest } from './http-request.ts'
 import { maxOutputBytes } from './probe-outcome.ts'
+
+/** A response's headers and as much of its body as is wanted. */
+export interface HttpAnswer {
+  readonly kind: 'response'
+  readonly status: number
+  readonly location: string | undefined
+  readonly body: string
+}
+
+export interface HttpFailure {
+  readonly kind: 'error'
+  /** In Go's words, the URL included where there was no answer. */
+  readonly message: string
+  /** `answer`: none came. `body`: it broke off after its headers. `own`: this host had no means to ask. */
+  readonly during: 'answer' | 'body' | 'own'
+  readonly timedOut: boolean
+  /** It was asked over TLS and answered without. */
+  readonly tlsMismatch: boolean
+}
+
+export function httpFailure(
+  message: string,
+  during: HttpFailure['during'],
+  more: { readonly timedOut?: boolean; readonly tlsMismatch?: boolean } = {},
+): HttpFailure {
+  const { timedOut = false, tlsMismatch = false } = more
+  return { kind: 'error', message, during, timedOut, tlsMismatch }
+}
+
+const tlsMismatchCodes: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+])
 
 /** One request on one connection, without following redirects. Never rejects. */
 export function sendHttpRequest(
@@ -16,6 +48,7 @@ export function sendHttpRequest(
   bounds: AttemptBounds,
 ): Promise<HttpAnswer | HttpFailure> {
   const { scheme, host, port } = request
+  const where = `Get "${requestUrl(request)}": `
   let status = 0
   let location: string | undefined
   const chunks: Buffer[] = []
@@ -57,18 +90,40 @@ export function sendHttpRequest(
         )
       } catch (error) {
         // What undici refuses to send: a header name or value that HTTP doesn't have.
-        settle(httpFailure(whereOf(request) + errorMessage(error), 'answer'))
+        settle(httpFailure(where + errorMessage(error), 'answer'))
       }
       return () => {
         client.destroy().catch(() => undefined)
         connection.destroy()
       }
     },
-    onTimeout: () => outOfTime(request, status > 0),
-    onAbort: () => canceled(request),
+    onTimeout: () => outOfTime(where, status > 0),
+    onAbort: () => httpFailure(`${where}context canceled`, 'own'),
   })
 }
 
+function unanswered(request: HttpRequest, error: unknown, wasConnected: boolean): HttpFailure {
+  const where = `Get "${requestUrl(request)}": `
+  if (tlsMismatchCodes.has(errorCode(error) ?? '')) {
+    const message = `${where}http: server gave HTTP response to HTTPS client`
+    return httpFailure(message, 'answer', { tlsMismatch: true })
+  }
+  const describe = wasConnected ? describeReadError : describeDialError
+  return httpFailure(
+    where + describe(error, request.host, request.port),
+    isOwnFault(error) ? 'own' : 'answer',
+  )
+}
+
+function outOfTime(where: string, inBody: boolean): HttpFailure {
+  const message = inBody
+    ? 'context deadline exceeded (Client.Timeout or context cancellation while reading body)'
+    : `${where}context deadline exceeded (Client.Timeout exceeded while awaiting headers)`
+  return httpFailure(message, inBody ? 'body' : 'answer', { timedOut: true })
+}
+
+/** Host names the port even where it is the scheme's own, as Go does for a URL that names it. */
 function wireHeaders(request: HttpRequest): string[] {
-  return ['Host', hostOf(request), ...request.headers.flat()]
+  const hostHeader = request.hostHeader ?? joinHostPort(request.host, request.port)
+  return ['Host', hostHeader, ...request.headers.flat()]
 }
