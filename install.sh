@@ -68,6 +68,8 @@ config=$stage/etc/podd/config.yaml
 manifests=$stage/etc/pods
 state=/var/lib/podd
 units=$stage/etc/systemd/system
+# Those of containers, by their prefix, with the systemd cgroup driver.
+scopes='cri-containerd-.scope crio-.scope'
 # Which packages came with podd. Kept apart from the program, which is replaced as a whole.
 packages_record=$stage/etc/podd/.installed-packages
 
@@ -215,7 +217,7 @@ build() { # into $work/podd, from a copy of this directory, so that nothing is w
   cp -L "$node" "$work/podd/node/bin/node"
   cp -R dist bin manifests LICENSE README.md install.sh "$work/podd/"
   mkdir "$work/podd/packaging"
-  cp packaging/*.service packaging/config.yaml "$work/podd/packaging/"
+  cp packaging/*.service packaging/container-scope.conf packaging/config.yaml "$work/podd/packaging/"
   make_example_image
   cd /
   "$work/podd/bin/podd" version >/dev/null || fail 'the built podd does not run; this is a bug'
@@ -260,9 +262,14 @@ on_disk() { # PATHS... : their file systems
 units_directory() { if [ -d "$units" ]; then say "$units"; else dirname "$config"; fi; }
 
 put_units() {
+  local scope
   if has_systemd || [ -n "$stage" ]; then
     mkdir -p "$units"
     cp "$opt"/packaging/*.service "$units/"
+    for scope in $scopes; do
+      mkdir -p "$units/$scope.d"
+      cp "$opt/packaging/container-scope.conf" "$units/$scope.d/podd.conf"
+    done
   fi
   if has_systemd; then
     systemctl daemon-reload
@@ -468,7 +475,7 @@ done_with_old() {
 }
 
 uninstall_podd() {
-  local doomed=() moved=() mounted ran=
+  local doomed=() moved=() mounted ran= scope
   if [ ! -e "$opt" ] && [ ! -e "$units/podd.service" ]; then
     if [ $action = uninstall ] || { [ ! -e "$state" ] && [ ! -e /etc/podd ]; }; then
       say 'podd is not installed here'
@@ -500,6 +507,10 @@ uninstall_podd() {
     rm -f "$manifests/hello.yaml"
   fi
   if [ -f "$config" ] && cmp -s "$config" "$opt/packaging/config.yaml"; then rm -f "$config"; fi
+  for scope in $scopes; do
+    rm -f "$units/$scope.d/podd.conf"
+    rmdir "$units/$scope.d" 2>/dev/null || true
+  done
   rm -f "$units/podd.service" "$units/podd-drain.service" "$units/podd-containerd.service" $daemon_log_file $daemon_log_file.1
   ! has_systemd || systemctl daemon-reload
   if [ "$(readlink "$command_link" 2>/dev/null)" = /opt/podd/bin/podd ]; then rm -f "$command_link"; fi

@@ -75,6 +75,7 @@ describe('install.sh --stage', () => {
       'etc/systemd/system/podd.service',
       'etc/systemd/system/podd-containerd.service',
       'etc/systemd/system/podd-drain.service',
+      'etc/systemd/system/cri-containerd-.scope.d/podd.conf',
     ])
       expect(existsSync(at(path)) ? '' : path).toBe('')
     expect(readlinkSync(at('usr/local/bin/podd'))).toBe('/opt/podd/bin/podd')

@@ -49,6 +49,13 @@ test('a shutdown of the host ends the pods before podd, and nothing else does', 
   for (const state of ['running', 'degraded', 'maintenance', 'starting']) expect(stopWhile(state)).toBe('')
 })
 
+test('a shutdown stops no container before the pods have ended in order', () => {
+  const scope = readFileSync('packaging/container-scope.conf', 'utf8')
+  expect(scope).toMatch(/^\[Unit\]\nBefore=podd-drain.service\n$/mu)
+  // A drop-in for all units of a prefix stands in a directory of that prefix.
+  expect(readFileSync('install.sh', 'utf8')).toContain("scopes='cri-containerd-.scope crio-.scope'")
+})
+
 test('the installed config is valid and says what is the default anyway', async () => {
   const { values, problems } = await readConfigFile(
     readFileSync('packaging/config.yaml', 'utf8'),
