@@ -400,7 +400,7 @@ const sections: readonly {
   },
   {
     title: 'Reaching into pods',
-    intro: 'Errors of `podd exec`, `podd port-forward`, `podd restart` and `podd top`.',
+    intro: 'Errors of `podd exec`, `podd attach`, `podd port-forward`, `podd restart` and `podd top`.',
     entries: [
       entry(
         'EXEC_FAILED',
@@ -413,8 +413,13 @@ const sections: readonly {
         "Use the runtime's own client (`crictl exec`).",
       ),
       entry(
+        'ATTACH_FAILED',
+        "The runtime does not give a container's own streams.",
+        'The message says why; `podd exec` and `podd logs -f` do not need them.',
+      ),
+      entry(
         'BAD_FRAME',
-        'The data on the connection of `podd exec` violates its protocol.',
+        'The data on the connection of an exec, attach or port-forward violates its protocol.',
         'Use the podd of the same version as the daemon (`podd version` prints both).',
       ),
       entry(

@@ -17,8 +17,9 @@
  * POST /podd/v1/kubeconfig                                a kubeconfig in YAML; ?user ?role (admin, edit, view) ?days ?server
  *
  * GET  /api/v1/namespaces/{ns}/pods/{name}/log            text; ?container ?follow ?tailLines ?previous ?timestamps ?sinceSeconds ?sinceTime ?limitBytes ?stream (Stdout, Stderr, All)
- * POST /podd/v1/namespaces/{ns}/pods/{name}/exec          upgrades to podd-exec/1 (exec-frames.ts); ?container ?command (each word, or as exec-command.ts says) ?stdin ?tty ?columns ?rows
- * POST /podd/v1/namespaces/{ns}/pods/{name}/portforward   upgrades to podd-port-forward/1: the bytes of one connection to ?port on the pod's loopback device
+ * GET  /api/v1/namespaces/{ns}/pods/{name}/exec           a WebSocket (remote-command.ts); ?container ?command (each word) ?stdin ?stdout ?stderr ?tty, and podd's own ?columns ?rows, how large the terminal is when the command starts
+ * GET  /api/v1/namespaces/{ns}/pods/{name}/attach         the same of the container's own process, without ?command
+ * GET  /api/v1/namespaces/{ns}/pods/{name}/portforward    a WebSocket that carries SPDY/3.1; each connection names its port, on the pod's loopback device
  * GET  /podd/v1/secrets, …/namespaces/{ns}/secrets[/{name}]   as above, with how long each value is instead of it (`<7 bytes>`)
  * GET  /healthz, /livez, /readyz                            `ok`, or each check in a line: `[+]ping ok`, `[-]sync-loop failed: …` with 500; ?verbose ?exclude
  * GET  /healthz/{check}, /readyz/{check}                  one of the checks: ping, sync-loop, relist, event-loop; ready alone: runtime
@@ -48,9 +49,6 @@
  * Errors are Kubernetes Status objects ({ kind: 'Status', reason, message, code }).
  */
 import type { Problem } from '../pod/objects/document.ts'
-
-/** The protocol of a connection to a pod's port, once it is upgraded: bytes, nothing else. */
-export const forwardProtocol = 'podd-port-forward/1'
 
 /** What an error is answered with: meta/v1 Status. */
 export interface StatusObject {

@@ -18,6 +18,7 @@ export const errorCodes = [
   'API_Unauthorized',
   'API_UnsupportedMediaType',
   'ARGUMENTS_TOO_LARGE',
+  'ATTACH_FAILED',
   'BAD_CONFIG',
   'BAD_DURATION',
   'BAD_FLAG',

@@ -21,6 +21,9 @@ export interface ApiServerOptions {
   readonly logger: Logger
 }
 
+/** Root's commands may be as long as Linux takes them, each byte of their words escaped. */
+const mostHeaderBytes = 8 * 1024 * 1024
+
 export interface ApiServer {
   /**
    * Takes no more requests, ends watches and followed logs, waits for what is being answered (`graceMs` at most,
@@ -40,6 +43,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const listener = createHttpListener({
     handler,
     identify: () => root,
+    mostHeaderBytes,
     clock,
     logger,
   })

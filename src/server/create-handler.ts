@@ -27,8 +27,6 @@ import { reviewRoutes } from './reviews/review-routes.ts'
 import { statusResponse } from './requests/status-response.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
-import { poddExec } from './streams/podd-exec.ts'
-import { poddForward } from './streams/podd-forward.ts'
 import { PodStreams } from './streams/pod-streams.ts'
 import { writeRoutes } from './writing/write-routes.ts'
 
@@ -45,7 +43,7 @@ export interface HandlerOptions {
 export function createHandler({ podLogsDir, readers, network, clock, logger }: HandlerOptions): ApiHandler {
   const pods = readers.resources.pods
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
-  const streams = new PodStreams({ readers, exec: [poddExec(clock)], forward: [poddForward] })
+  const streams = new PodStreams({ readers, clock })
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),

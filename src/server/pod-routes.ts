@@ -1,5 +1,3 @@
-import { execProtocol } from '../api/exec-frames.ts'
-import { forwardProtocol } from '../api/routes.ts'
 import { readLogQuery } from './pods/log-query.ts'
 import { readNodeMetrics } from './pods/node-metrics.ts'
 import { readPodMetrics } from './pods/pod-metrics.ts'
@@ -48,10 +46,10 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
   ] as const
   return [
     ...gets.map(([pattern, handle]): Route => ({ method: 'GET', pattern, needsPods: true, handle })),
-    ...['/api/v1', '/podd/v1'].flatMap((root) =>
-      ['exec', 'portforward'].map((resource): Route => {
-        const pattern = `${root}/namespaces/*/pods/*/${resource}`
-        return { method: 'POST', pattern, handle: refuseWithoutUpgrade }
+    ...(['GET', 'POST'] as const).flatMap((method) =>
+      ['attach', 'exec', 'portforward'].map((resource): Route => {
+        const pattern = `/api/v1/namespaces/*/pods/*/${resource}`
+        return { method, pattern, handle: refuseWithoutUpgrade }
       }),
     ),
   ]
@@ -59,9 +57,5 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
 
 /** What asks for an upgrade never gets here. */
 function refuseWithoutUpgrade(): never {
-  throw new ApiError(
-    400,
-    `Upgrade request required: the connection must be upgraded to ${execProtocol} or ${forwardProtocol}`,
-    'Use `podd exec` or `podd port-forward` of the same version.',
-  )
+  throw new ApiError(400, 'Upgrade request required')
 }

@@ -156,6 +156,7 @@ export class ApiRig {
   }
   reach: PodReach = {
     startCommand: () => Promise.reject(new Error('no commands here')),
+    attach: () => Promise.reject(new Error('no containers here')),
     dial: () => Promise.reject(new Error('no ports here')),
     restart: async () => [],
     usage: async () => [],
@@ -241,6 +242,7 @@ export class ApiRig {
       },
       reach: {
         startCommand: (request) => this.reach.startCommand(request),
+        attach: (request) => this.reach.attach(request),
         dial: (uid, port, signal) => this.reach.dial(uid, port, signal),
         restart: (uid, containers) => this.reach.restart(uid, containers),
         usage: (signal) => this.reach.usage(signal),

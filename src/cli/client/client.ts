@@ -1,8 +1,7 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import type { Duplex } from 'node:stream'
+import type { WebSocket } from 'ws'
 import type { StatusObject } from '../../api/routes.ts'
-import { commandBytesHeader, encodeCommand } from '../../api/exec-command.ts'
 import type { Clock } from '../../base/clock.ts'
 import { parseApiReason } from '../../api/reasons.ts'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
@@ -26,13 +25,6 @@ export class ServerError extends PoddError {
     const hint = details?.causes?.[0]?.message
     return new ServerError(reason, message, hint === '' ? undefined : hint)
   }
-}
-
-/** What a connection is to be used for. */
-export interface UpgradeRequest {
-  readonly protocol: string
-  /** The words of the command that is to be run, sent after the request's head. */
-  readonly command?: readonly string[]
 }
 
 /** Talks to the daemon over its socket; src/api/routes.ts says what there is to ask. */
@@ -102,45 +94,53 @@ export class ApiClient {
   }
 
   /**
-   * A connection that speaks another protocol from its first byte on; its two directions end apart from each other.
-   * Throws ServerError where the daemon refuses.
+   * A WebSocket that speaks this protocol; its messages wait until they are read. Throws ServerError where the
+   * daemon refuses.
    */
-  async upgrade(path: string, { protocol, command }: UpgradeRequest, signal: AbortSignal): Promise<Duplex> {
-    const bytes = command === undefined ? undefined : encodeCommand(command)
-    const headers = {
-      host: 'podd',
-      connection: 'Upgrade',
-      upgrade: protocol,
-      ...(bytes === undefined ? {} : { [commandBytesHeader]: bytes.length }),
-    }
-    const result = await this.#await(signal, (until) => this.#upgrade(path, { headers, bytes }, until))
+  async openWebSocket(path: string, protocol: string, signal: AbortSignal): Promise<WebSocket> {
+    const { WebSocket } = await import('ws')
+    const result = await this.#await(signal, (until) => this.#handshake(WebSocket, path, protocol, until))
     if (!('answer' in result)) return result
     throw toServerError(result.answer.statusCode ?? 0, await readText(result.answer))
   }
 
-  #upgrade(
+  #handshake(
+    Socket: typeof WebSocket,
     path: string,
-    { headers, bytes }: { readonly headers: OutgoingHttpHeaders; readonly bytes: Buffer | undefined },
+    protocol: string,
     signal: AbortSignal,
-  ): Promise<Duplex | { readonly answer: IncomingMessage }> {
+  ): Promise<WebSocket | { readonly answer: IncomingMessage }> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ path: this.socketPath, allowHalfOpen: true })
-      const request = nodeHttp.request({
-        createConnection: () => socket,
-        method: 'POST',
-        path,
-        signal,
-        headers,
+      const socket = new Socket(`ws://podd${path}`, {
+        createConnection: () => connect(this.socketPath),
+        headers: { 'Sec-WebSocket-Protocol': protocol },
+        perMessageDeflate: false,
+        skipUTF8Validation: true,
       })
-      // After the head; not as a body, which would have to be over before the connection is another's.
-      if (bytes !== undefined) request.once('finish', () => socket.write(bytes))
-      request.once('upgrade', (_response, upgraded, head) => {
-        if (head.length > 0) upgraded.unshift(head)
-        resolve(upgraded)
+      const abort = (): void => {
+        socket.terminate()
+        reject(new PoddError('INTERRUPTED', 'interrupted', { cause: signal.reason }))
+      }
+      signal.addEventListener('abort', abort, { once: true })
+      const settled = (): void => signal.removeEventListener('abort', abort)
+      // The name of SPDY's tunnel has a slash, with which `ws` takes none: it is asked for and taken here.
+      socket.once('upgrade', (response) => {
+        if (response.headers['sec-websocket-protocol'] === protocol)
+          delete response.headers['sec-websocket-protocol']
       })
-      request.once('response', (answer) => resolve({ answer }))
-      request.on('error', (error) => reject(this.#failure(error)))
-      request.end()
+      socket.once('open', () => {
+        settled()
+        socket.pause()
+        resolve(socket)
+      })
+      socket.once('unexpected-response', (_request, answer) => {
+        settled()
+        resolve({ answer })
+      })
+      socket.on('error', (error) => {
+        settled()
+        reject(this.#failure(error))
+      })
     })
   }
 

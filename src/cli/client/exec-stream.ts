@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
-import type { Duplex, Writable } from 'node:stream'
-import { FrameDecoder, encodeFrame, parseOutcome, writeFrame } from '../../api/exec-frames.ts'
-import type { ExecOutcome, Frame, TerminalSize } from '../../api/exec-frames.ts'
+import type { Writable } from 'node:stream'
+import type { WebSocket } from 'ws'
+import { decodeMessage, encodeMessage, formatTerminalSize, parseOutcome } from '../../api/remote-command.ts'
+import type { CommandOutcome, TerminalSize } from '../../api/remote-command.ts'
 import { PoddError } from '../../base/errors.ts'
+import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
 
 /** The terminal in front of which a person sits. */
 export interface Terminal {
@@ -22,18 +24,21 @@ export interface ExecStreams {
   readonly terminal: Terminal | undefined
 }
 
+/** One message carries at most so much of what one read gave. */
+const mostInputBytes = 64 * 1024
+
 /**
- * Joins these streams with a command at the other end of an upgraded connection, until it has ended. Throws PoddError
- * DAEMON_GONE where the connection breaks before that, or INTERRUPTED.
+ * Joins these streams with a command at the other end of a WebSocket, until it has ended. Throws PoddError DAEMON_GONE
+ * where the connection breaks before that, or INTERRUPTED.
  */
 export async function runExec(
-  socket: Duplex,
+  socket: WebSocket,
   streams: ExecStreams,
   signal: AbortSignal,
-): Promise<ExecOutcome> {
+): Promise<CommandOutcome> {
   const { stdin, terminal } = streams
   const input = stdin === undefined ? undefined : stdin instanceof Readable ? stdin : Readable.from(stdin)
-  const cut = (): void => void socket.destroy()
+  const cut = (): void => socket.terminate()
   signal.addEventListener('abort', cut, { once: true })
   if (signal.aborted) cut()
   socket.on('error', () => {})
@@ -55,54 +60,44 @@ export async function runExec(
     signal.removeEventListener('abort', cut)
     // A read that waits for a key would keep this process from its end.
     input?.destroy()
-    socket.destroy()
+    socket.terminate()
   }
 }
 
-function sendSize(socket: Duplex, terminal: Terminal): void {
-  if (!socket.destroyed) socket.write(encodeFrame('resize', JSON.stringify(terminal.size())))
+function sendSize(socket: WebSocket, terminal: Terminal): void {
+  void sendMessage(socket, encodeMessage('resize', formatTerminalSize(terminal.size())))
 }
 
-async function sendInput(input: Readable, socket: Duplex): Promise<void> {
+async function sendInput(input: Readable, socket: WebSocket): Promise<void> {
   try {
     for await (const chunk of input) {
       const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
       if (!(bytes instanceof Uint8Array)) continue
-      if (!writeFrame(socket, 'stdin', bytes)) await once(socket, 'drain')
+      for (let at = 0; at < bytes.length; at += mostInputBytes)
+        await sendMessage(socket, encodeMessage('stdin', bytes.subarray(at, at + mostInputBytes)))
     }
   } catch {
     // Input that breaks off has ended; and a command that has ended takes none.
   }
-  if (!socket.destroyed) socket.write(encodeFrame('closeStdin'))
+  await sendMessage(socket, encodeMessage('close', Buffer.from([0])))
 }
 
 /** Undefined where the connection ends without an outcome. */
 async function takeOutput(
-  socket: Duplex,
-  streams: ExecStreams,
-  signal: AbortSignal,
-): Promise<ExecOutcome | undefined> {
-  const decoder = new FrameDecoder()
-  let outcome: ExecOutcome | undefined
-  try {
-    for await (const chunk of socket) {
-      if (!Buffer.isBuffer(chunk)) continue
-      for (const frame of decoder.push(chunk)) outcome = (await takeFrame(frame, streams, signal)) ?? outcome
-      if (outcome !== undefined) break
-    }
-  } catch (error) {
-    if (error instanceof PoddError) throw error
-  }
-  return outcome
-}
-
-async function takeFrame(
-  { channel, payload }: Frame,
+  socket: WebSocket,
   { stdout, stderr }: ExecStreams,
   signal: AbortSignal,
-): Promise<ExecOutcome | undefined> {
-  if (channel === 'outcome') return parseOutcome(payload.toString('utf8'))
-  const stream = channel === 'stdout' ? stdout : channel === 'stderr' ? stderr : undefined
-  if (stream !== undefined && !stream.write(payload)) await once(stream, 'drain', { signal })
+): Promise<CommandOutcome | undefined> {
+  try {
+    for await (const message of readMessages(socket)) {
+      const { channel, payload } = decodeMessage(message)
+      if (channel === 'error') return parseOutcome(payload.toString('utf8'))
+      const stream = channel === 'stdout' ? stdout : channel === 'stderr' ? stderr : undefined
+      if (stream !== undefined && payload.length > 0 && !stream.write(payload))
+        await once(stream, 'drain', { signal })
+    }
+  } catch {
+    // The connection broke, or nobody reads the output any more.
+  }
   return undefined
 }

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { errorCode } from '../../base/errors.ts'
 import { joinStreams } from '../../base/join-streams.ts'
+import type { ForwardedConnection } from './tunnel.ts'
 
 export interface PortListener {
   readonly port: number
@@ -15,7 +15,7 @@ export interface PortListener {
  */
 export function listenAt(
   place: { readonly host: string; readonly port: number },
-  open: () => Promise<Duplex>,
+  open: () => Promise<ForwardedConnection>,
   onConnection: (problem: unknown) => void,
 ): Promise<PortListener> {
   const sockets = new Set<Socket>()
@@ -24,10 +24,13 @@ export function listenAt(
     socket.once('close', () => sockets.delete(socket))
     socket.on('error', () => {})
     open().then(
-      (remote) => {
+      ({ data, problem }) => {
         onConnection(undefined)
+        void problem.then((found) => {
+          if (found !== undefined) onConnection(found)
+        })
         socket.resume()
-        return joinStreams(socket, remote)
+        return joinStreams(socket, data)
       },
       (error: unknown) => {
         socket.destroy()

@@ -4,6 +4,8 @@ import { PoddError } from '../../base/errors.ts'
 import { ContainerdExec } from '../../containerd/client/exec.ts'
 import type { ContainerCommand } from '../../containerd/client/exec.ts'
 import type { ExecProcess } from '../../containerd/client/exec-process.ts'
+import { attachContainer } from '../../cri/attach-container.ts'
+import type { AttachedContainer } from '../../cri/attach-container.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { loadProto } from '../../cri/load-proto.ts'
 import type { RuntimeConnection } from '../../cri/runtime-connection.ts'
@@ -21,8 +23,16 @@ interface ReachedPod {
   restart(containers: readonly string[] | undefined): Promise<readonly string[]>
 }
 
+interface AttachTarget {
+  readonly containerId: string
+  readonly stdin: boolean
+  /** As its container has it. */
+  readonly terminal: boolean
+  readonly size: { readonly columns: number; readonly rows: number } | undefined
+}
+
 export interface ReachOptions {
-  readonly runtime: Pick<RuntimeService, 'listContainerStats' | 'podSandboxStatus'>
+  readonly runtime: Pick<RuntimeService, 'attach' | 'listContainerStats' | 'podSandboxStatus'>
   /** For containerd's own services, behind the same socket. */
   readonly connection: RuntimeConnection
   readonly findPod: (uid: PodUid) => ReachedPod | undefined
@@ -62,6 +72,20 @@ export class Reach {
 
   startCommand(command: ContainerCommand): Promise<ExecProcess> {
     return this.#exec.start(command)
+  }
+
+  /** Joins the streams of a container's own process. Throws PoddError ATTACH_FAILED, or CriError. */
+  async attach({ containerId, stdin, terminal, size }: AttachTarget): Promise<AttachedContainer> {
+    const { url } = await this.#options.runtime.attach({
+      containerId,
+      stdin,
+      tty: terminal,
+      stdout: true,
+      stderr: !terminal,
+    })
+    const attached = await attachContainer(url, { stdin, terminal })
+    if (size !== undefined) await attached.resize(size)
+    return attached
   }
 
   dial(uid: PodUid, port: number): Promise<Socket> {

@@ -19,6 +19,8 @@ export interface HttpListenerOptions {
   readonly identify: (request: IncomingMessage) => Identity
   /** Left out, connections are plain. */
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
+  /** What the head of a request may take; 512 KiB unless said. */
+  readonly mostHeaderBytes?: number
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -32,8 +34,8 @@ export interface HttpListener {
   close(graceMs: number): Promise<void>
 }
 
-/** A command's words may stand in the request's path; those of a long one follow the head. */
-const mostHeaderBytes = 512 * 1024
+/** A command's words stand in the request's path. */
+const usualHeaderBytes = 512 * 1024
 
 /** How much of a stream is written before the client has to make room. */
 const streamBufferBytes = 16 * 1024
@@ -43,7 +45,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const { handler, identify, tls, clock, logger } = options
   const closing = new AbortController()
   const http = {
-    maxHeaderSize: mostHeaderBytes,
+    maxHeaderSize: options.mostHeaderBytes ?? usualHeaderBytes,
     requestTimeout: 30_000,
     highWaterMark: streamBufferBytes,
     shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
@@ -103,8 +105,10 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     if (head.length > 0) socket.unshift(head)
     const opened = await open(request, socket)
     if ('status' in opened) return refuse(socket, opened)
-    const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
+    if (opened.headers !== undefined) {
+      const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
+    }
     await opened.serve()
   }
 
@@ -134,7 +138,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
 function toRequestError(error: unknown): ApiError {
   switch (errorCode(error)) {
     case 'HPE_HEADER_OVERFLOW':
-      return new ApiError(431, `the head of the request is larger than ${mostHeaderBytes} bytes`)
+      return new ApiError(431, `the head of the request is too large`)
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError(408, 'the request did not come in time')
     default:

@@ -38,8 +38,8 @@ export interface ApiResponse {
 
 /** A connection that is to speak another protocol from now on. */
 export interface OpenedStream {
-  /** Of the answer `101 Switching Protocols`. */
-  readonly headers: Readonly<Record<string, string>>
+  /** Of the answer `101 Switching Protocols`; undefined where the stream answers by itself. */
+  readonly headers: Readonly<Record<string, string>> | undefined
   /** Serves the connection until it is done; never rejects. */
   serve(): Promise<void>
 }
@@ -51,8 +51,7 @@ export interface ApiHandler {
   /** Whether `open` serves what the request asks to be upgraded to; any other wish may be passed over. */
   upgrades(headers: IncomingHttpHeaders): boolean
   /**
-   * Does what the request asks for, up to the moment from which on the connection belongs to the stream; the words of a
-   * command may stand in the connection before. Never rejects.
+   * Does what the request asks for, up to the moment from which on the connection belongs to the stream. Never rejects.
    */
   open(request: ApiRequest, connection: Duplex): Promise<ApiResponse | OpenedStream>
 }

@@ -1,5 +1,5 @@
 import type { Duplex, Readable } from 'node:stream'
-import type { TerminalSize } from '../../api/exec-frames.ts'
+import type { TerminalSize } from '../../api/remote-command.ts'
 import type { ContainerUsage, NodeUsage } from '../../pod/state/container-usage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 
@@ -18,18 +18,23 @@ export interface RunningCommand {
   hangUp(): Promise<void>
 }
 
-export interface CommandRequest {
+export interface AttachRequest {
   readonly containerId: string
-  readonly command: readonly string[]
   readonly stdin: boolean
   readonly terminal: boolean
   readonly size: TerminalSize | undefined
+}
+
+export interface CommandRequest extends AttachRequest {
+  readonly command: readonly string[]
 }
 
 /** What the API server needs to reach into pods. All methods reject with a PoddError that says what to do. */
 export interface PodReach {
   /** Rejects with RUNTIME_NOT_FOUND where the container doesn't run any more. */
   startCommand(request: CommandRequest): Promise<RunningCommand>
+  /** Joins a running container's own streams; it goes on when whoever attached has gone. */
+  attach(request: AttachRequest): Promise<RunningCommand>
   /** Connects to a port of the pod, as seen from inside it: on its own loopback device. */
   dial(uid: PodUid, port: number, signal: AbortSignal): Promise<Duplex>
   /** Restarts running and ended containers, or all of a pod's; gives their names. */

@@ -1,5 +1,13 @@
-import { mostCommandBytes, mostWordBytes } from '../../api/exec-command.ts'
 import { ApiError } from '../requests/api-error.ts'
+
+/**
+ * What the arguments of a process may take together: a quarter of its stack, which is 8 MiB nearly everywhere
+ * (execve(2)); its environment counts too, which only the kernel knows.
+ */
+const mostCommandBytes = 2 * 1024 * 1024
+
+/** What one argument may take, less the zero byte that ends it (MAX_ARG_STRLEN, execve(2)). */
+const mostWordBytes = 128 * 1024 - 1
 
 /** Refuses what the kernel would: here it can be said which word is too long. Throws ApiError. */
 export function refuseLong(words: readonly string[]): void {
@@ -14,13 +22,10 @@ export function refuseLong(words: readonly string[]): void {
   }
   // Each has a zero byte at its end, and a pointer.
   const total = sizes.reduce((sum, bytes) => sum + bytes + 9, 0)
-  if (total > mostCommandBytes) throw tooLong(total)
-}
-
-export function tooLong(bytes: number): ApiError {
-  return new ApiError(
+  if (total <= mostCommandBytes) return
+  throw new ApiError(
     413,
-    `the command has ${bytes} bytes, of which Linux takes ${mostCommandBytes} at most`,
+    `the command has ${total} bytes, of which Linux takes ${mostCommandBytes} at most`,
     'Pass what it works on on standard input (-i), or in a file.',
   )
 }

@@ -1,5 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { chooseProtocol, commandProtocols, forwardProtocol } from '../../api/remote-command.ts'
+import type { PodObject } from '../../api/objects.ts'
+import type { Clock } from '../../base/clock.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
 import { chooseContainer } from '../pods/pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from '../pods/pod-target.ts'
@@ -8,13 +12,13 @@ import type { ApiRequest, OpenedStream } from '../requests/api-request.ts'
 import { booleanParam, countParam } from '../requests/query.ts'
 import type { ApiReaders } from '../requests/readers.ts'
 import { findRoute } from '../requests/route.ts'
-import type { ExecCodec, ForwardCodec } from './codecs.ts'
+import { acceptWebSocket, checkHandshake } from './accept-web-socket.ts'
 import { refuseLong } from './command-limits.ts'
+import { serveCommand } from './serve-command.ts'
 
 export interface PodStreamsDeps {
   readonly readers: Pick<ApiReaders, 'resources' | 'reach'>
-  readonly exec: readonly ExecCodec[]
-  readonly forward: readonly ForwardCodec[]
+  readonly clock: Clock
 }
 
 interface Opening {
@@ -25,10 +29,21 @@ interface Opening {
   readonly query: URLSearchParams
 }
 
-/** Serves the connection once it is upgraded. */
-type Serve = (connection: Duplex) => Promise<void>
+/** Serves the connection from the handshake on; never rejects. */
+type Serve = (protocol: string) => Promise<void>
 
-/** Commands in containers and connections to ports, over connections that are upgraded. */
+interface StreamRoute {
+  readonly method: 'GET' | 'POST'
+  readonly pattern: string
+  readonly protocols: readonly string[]
+  /** Throws ApiError for what can't be served. */
+  prepare(opening: Opening): Serve
+}
+
+/**
+ * Commands in containers and connections to ports, over WebSocket, as kubectl asks for them from 1.30 on. A client that
+ * is refused asks again for SPDY/3.1 and shows the second answer: it is the same one.
+ */
 export class PodStreams {
   readonly #deps: PodStreamsDeps
 
@@ -36,95 +51,151 @@ export class PodStreams {
     this.#deps = deps
   }
 
-  /** Whether a request asks for one of the codecs. */
-  upgrades(headers: IncomingHttpHeaders): boolean {
-    return this.#codecs().some(({ codec }) => codec.answer(headers) !== undefined)
+  /** Whether a request asks for a stream. */
+  upgrades({ upgrade }: IncomingHttpHeaders): boolean {
+    return isWebSocket(upgrade) || isSpdy(upgrade)
   }
 
   /**
-   * Starts the command, or dials the port, that is asked for.
+   * Checks that there is what is asked for.
    * @throws ApiError, PoddError
    */
   async open(request: ApiRequest, connection: Duplex): Promise<OpenedStream> {
     const url = new URL(request.target, 'http://podd')
-    const routes = this.#codecs().flatMap(({ resource, codec, prepare }) => {
-      const headers = codec.answer(request.headers)
-      const pattern = `${codec.root}/namespaces/*/pods/*/${resource}`
-      return headers === undefined ? [] : [{ method: codec.method, pattern, headers, prepare }]
-    })
-    refuseOlderCommand(url.pathname, routes)
-    const { route, names } = findRoute(routes, request.method, url.pathname)
+    const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
     const [namespace = '', name = ''] = names
     await this.#deps.readers.resources.pods.whenListed()
-    const serve = await route.prepare({ request, connection, namespace, name, query: url.searchParams })
-    return { headers: route.headers, serve: () => serve(connection) }
+    const serve = route.prepare({ request, connection, namespace, name, query: url.searchParams })
+    const protocol = chooseProtocol(request.headers['sec-websocket-protocol'], route.protocols)
+    if (!isWebSocket(request.headers.upgrade) || protocol === undefined) {
+      throw new ApiError(
+        400,
+        `Upgrade request required: podd serves this over WebSocket with ${route.protocols.join(' or ')}`,
+        'kubectl asks for that from 1.31 on.',
+      )
+    }
+    checkHandshake(request)
+    return { headers: undefined, serve: () => serve(protocol) }
   }
 
-  #codecs() {
-    const { exec, forward } = this.#deps
-    return [
-      ...exec.map((codec) => ({
-        resource: 'exec',
-        codec,
-        prepare: (opening: Opening) => this.#prepareExec(codec, opening),
-      })),
-      ...forward.map((codec) => ({
+  #routes(): readonly StreamRoute[] {
+    const root = '/api/v1/namespaces/*/pods/*'
+    const routes = [
+      { resource: 'exec', protocols: commandProtocols, prepare: (opening: Opening) => this.#exec(opening) },
+      {
+        resource: 'attach',
+        protocols: commandProtocols,
+        prepare: (opening: Opening) => this.#attach(opening),
+      },
+      {
         resource: 'portforward',
-        codec,
-        prepare: (opening: Opening) => this.#prepareForward(codec, opening),
-      })),
+        protocols: [forwardProtocol],
+        prepare: (opening: Opening) => this.#forward(opening),
+      },
     ]
+    return (['GET', 'POST'] as const).flatMap((method) =>
+      routes.map(({ resource, ...route }) => ({ method, pattern: `${root}/${resource}`, ...route })),
+    )
   }
 
-  async #prepareExec(codec: ExecCodec, opening: Opening): Promise<Serve> {
-    const { request, connection, query } = opening
+  #exec(opening: Opening): Serve {
+    const { query } = opening
     const { resources, reach } = this.#deps.readers
-    // First of all: a client that still sends doesn't read why it is refused.
-    const command = await codec.readCommand({ headers: request.headers, query }, connection)
+    const command = query.getAll('command')
     if (command.length === 0)
       throw new ApiError(400, 'you must specify at least one command for the container')
     refuseLong(command)
     const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
     const container = chooseContainer(pod, query.get('container') || undefined)
-    const columns = countParam(query, 'columns') ?? 0
-    const rows = countParam(query, 'rows') ?? 0
-    const wanted = {
-      containerId: findRunningContainer(pod, container),
-      command,
-      stdin: booleanParam(query, 'stdin'),
-      terminal: booleanParam(query, 'tty'),
-      size: columns > 0 && rows > 0 ? { columns, rows } : undefined,
-    }
-    const running = await reach.startCommand(wanted).catch((error: unknown) => {
-      // It has ended since its status was written.
-      throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
-    })
-    return (upgraded) => codec.serve(upgraded, running)
+    const wanted = { containerId: findRunningContainer(pod, container), command, ...readChoices(query) }
+    return this.#serveCommand(opening, () =>
+      reach.startCommand(wanted).catch((error: unknown) => {
+        // It has ended since its status was written.
+        throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
+      }),
+    )
   }
 
-  #prepareForward(codec: ForwardCodec, { request, query, namespace, name }: Opening): Promise<Serve> {
+  #attach(opening: Opening): Serve {
+    const { query } = opening
     const { resources, reach } = this.#deps.readers
-    const pod = findRunningPod(resources.pods.reader, namespace, name)
-    return codec.prepare(query, (port) => {
-      if (pod.status.phase !== 'Running') {
-        const message = `unable to forward port because pod is not running. Current status=${pod.status.phase}`
-        throw new ApiError(400, message)
-      }
-      return reach.dial(pod.metadata.uid, port, request.signal).catch((error: unknown) => {
-        throw errorCode(error) === 'PORT_REFUSED' ? new ApiError(503, errorMessage(error)) : error
-      })
-    })
+    const pod = findRunningPod(resources.pods.reader, opening.namespace, opening.name)
+    const container = chooseContainer(pod, query.get('container') || undefined)
+    // Whether the process has a terminal was decided when it started (`pkg/kubelet/kubelet_pods.go` GetAttach, 1.36).
+    const terminal = hasTerminal(pod, container)
+    const wanted = { ...readChoices(query), containerId: findRunningContainer(pod, container), terminal }
+    return this.#serveCommand(opening, () =>
+      reach.attach(wanted).catch((error: unknown) => {
+        throw errorCode(error) === 'RUNTIME_NOT_FOUND' ? notRunning(pod, container) : error
+      }),
+    )
+  }
+
+  #serveCommand({ request, connection, query }: Opening, start: Parameters<typeof serveCommand>[1]): Serve {
+    const wants = { stdout: booleanParam(query, 'stdout'), stderr: booleanParam(query, 'stderr') }
+    if (!wants.stdout && !wants.stderr && !booleanParam(query, 'stdin'))
+      throw new ApiError(400, 'you must specify at least 1 of stdin, stdout, stderr')
+    return async (protocol) => {
+      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      if (socket !== undefined) await serveCommand({ socket, connection, wants }, start, this.#deps.clock)
+    }
+  }
+
+  #forward({ request, connection, namespace, name }: Opening): Serve {
+    const { resources, reach } = this.#deps.readers
+    const find = () => findForwardedPod(resources.pods.reader, namespace, name)
+    find()
+    return async (protocol) => {
+      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      if (socket === undefined) return
+      const [{ createWebSocketStream }, { serveForward }] = await Promise.all([
+        import('ws'),
+        import('./serve-forward.ts'),
+      ])
+      // A restart or a new version of the pod doesn't end the forwarding: each connection goes to the one of that name.
+      await serveForward(createWebSocketStream(socket), async (port) =>
+        reach.dial(find().metadata.uid, port, request.signal).catch((error: unknown) => {
+          throw errorCode(error) === 'PORT_REFUSED' ? new ApiError(503, errorMessage(error)) : error
+        }),
+      )
+      connection.destroy()
+    }
   }
 }
 
-/** A `podd` of another version may ask for podd's own protocols where Kubernetes' own are asked for. */
-function refuseOlderCommand(pathname: string, routes: readonly { readonly pattern: string }[]): void {
-  const isPoddsOwn = routes.length > 0 && routes.every(({ pattern }) => pattern.startsWith('/podd/'))
-  if (!isPoddsOwn || !/^\/api\/v1\/namespaces\/[^/]+\/pods\/[^/]+\/(?:exec|portforward)$/u.test(pathname))
-    return
-  throw new ApiError(
-    400,
-    `this podd serves its own protocols below /podd/v1, not at ${pathname}`,
-    'The podd command is of another version than the daemon: use the same version of both.',
+function hasTerminal({ spec }: PodObject, name: string): boolean {
+  const lists = [spec['containers'], spec['initContainers'], spec['ephemeralContainers']]
+  return lists.some(
+    (list) =>
+      Array.isArray(list) &&
+      list.some(
+        (container: unknown) =>
+          isJsonObject(container) && container['name'] === name && container['tty'] === true,
+      ),
   )
+}
+
+function findForwardedPod(...where: Parameters<typeof findRunningPod>): ReturnType<typeof findRunningPod> {
+  const pod = findRunningPod(...where)
+  if (pod.status.phase === 'Running') return pod
+  const message = `unable to forward port because pod is not running. Current status=${pod.status.phase}`
+  throw new ApiError(400, message)
+}
+
+function readChoices(query: URLSearchParams) {
+  const columns = countParam(query, 'columns') ?? 0
+  const rows = countParam(query, 'rows') ?? 0
+  return {
+    stdin: booleanParam(query, 'stdin'),
+    terminal: booleanParam(query, 'tty'),
+    size: columns > 0 && rows > 0 ? { columns, rows } : undefined,
+  }
+}
+
+function isWebSocket(upgrade: string | undefined): boolean {
+  return upgrade?.toLowerCase() === 'websocket'
+}
+
+function isSpdy(upgrade: string | undefined): boolean {
+  return upgrade?.toLowerCase() === 'spdy/3.1'
 }

@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { WebSocketServer } from 'ws'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { execProtocol } from '../../../src/api/exec-frames.ts'
 import { ApiClient } from '../../../src/cli/client/client.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -33,9 +33,9 @@ beforeEach(async () => {
       if (isAlive) response.end('ok')
     }
   })
-  server.on('upgrade', (_request, socket) => {
-    answer = () =>
-      void socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n')
+  server.on('upgrade', (request, socket, head) => {
+    const handshake = new WebSocketServer({ noServer: true })
+    answer = () => handshake.handleUpgrade(request, socket, head, () => {})
   })
   server.listen(client.socketPath)
   await once(server, 'listening')
@@ -57,7 +57,7 @@ const ways: readonly (readonly [way: string, ask: (signal: AbortSignal) => Promi
   ['a question', (signal) => client.get('/podd/v1/status', signal)],
   ['an order', (signal) => client.post('/podd/v1/images/import?path=/x', signal)],
   ['a stream', (signal) => read(client.stream('/api/v1/pods?watch=true', signal))],
-  ['an upgrade', (signal) => client.upgrade('/exec', { protocol: execProtocol, command: ['true'] }, signal)],
+  ['an upgrade', (signal) => client.openWebSocket('/exec', 'v5.channel.k8s.io', signal)],
 ]
 
 describe.each(ways)('a daemon that does not answer %s', (_, ask) => {

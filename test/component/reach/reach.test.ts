@@ -8,6 +8,7 @@ import type { CommandRequest, RunningCommand } from '../../../src/server/request
 import { ApiRig } from '../../support/api-rig.ts'
 import { callCli, startCli } from '../../support/cli-rig.ts'
 import type { CliOptions } from '../../support/cli-rig.ts'
+import { handshakeOf } from '../../support/web-sockets.ts'
 import { containerStatus, podObject, terminated } from '../../support/pod-objects.ts'
 
 let rig: ApiRig
@@ -159,13 +160,11 @@ describe('podd exec', () => {
     onCommand((command) => command.end(0))
     const socket = createConnection({ path: rig.socketPath, allowHalfOpen: true })
     socket.on('error', () => {})
-    const target = '/podd/v1/namespaces/default/pods/web/exec?container=main&command=true'
-    socket.write(
-      `POST ${target} HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: podd-exec/1\r\n\r\n`,
-    )
+    const target = '/api/v1/namespaces/default/pods/web/exec?container=main&command=true&stdout=true'
+    socket.write(handshakeOf(target, 'v5.channel.k8s.io'))
     let answer = ''
     socket.on('data', (chunk: Buffer) => (answer += chunk.toString()))
-    await expect.poll(() => answer).toContain('"exitCode":0')
+    await expect.poll(() => answer).toContain('"status":"Success"')
     await rig.close(5000)
     socket.destroy()
   })
@@ -199,10 +198,7 @@ describe('podd exec', () => {
     ],
     ['exec slow -c main -- ls', 'container main of pod slow is not running: CrashLoopBackOff'],
     ['exec web -q -- ls', 'exec: "ls": executable file not found'],
-    [
-      'exec ended -c main -- ls',
-      'Error from server (BadRequest): container main of pod ended is not running',
-    ],
+    ['exec ended -c main -- ls', 'container main of pod ended is not running'],
   ])('podd %s: %s', async (words, message) => {
     rig.pods.put(
       podObject({
@@ -245,39 +241,27 @@ describe('podd exec', () => {
 })
 
 describe('upgrades', () => {
-  const path = '/podd/v1/namespaces/default/pods/web/exec?command=ls'
+  const pod = '/api/v1/namespaces/default/pods/web'
+  const path = `${pod}/exec?command=ls&stdout=true&container=main`
 
-  it.each<[title: string, protocol: string, method: string, path: string, code: number]>([
+  it.each<[title: string, upgrade: string, method: string, path: string, code: number]>([
     ['to an unknown protocol are passed over', 'h2c', 'GET', '/healthz', 200],
-    ['are for POST', 'podd-exec/1', 'GET', path, 405],
-    ['are for what is upgraded', 'podd-exec/1', 'POST', '/healthz', 404],
-    [
-      'need a command',
-      'podd-exec/1',
-      'POST',
-      '/podd/v1/namespaces/default/pods/web/exec?container=main',
-      400,
-    ],
-    [
-      'need a port',
-      'podd-port-forward/1',
-      'POST',
-      '/podd/v1/namespaces/default/pods/web/portforward?port=0',
-      400,
-    ],
-    [
-      'need a well-formed path',
-      'podd-exec/1',
-      'POST',
-      '/podd/v1/namespaces/default/pods/%ff/exec?command=ls',
-      400,
-    ],
+    ['without a known subprotocol are refused', 'websocket', 'GET', path, 400],
+    ['to SPDY are refused', 'SPDY/3.1', 'POST', path, 400],
+    ['to SPDY of a pod that is not there say so', 'SPDY/3.1', 'POST', path.replace('/web/', '/gone/'), 404],
+    ['are for what is upgraded', 'websocket', 'GET', '/healthz', 404],
+    ['need a command', 'websocket', 'GET', `${pod}/exec?container=main&stdout=true`, 400],
+    ['need a stream', 'websocket', 'GET', `${pod}/exec?container=main&command=ls`, 400],
+    ['need a well-formed path', 'websocket', 'GET', path.replace('/web/', '/%ff/'), 400],
   ])('%s', async (_title, upgrade, method, target, code) => {
     expect((await rig.call(target, method, { connection: 'Upgrade', upgrade })).code).toBe(code)
   })
 
-  it('are what exec and portforward need', async () => {
-    expect((await rig.call(path, 'POST')).code).toBe(400)
+  it.each(['GET', 'POST'])('are what exec, attach and portforward need: %s', async (method) => {
+    for (const resource of ['exec', 'attach', 'portforward']) {
+      const answer = await rig.call(`${pod}/${resource}`, method)
+      expect([answer.code, answer.text]).toEqual([400, expect.stringContaining('Upgrade request required')])
+    }
   })
 })
 
@@ -321,9 +305,7 @@ describe('podd port-forward', () => {
     expect(await talk(Number(second), '')).toBe('')
     await expect
       .poll(() => call.stderr())
-      .toContain(
-        'error forwarding port 9: Error from server (ServiceUnavailable): connection refused: nobody listens',
-      )
+      .toContain('error forwarding port 9: connection refused: nobody listens')
     expect(dialled).toEqual([8080, 8080, 8080, 9])
     call.interrupt()
     expect((await call.outcome).exitCode).toBe(130)

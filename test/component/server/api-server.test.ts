@@ -8,12 +8,12 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { execProtocol } from '../../../src/api/exec-frames.ts'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { ContainerStatus } from '../../../src/pod/state/status.ts'
 import { holdInstanceLock } from '../../../src/server/listeners/instance-lock.ts'
 import { listenOnSocket } from '../../../src/server/listeners/listen-socket.ts'
 import { ApiRig } from '../../support/api-rig.ts'
+import { handshakeOf } from '../../support/web-sockets.ts'
 import { containerStatus, eventObject, podObject, terminated } from '../../support/pod-objects.ts'
 
 let rig: ApiRig
@@ -25,7 +25,6 @@ afterEach(async () => {
 })
 
 const podsPath = '/api/v1/namespaces/default/pods'
-const poddPodsPath = '/podd/v1/namespaces/default/pods'
 
 describe('the API server', () => {
   it('lists pods, of all namespaces and of one', async () => {
@@ -494,11 +493,11 @@ describe('holdInstanceLock', () => {
 
 describe('a request of unusual size', () => {
   it('whose head is too large is told so', async () => {
-    const answer = await rig.call(`/api/v1/pods?x=${'x'.repeat(600 * 1024)}`)
+    const answer = await rig.call(`/api/v1/pods?x=${'x'.repeat(9 * 1024 * 1024)}`)
     expect(answer.code).toBe(431)
     expect(JSON.parse(answer.text)).toMatchObject({
       kind: 'Status',
-      message: 'the head of the request is larger than 524288 bytes',
+      message: 'the head of the request is too large',
       code: 431,
     })
   })
@@ -511,19 +510,17 @@ describe('a request of unusual size', () => {
 })
 
 describe('the words of a command', () => {
-  const request = async (path: string, head: string, body: string): Promise<string> => {
+  const request = async (words: readonly string[]): Promise<string> => {
     const socket = connect({ path: rig.socketPath, allowHalfOpen: true })
-    const upgrade = `Connection: Upgrade\r\nUpgrade: ${execProtocol}\r\n`
-    socket.write(`POST ${poddPodsPath}/${path} HTTP/1.1\r\nHost: podd\r\n${upgrade}${head}\r\n`)
-    socket.write(body)
+    const query = ['stdout=true', ...words.map((word) => `command=${encodeURIComponent(word)}`)].join('&')
+    socket.write(handshakeOf(`${podsPath}/web/exec?${query}`, 'v5.channel.k8s.io'))
     let answer = ''
     for await (const chunk of socket) {
       answer += String(chunk)
-      if (answer.includes('\r\n\r\n')) break
+      if (answer.includes('"Success"') || answer.includes('"code"')) break
     }
     return answer
   }
-  const bytes = (count: number): string => `podd-command-bytes: ${count}\r\n`
   let started: (readonly string[])[]
   beforeEach(() => {
     started = []
@@ -551,53 +548,30 @@ describe('the words of a command', () => {
     const main = containerStatus('main', { containerID: 'c://1' })
     const spec = { containers: [{ name: 'main' }], initContainers: [{ name: 'init' }] }
     rig.pods.put(podObject({ spec, status: { containerStatuses: [main] } }))
-    expect(await request('web/exec?command=true', '', '')).toMatch(/^HTTP\/1\.1 101 /u)
+    expect(await request(['true'])).toMatch(/^HTTP\/1\.1 101 /u)
     expect(started).toEqual([['true']])
   })
 
-  it('are taken from the query', async () => {
-    expect(await request('web/exec?command=echo&command=a%20b', '', '')).toMatch(/^HTTP\/1\.1 101 /u)
-    expect(started).toEqual([['echo', 'a b']])
-  })
-
-  it('are taken from behind the head, up to what Linux takes', async () => {
-    const words = ['echo', '', 'ü\n', ...Array.from({ length: 15 }, () => 'x'.repeat(128 * 1024 - 1))]
-    const body = words.map((word) => `${word}\0`).join('')
-    expect(await request('web/exec', bytes(Buffer.byteLength(body)), body)).toMatch(/^HTTP\/1\.1 101 /u)
+  it('are taken from the query, up to what Linux takes', async () => {
+    const words = ['echo', '', 'a b', 'ü\n', ...Array.from({ length: 15 }, () => 'x'.repeat(128 * 1024 - 1))]
+    expect(await request(words)).toMatch(/^HTTP\/1\.1 101 /u)
     expect(started).toEqual([words])
   })
 
-  it.each<[what: string, head: string, body: string, answer: RegExp]>([
-    ['none', '', '', /^HTTP\/1\.1 400 .*you must specify at least one command/su],
-    ['no number', 'podd-command-bytes: many\r\n', '', /^HTTP\/1\.1 400 .*must be a whole number/su],
+  it.each<[what: string, words: readonly string[], answer: RegExp]>([
+    ['none', [], /^HTTP\/1\.1 400 .*you must specify at least one command/su],
     [
       'a word that is too long',
-      bytes(131_078),
-      `echo\0${'x'.repeat(131_072)}\0`,
+      ['echo', 'x'.repeat(131_072)],
       /^HTTP\/1\.1 413 .*word 2 of the command has 131072 bytes, of which Linux takes 131071 at most/su,
     ],
     [
-      'too many bytes',
-      bytes(3_000_000),
-      'x'.repeat(3_000_000),
-      /^HTTP\/1\.1 413 .*the command has 3000000 bytes, of which Linux takes 2097152 at most/su,
-    ],
-    [
       'too many words',
-      bytes(600_000),
-      'x\0'.repeat(300_000),
+      Array.from({ length: 300_000 }, () => 'x'),
       /^HTTP\/1\.1 413 .*the command has 3000000 bytes, of which Linux takes 2097152 at most/su,
     ],
-  ])('are refused: %s', async (_, head, body, answer) => {
-    expect(await request('web/exec', head, body)).toMatch(answer)
+  ])('are refused: %s', async (_, words, answer) => {
+    expect(await request(words)).toMatch(answer)
     expect(started).toEqual([])
-  })
-
-  it('that break off are waited for no longer than their connection lasts', async () => {
-    const socket = connect(rig.socketPath)
-    socket.end(
-      `POST ${poddPodsPath}/web/exec HTTP/1.1\r\nHost: podd\r\nConnection: Upgrade\r\nUpgrade: ${execProtocol}\r\n${bytes(10)}\r\necho`,
-    )
-    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 .*fewer than 10 bytes/su)
   })
 })

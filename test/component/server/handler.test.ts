@@ -1,8 +1,7 @@
 import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
+
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { execProtocol } from '../../../src/api/exec-frames.ts'
 import type { ResourceList, ResourceObject, WatchEvent } from '../../../src/api/resource.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { createHandler } from '../../../src/server/create-handler.ts'
@@ -103,9 +102,9 @@ describe('who asks', () => {
     rig.pods.put(podObject())
     const opened = await handler.open(
       {
-        method: 'POST',
-        target: '/podd/v1/namespaces/default/pods/web/exec?command=ls',
-        headers: { upgrade: execProtocol },
+        method: 'GET',
+        target: '/api/v1/namespaces/default/pods/web/exec?command=ls',
+        headers: { upgrade: 'websocket' },
         identity: stranger,
         readBody: noBody,
         signal: ending.signal,
@@ -166,54 +165,11 @@ describe('a check of podd itself', () => {
 })
 
 describe('an upgrade', () => {
-  const open = (target: string, upgrade: string) =>
-    handler.open(
-      {
-        method: 'POST',
-        target,
-        headers: { upgrade },
-        identity: root,
-        readBody: noBody,
-        signal: ending.signal,
-      },
-      new PassThrough(),
-    )
-
-  it('to a protocol of podd where Kubernetes has its own tells of the other version', async () => {
-    rig.pods.put(podObject())
-    const answer = await open('/api/v1/namespaces/default/pods/web/exec?command=ls', execProtocol)
-    expect(answer).toMatchObject({ status: 400 })
-    expect('status' in answer && (await bodyOf(answer))).toContain('use the same version of both')
-  })
-
   it('that podd has no codec for is passed over', () => {
-    expect(handler.upgrades({ upgrade: execProtocol })).toBe(true)
+    expect(handler.upgrades({ upgrade: 'WebSocket' })).toBe(true)
+    expect(handler.upgrades({ upgrade: 'SPDY/3.1' })).toBe(true)
     expect(handler.upgrades({ upgrade: 'h2c' })).toBe(false)
     expect(handler.upgrades({})).toBe(false)
-  })
-
-  it('gives a connection to its port', async () => {
-    rig.pods.put(podObject())
-    const target = new PassThrough()
-    rig.reach = { ...rig.reach, dial: async () => target }
-    const connection = new PassThrough()
-    const opened = await handler.open(
-      {
-        method: 'POST',
-        target: '/podd/v1/namespaces/default/pods/web/portforward?port=80',
-        headers: { upgrade: 'podd-port-forward/1' },
-        identity: root,
-        readBody: noBody,
-        signal: ending.signal,
-      },
-      connection,
-    )
-    if ('status' in opened) throw new Error(await bodyOf(opened))
-    expect(opened.headers).toEqual({ Upgrade: 'podd-port-forward/1' })
-    connection.end('words')
-    const received = text(target)
-    void opened.serve()
-    expect(await received).toBe('words')
   })
 })
 

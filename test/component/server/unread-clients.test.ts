@@ -7,14 +7,14 @@ import { Duplex } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { encodeFrame, execProtocol } from '../../../src/api/exec-frames.ts'
-import { forwardProtocol } from '../../../src/api/routes.ts'
+import { encodeMessage, forwardProtocol } from '../../../src/api/remote-command.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { ApiRig } from '../../support/api-rig.ts'
+import { clientFrame, handshakeOf } from '../../support/web-sockets.ts'
+import { openingFrames } from '../../support/spdy-client.ts'
 import { containerStatus, podObject } from '../../support/pod-objects.ts'
 
 const podsPath = '/api/v1/namespaces/default/pods'
-const poddPodsPath = '/podd/v1/namespaces/default/pods'
 const mebibyte = 1024 * 1024
 
 let rig: ApiRig
@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 /** Sends a request and never reads a byte of the answer. */
-async function askWithoutReading(path: string, headers = '', method = 'GET'): Promise<Socket> {
+async function askWithoutReading(path: string, protocol?: string): Promise<Socket> {
   // One byte into a buffer of its own, and then no more: what this end reads must not count.
   const socket = connect({
     path: rig.socketPath,
@@ -42,11 +42,10 @@ async function askWithoutReading(path: string, headers = '', method = 'GET'): Pr
   socket.on('error', () => {})
   sockets.push(socket)
   await once(socket, 'connect')
-  socket.write(`${method} ${path} HTTP/1.1\r\nHost: podd\r\n${headers}\r\n`)
+  if (protocol === undefined) socket.write(`GET ${path} HTTP/1.1\r\nHost: podd\r\n\r\n`)
+  else socket.write(handshakeOf(path, protocol))
   return socket
 }
-
-const upgradeTo = (protocol: string): string => `Connection: Upgrade\r\nUpgrade: ${protocol}\r\n`
 
 /** What this process holds, its garbage not counted. */
 function heldBytes(): number {
@@ -187,9 +186,8 @@ describe('clients that never read', () => {
       }),
     }
     const socket = await askWithoutReading(
-      `${poddPodsPath}/web/exec?command=yes`,
-      upgradeTo(execProtocol),
-      'POST',
+      `${podsPath}/web/exec?command=yes&stdout=true&stderr=true`,
+      'v5.channel.k8s.io',
     )
     await expect.poll(() => stdout.taken()).toBeGreaterThan(0)
     expect(await settled(stdout.taken)).toBeLessThan(mebibyte)
@@ -222,13 +220,13 @@ describe('clients that never read', () => {
       }),
     }
     const socket = await askWithoutReading(
-      `${poddPodsPath}/web/exec?command=yes&stdin=true`,
-      upgradeTo(execProtocol),
-      'POST',
+      `${podsPath}/web/exec?command=yes&stdin=true&stdout=true`,
+      'v5.channel.k8s.io',
     )
-    socket.write(encodeFrame('stdin', 'input'))
+    const input = (bytes: Uint8Array) => socket.write(clientFrame(encodeMessage('stdin', bytes)))
+    input(Buffer.from('input'))
     await expect.poll(() => writes).toBe(1)
-    for (let round = 0; round < 40; round += 1) socket.write(encodeFrame('stdin', Buffer.alloc(65_536)))
+    for (let round = 0; round < 40; round += 1) input(Buffer.alloc(65_536))
     const before = heldBytes()
     await clock.advance(100_000)
     await settled(() => Math.round(heldBytes() / mebibyte))
@@ -243,7 +241,8 @@ describe('clients that never read', () => {
       ...rig.reach,
       dial: async () => stream,
     }
-    await askWithoutReading(`${poddPodsPath}/web/portforward?port=80`, upgradeTo(forwardProtocol), 'POST')
+    const socket = await askWithoutReading(`${podsPath}/web/portforward`, forwardProtocol)
+    socket.write(clientFrame(openingFrames(80)))
     await expect.poll(taken).toBeGreaterThan(0)
     expect(await settled(taken)).toBeLessThan(mebibyte)
   })

@@ -1,5 +1,4 @@
 import { escapeControls, escapeLine } from '../../../src/base/escape-controls.ts'
-import { channels, encodeFrame, FrameDecoder } from '../../../src/api/exec-frames.ts'
 import { parseDuration } from '../../../src/config/duration.ts'
 import { makeExecProcess } from '../../../src/containerd/client/exec-process-spec.ts'
 import { parseLogErrors } from '../../../src/containerd/process/containerd-log.ts'
@@ -11,6 +10,7 @@ import { nearestName } from '../../../src/pod/values/nearest-name.ts'
 import { resolvePlain } from '../../../src/pod/decode/plain-scalar.ts'
 import { parseQuantity } from '../../../src/pod/values/quantity.ts'
 import { readJsonDocument } from '../../../src/pod/decode/read-documents.ts'
+import { SpdyDecoder, encodeDataHead } from '../../../src/streams/spdy-frames.ts'
 import * as rules from '../../../src/pod/validation/name-rules.ts'
 import { buildHttpRequest } from '../../../src/probes/http-request.ts'
 import { isBlank } from '../../../src/sources/http/http-blank.ts'
@@ -220,20 +220,20 @@ export const outsideParsers: readonly OutsideParser[] = [
     read: (text) => readLog(Buffer.from(text), 16),
   },
   {
-    name: 'a frame that comes in small pieces',
+    name: 'a SPDY frame that comes in pieces',
     mostBytes: 64 * KiB,
     texts: [repeat('a')],
     read: (text) => {
-      const decoder = new FrameDecoder()
-      const bytes = encodeFrame('stdin', text)
+      const decoder = new SpdyDecoder()
+      const bytes = Buffer.concat([encodeDataHead(1, text.length, false), Buffer.from(text)])
       return pieces(bytes, 4).flatMap((piece) => decoder.push(piece))
     },
   },
   {
-    name: 'many small frames',
+    name: 'many small SPDY frames',
     mostBytes: 64 * KiB,
-    texts: [repeat(`${String.fromCharCode(channels.stdin)}\0\0\0\0`)],
-    read: (text) => new FrameDecoder().push(Buffer.from(text)),
+    texts: [repeat('\0\0\0\u0001\0\0\0\0')],
+    read: (text) => quietly(() => new SpdyDecoder().push(Buffer.from(text))),
   },
   {
     name: 'the spec of a container',

@@ -1,6 +1,6 @@
 import { ReadStream, WriteStream } from 'node:tty'
-import { execProtocol } from '../../../api/exec-frames.ts'
-import type { TerminalSize } from '../../../api/exec-frames.ts'
+import { commandProtocols } from '../../../api/remote-command.ts'
+import type { TerminalSize } from '../../../api/remote-command.ts'
 import type { PodObject } from '../../../api/objects.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { runExec } from '../../client/exec-stream.ts'
@@ -11,7 +11,7 @@ import {
   firstContainer,
   namesOfAll,
 } from '../../arguments/default-container.ts'
-import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../../arguments/namespace.ts'
+import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
@@ -46,7 +46,9 @@ ends the command too.`,
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
     const container = args.value('container') ?? chooseContainer(pod, notify)
     const streams = chooseStreams(context, notify)
-    const query = new URLSearchParams({ container })
+    const query = new URLSearchParams({ container, stdout: 'true' })
+    for (const word of command) query.append('command', word)
+    if (streams.terminal === undefined) query.set('stderr', 'true')
     if (streams.stdin !== undefined) query.set('stdin', 'true')
     if (streams.terminal !== undefined) {
       query.set('tty', 'true')
@@ -54,11 +56,8 @@ ends the command too.`,
       query.set('columns', String(columns))
       query.set('rows', String(rows))
     }
-    const socket = await client.upgrade(
-      `${poddPodPath(namespace, name)}/exec?${query.toString()}`,
-      { protocol: execProtocol, command },
-      signal,
-    )
+    const path = `${podPath(namespace, name)}/exec?${query.toString()}`
+    const socket = await client.openWebSocket(path, commandProtocols[0], signal)
     const outcome = await runExec(socket, streams, signal)
     if (outcome.kind === 'failed') throw new PoddError('EXEC_FAILED', outcome.message)
     if (outcome.exitCode !== 0) notify(`command terminated with exit code ${outcome.exitCode}`)

@@ -1,10 +1,11 @@
 import type { PodObject } from '../../../api/objects.ts'
-import { forwardProtocol } from '../../../api/routes.ts'
+import { forwardProtocol } from '../../../api/remote-command.ts'
 import { PoddError, errorMessage } from '../../../base/errors.ts'
 import { isMissingAddress, listenAt } from '../../client/forward-port.ts'
+import { openTunnel } from '../../client/tunnel.ts'
 import type { PortListener } from '../../client/forward-port.ts'
 import { objectsAt, textAt } from '../../output/json-view.ts'
-import { namespaceFlag, podPath, poddPodPath, readNamespace } from '../../arguments/namespace.ts'
+import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
@@ -36,7 +37,7 @@ new version of the pod doesn't end the forwarding.`,
     const asked = words.map((word) => parsePort(word))
     const namespace = readNamespace(args)
     const pod = await client.get<PodObject>(podPath(namespace, name), signal)
-    const path = poddPodPath(namespace, name)
+    const path = `${podPath(namespace, name)}/portforward`
     const ports = asked.map(({ local, remote }) => {
       const port = typeof remote === 'number' ? remote : namedPort(pod, remote)
       return { local: local ?? port, remote: port }
@@ -116,7 +117,7 @@ async function openPort(
     try {
       const listener = await listenAt(
         { host, port },
-        () => client.upgrade(`${path}/portforward?port=${remote}`, { protocol: forwardProtocol }, signal),
+        async () => openTunnel(await client.openWebSocket(path, forwardProtocol, signal), remote),
         (problem) => {
           if (problem === undefined) say(`Handling connection for ${opened[0]?.port ?? local}`)
           else notify(`error forwarding port ${remote}: ${errorMessage(problem)}`)

@@ -1,0 +1,145 @@
+import { isJsonObject } from '../base/json.ts'
+
+/**
+ * What is said over a WebSocket by `exec` and `attach`: binary messages, of which the first byte is the channel
+ * (`apimachinery/pkg/util/remotecommand/constants.go`, `kubelet/pkg/cri/streaming/remotecommand/websocket.go`, 1.36).
+ * The newest comes first; only with it can a client end the standard input.
+ */
+export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
+
+export type CommandProtocol = (typeof commandProtocols)[number]
+
+/** The bytes of SPDY/3.1 in binary messages: `kubectl port-forward`, from 1.31 on. */
+export const forwardProtocol = 'SPDY/3.1+portforward.k8s.io'
+
+export const channels = {
+  stdin: 0,
+  stdout: 1,
+  stderr: 2,
+  /** A Status, once, last. */
+  error: 3,
+  /** `{"Width":80,"Height":24}` */
+  resize: 4,
+  /** Its one byte names the channel that the client has ended. */
+  close: 255,
+} as const
+
+export type Channel = keyof typeof channels
+
+const names: ReadonlyMap<number, Channel> = new Map([
+  [0, 'stdin'],
+  [1, 'stdout'],
+  [2, 'stderr'],
+  [3, 'error'],
+  [4, 'resize'],
+  [255, 'close'],
+])
+
+export interface ChannelMessage {
+  /** Undefined for a channel that the protocol doesn't have. */
+  readonly channel: Channel | undefined
+  readonly payload: Buffer
+}
+
+/** The protocol of those that a client offers, in the order of the offer; undefined where it offers none of these. */
+export function chooseProtocol<P extends string>(
+  offered: string | undefined,
+  known: readonly P[],
+): P | undefined {
+  const words = (offered ?? '').split(',').map((word) => word.trim())
+  return words.flatMap((word) => known.find((protocol) => protocol === word) ?? [])[0]
+}
+
+export function encodeMessage(channel: Channel, payload: Uint8Array | string = ''): Buffer {
+  const bytes = typeof payload === 'string' ? Buffer.from(payload) : payload
+  return Buffer.concat([Buffer.from([channels[channel]]), bytes])
+}
+
+/** Some clients send standard input as text: a message of either kind is its bytes. */
+export function decodeMessage(message: Uint8Array | string): ChannelMessage {
+  const bytes = typeof message === 'string' ? Buffer.from(message) : Buffer.from(message)
+  const channel = bytes.length === 0 ? undefined : names.get(bytes.readUInt8(0))
+  return { channel, payload: bytes.subarray(1) }
+}
+
+export interface TerminalSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+export function formatTerminalSize({ columns, rows }: TerminalSize): string {
+  return `${JSON.stringify({ Width: columns, Height: rows })}\n`
+}
+
+/** The size that a message of the channel `resize` gives; undefined for anything else. */
+export function parseTerminalSize(text: string): TerminalSize | undefined {
+  const value = parseJson(text)
+  if (!isJsonObject(value)) return undefined
+  const { Width: columns, Height: rows } = value
+  return isCharacterCount(columns) && isCharacterCount(rows) ? { columns, rows } : undefined
+}
+
+/** The kernel counts a terminal's columns and rows in 16 bits. */
+function isCharacterCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 65_536
+}
+
+/** How a command ended. */
+export type CommandOutcome =
+  | { readonly kind: 'exited'; readonly exitCode: number }
+  /** It did not begin, or podd lost it. */
+  | { readonly kind: 'failed'; readonly message: string }
+
+/**
+ * The Status of an outcome on the channel `error` (`kubelet/pkg/cri/streaming/remotecommand/exec.go`,
+ * `apimachinery/pkg/api/errors/errors.go` NewInternalError, 1.36).
+ */
+export function formatOutcome(outcome: CommandOutcome): string {
+  if (outcome.kind === 'exited' && outcome.exitCode === 0)
+    return JSON.stringify({ metadata: {}, status: 'Success' })
+  if (outcome.kind === 'exited') {
+    const { exitCode } = outcome
+    return JSON.stringify({
+      metadata: {},
+      status: 'Failure',
+      message: `command terminated with non-zero exit code: command terminated with exit code ${exitCode}`,
+      reason: 'NonZeroExitCode',
+      details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] },
+    })
+  }
+  return JSON.stringify({
+    metadata: {},
+    status: 'Failure',
+    message: `Internal error occurred: ${outcome.message}`,
+    reason: 'InternalError',
+    details: { causes: [{ message: outcome.message }] },
+    code: 500,
+  })
+}
+
+export function parseOutcome(text: string): CommandOutcome {
+  const status = parseJson(text)
+  if (!isJsonObject(status)) return { kind: 'failed', message: 'podd did not report how the command ended' }
+  if (status['status'] === 'Success') return { kind: 'exited', exitCode: 0 }
+  const details = status['details']
+  const causes: readonly unknown[] =
+    isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
+  for (const cause of causes) {
+    if (!isJsonObject(cause)) continue
+    const exitCode = Number(cause['message'])
+    if (cause['reason'] === 'ExitCode' && Number.isInteger(exitCode)) return { kind: 'exited', exitCode }
+    if (cause['reason'] === undefined && typeof cause['message'] === 'string')
+      return { kind: 'failed', message: cause['message'] }
+  }
+  const message = status['message']
+  return { kind: 'failed', message: typeof message === 'string' ? message : 'the command failed' }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Cut short with the connection.
+    return undefined
+  }
+}

@@ -1,0 +1,144 @@
+import type { Duplex, Readable } from 'node:stream'
+import type { WebSocket } from 'ws'
+import { decodeMessage, encodeMessage, formatOutcome, parseTerminalSize } from '../../api/remote-command.ts'
+import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
+import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
+import type { RunningCommand } from '../requests/pod-reach.ts'
+
+/** How often to write to a client while a command takes no more input: only a write finds out that it has gone. */
+const alivePeriodMs = 5000
+
+const closeStatus = 1000
+
+export interface CommandClient {
+  readonly socket: WebSocket
+  /** The connection under it. */
+  readonly connection: Duplex
+  /** Of the output, what the client asked for. */
+  readonly wants: { readonly stdout: boolean; readonly stderr: boolean }
+}
+
+/**
+ * Starts a command and joins it with a client, until both are done. A client that goes away hangs it up. Never rejects.
+ */
+export async function serveCommand(
+  { socket, connection, wants }: CommandClient,
+  start: () => Promise<RunningCommand>,
+  clock: Clock,
+): Promise<void> {
+  const gone = new Promise<void>((resolve) => {
+    connection.once('close', () => resolve())
+    if (connection.destroyed) resolve()
+  })
+  // The API server says by it that the streams are connected, and some clients wait for that.
+  await sendMessage(socket, encodeMessage('stdout'))
+  const outcome = await start().then(
+    (command) => {
+      void gone.then(() => command.hangUp())
+      void takeInput(socket, command, clock).finally(() => {
+        // A client that has closed the WebSocket in order has gone as well.
+        connection.destroy()
+      })
+      return runToEnd(socket, command, wants)
+    },
+    (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
+  )
+  await sendMessage(socket, encodeMessage('error', formatOutcome(outcome)))
+  // Whoever waits for input that is never taken has to be read on, to see the client's own close.
+  socket.resume()
+  socket.close(closeStatus)
+  await gone
+}
+
+async function runToEnd(
+  socket: WebSocket,
+  command: RunningCommand,
+  wants: CommandClient['wants'],
+): Promise<CommandOutcome> {
+  const outputs = [
+    sendOutput(wants.stdout ? socket : undefined, 'stdout', command.stdout),
+    ...(command.stderr === undefined
+      ? []
+      : [sendOutput(wants.stderr ? socket : undefined, 'stderr', command.stderr)]),
+  ]
+  const outcome = await command.ended.then(
+    (exitCode): CommandOutcome => ({ kind: 'exited', exitCode }),
+    (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
+  )
+  await Promise.all(outputs)
+  return outcome
+}
+
+/** Until the client ends the connection. */
+async function takeInput(socket: WebSocket, command: RunningCommand, clock: Clock): Promise<void> {
+  try {
+    for await (const message of readMessages(socket)) {
+      const taken = takeMessage(decodeMessage(message), command)
+      if (taken !== undefined) await stayAlive(taken, socket, clock)
+    }
+  } catch {
+    // The client has gone, or sent something that is no WebSocket's: the end of the connection ends the command.
+  }
+}
+
+function takeMessage(
+  { channel, payload }: ChannelMessage,
+  command: RunningCommand,
+): Promise<void> | undefined {
+  switch (channel) {
+    case 'stdin':
+      return payload.length === 0 ? undefined : command.write(payload)
+    case 'close':
+      return payload[0] === 0 ? command.closeStdin() : undefined
+    case 'resize': {
+      const size = parseTerminalSize(payload.toString('utf8'))
+      if (size !== undefined) void command.resize(size)
+      return undefined
+    }
+    case 'stdout':
+    case 'stderr':
+    case 'error':
+    case undefined:
+      return undefined
+  }
+}
+
+/**
+ * While input is not taken, the client's pings aren't either: kubectl, which gives up after 61 s without an answer, is
+ * answered unasked.
+ */
+async function stayAlive(taken: Promise<void>, socket: WebSocket, clock: Clock): Promise<void> {
+  const over = new AbortController()
+  const speaking = (async () => {
+    for (;;) {
+      await clock.sleep(alivePeriodMs, over.signal)
+      // What waits to be sent finds out as well whether the client is there.
+      if (socket.bufferedAmount === 0 && socket.readyState === socket.OPEN) socket.pong()
+    }
+    // Ended by `over` alone.
+  })().catch(() => {})
+  try {
+    await taken
+  } finally {
+    over.abort()
+    await speaking
+  }
+}
+
+/** @param socket undefined: the output is read and dropped, lest the command wait for it */
+async function sendOutput(
+  socket: WebSocket | undefined,
+  channel: 'stdout' | 'stderr',
+  stream: Readable,
+): Promise<void> {
+  try {
+    for await (const chunk of stream) {
+      if (socket === undefined || !Buffer.isBuffer(chunk)) continue
+      await sendMessage(socket, encodeMessage(channel, chunk))
+    }
+  } catch {
+    // Something else holds the output of a command that has ended.
+  }
+}

@@ -1,0 +1,216 @@
+import { Duplex } from 'node:stream'
+import {
+  SpdyDecoder,
+  encodeDataHead,
+  encodeLeave,
+  encodeOpen,
+  encodePing,
+  encodeReply,
+  encodeReset,
+  resetStatus,
+} from './spdy-frames.ts'
+import type { SpdyFrame } from './spdy-frames.ts'
+import { HeaderReader, HeaderWriter } from './spdy-headers.ts'
+import type { SpdyHeaders } from './spdy-headers.ts'
+
+/** How much a stream holds that its reader has not taken: beyond it, nothing more is read from the connection. */
+const streamBufferBytes = 256 * 1024
+const mostStreams = 2048
+const mostDataBytes = 32 * 1024
+
+interface StreamOwner {
+  /** Resolves when the connection has room again, or is gone. */
+  send(frame: Buffer | readonly Buffer[]): Promise<void>
+  forget(stream: SpdyStream): void
+}
+
+/** One stream of a connection: its two directions end apart from each other. */
+export class SpdyStream extends Duplex {
+  readonly id: number
+  readonly headers: SpdyHeaders
+  readonly #owner: StreamOwner
+  #onRoom: () => void = () => {}
+  #hasEnded = false
+  #isReset = false
+
+  constructor(owner: StreamOwner, id: number, headers: SpdyHeaders) {
+    super({ readableHighWaterMark: streamBufferBytes, writableHighWaterMark: mostDataBytes })
+    this.#owner = owner
+    this.id = id
+    this.headers = headers
+    // Whoever reads it hears of its end; a reset is no defect of podd's.
+    this.on('error', () => {})
+  }
+
+  /** Takes what has come; resolves when there is room for more. */
+  async takeData(payload: Buffer): Promise<void> {
+    if (this.destroyed || this.#hasEnded || payload.length === 0) return
+    const room = new Promise<void>((resolve) => {
+      this.#onRoom = resolve
+    })
+    if (!this.push(payload)) await room
+  }
+
+  /** The other side sends no more. */
+  takeEnd(): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.push(null)
+  }
+
+  /** The other side has given the stream up. */
+  takeReset(): void {
+    this.#isReset = true
+    this.destroy()
+  }
+
+  override _read(): void {
+    this.#onRoom()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error) => void): void {
+    void this.#writeAll(chunk).then(() => callback(), callback)
+  }
+
+  override _final(callback: (error?: Error) => void): void {
+    void this.#owner.send(encodeDataHead(this.id, 0, true)).then(() => callback(), callback)
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    this.#onRoom()
+    if (!this.#isReset && !(this.#hasEnded && this.writableFinished))
+      void this.#owner.send(encodeReset(this.id, resetStatus.cancelled))
+    this.#owner.forget(this)
+    callback(error)
+  }
+
+  async #writeAll(chunk: Buffer): Promise<void> {
+    for (let at = 0; at < chunk.length; at += mostDataBytes) {
+      const part = chunk.subarray(at, at + mostDataBytes)
+      await this.#owner.send([encodeDataHead(this.id, part.length, false), part])
+    }
+  }
+}
+
+/**
+ * SPDY/3.1 over a connection, as `kubectl port-forward` and the container runtime speak it: many streams, no flow control
+ * but the connection's own. A stream that nobody reads stops them all, so that memory stays bounded.
+ */
+export class SpdySession {
+  /** Resolves when the connection has ended, and with it all streams. */
+  readonly closed: Promise<void>
+  readonly #connection: Duplex
+  readonly #onStream: (stream: SpdyStream) => void
+  readonly #streams = new Map<number, SpdyStream>()
+  readonly #reader = new HeaderReader()
+  readonly #writer = new HeaderWriter()
+  readonly #waiting: (() => void)[] = []
+  readonly #owner: StreamOwner
+  #nextId = 1
+  #lastId = 0
+
+  /** @param onStream called with each stream that the other side opens */
+  constructor(connection: Duplex, onStream: (stream: SpdyStream) => void) {
+    this.#connection = connection
+    this.#onStream = onStream
+    this.#owner = {
+      send: (frame) => this.#send(frame),
+      forget: (stream) => void this.#streams.delete(stream.id),
+    }
+    const release = (): void => {
+      for (const go of this.#waiting.splice(0)) go()
+    }
+    connection.on('drain', release)
+    connection.on('error', () => {})
+    connection.once('close', release)
+    this.closed = this.#run()
+  }
+
+  /** Opens a stream from this side, which must be the client. */
+  open(headers: SpdyHeaders): SpdyStream {
+    const stream = new SpdyStream(this.#owner, this.#nextId, headers)
+    this.#nextId += 2
+    this.#streams.set(stream.id, stream)
+    void this.#send(encodeOpen(stream.id, this.#writer.write(headers)))
+    return stream
+  }
+
+  /** Says goodbye and ends the connection. */
+  close(): void {
+    if (this.#connection.destroyed) return
+    void this.#send(encodeLeave(this.#lastId))
+    this.#connection.end()
+  }
+
+  async #run(): Promise<void> {
+    const decoder = new SpdyDecoder()
+    try {
+      for await (const chunk of this.#connection) {
+        if (!(chunk instanceof Uint8Array)) continue
+        for (const frame of decoder.push(chunk)) await this.#take(frame)
+      }
+    } catch {
+      // The connection broke, or carried something that is no SPDY: either is its end.
+    }
+    this.#connection.destroy()
+    this.#reader.close()
+    for (const stream of this.#streams.values()) stream.takeReset()
+  }
+
+  async #take(frame: SpdyFrame): Promise<void> {
+    switch (frame.kind) {
+      case 'data': {
+        const stream = this.#streams.get(frame.id)
+        await stream?.takeData(frame.payload)
+        if (frame.isLast) stream?.takeEnd()
+        return
+      }
+      case 'open':
+        return this.#accept(frame, await this.#reader.read(frame.block))
+      case 'reply':
+      case 'headers':
+        // Each block is part of one zlib stream: it has to be read, whatever it says.
+        await this.#reader.read(frame.block)
+        if (frame.isLast) this.#streams.get(frame.id)?.takeEnd()
+        return
+      case 'reset':
+        this.#streams.get(frame.id)?.takeReset()
+        return
+      case 'ping':
+        // Those with even numbers would be answers to podd's own, of which there are none.
+        if (frame.id % 2 === 1) return this.#send(encodePing(frame.id))
+        return
+      case 'leave':
+      case 'other':
+        return
+    }
+  }
+
+  async #accept(
+    { id, isLast }: { readonly id: number; readonly isLast: boolean },
+    headers: SpdyHeaders,
+  ): Promise<void> {
+    if (id % 2 === 0 || id <= this.#lastId) return this.#send(encodeReset(id, resetStatus.protocolError))
+    this.#lastId = id
+    if (this.#streams.size >= mostStreams) return this.#send(encodeReset(id, resetStatus.refused))
+    const stream = new SpdyStream(this.#owner, id, headers)
+    this.#streams.set(id, stream)
+    await this.#send(encodeReply(id, this.#writer.write({})))
+    if (isLast) stream.takeEnd()
+    this.#onStream(stream)
+  }
+
+  async #send(frame: Buffer | readonly Buffer[]): Promise<void> {
+    const connection = this.#connection
+    if (connection.destroyed || connection.writableEnded) return
+    const parts = Buffer.isBuffer(frame) ? [frame] : frame
+    connection.cork()
+    let hasRoom = true
+    for (const part of parts) hasRoom = connection.write(part)
+    connection.uncork()
+    if (hasRoom || connection.destroyed) return
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve)
+    })
+  }
+}

@@ -1,0 +1,59 @@
+import type { WebSocket } from 'ws'
+
+/** How many messages wait for their reader before no more are read from the connection. */
+const mostWaiting = 4
+
+/**
+ * The messages of a WebSocket as they come, to its end, text or binary; reads no more from the connection while they are
+ * not taken. Throws the error of a connection that breaks, or of what is no WebSocket's frame. One reader at a time.
+ */
+export async function* readMessages(socket: WebSocket): AsyncGenerator<Buffer | string, void> {
+  const waiting: (Buffer | string)[] = []
+  let wake: () => void = () => {}
+  let failure: Error | undefined
+  let isOver = socket.readyState >= socket.CLOSING
+  const onMessage = (data: Buffer | ArrayBuffer | Buffer[], isBinary: boolean): void => {
+    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
+    waiting.push(isBinary ? bytes : bytes.toString('utf8'))
+    if (waiting.length >= mostWaiting) socket.pause()
+    wake()
+  }
+  const onError = (error: Error): void => {
+    failure = error
+    wake()
+  }
+  const onClose = (): void => {
+    isOver = true
+    wake()
+  }
+  socket.on('message', onMessage)
+  socket.on('error', onError)
+  socket.on('close', onClose)
+  try {
+    for (;;) {
+      const next = waiting.shift()
+      if (next !== undefined) {
+        yield next
+        continue
+      }
+      if (failure !== undefined) throw failure
+      if (isOver) return
+      socket.resume()
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    socket.off('message', onMessage)
+    socket.off('error', onError)
+    socket.off('close', onClose)
+  }
+}
+
+/** Resolves when the connection has taken the message, or takes none any more. */
+export function sendMessage(socket: WebSocket, message: Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.readyState === socket.OPEN) socket.send(message, { binary: true }, () => resolve())
+    else resolve()
+  })
+}
