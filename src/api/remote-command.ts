@@ -7,8 +7,6 @@ import { isJsonObject } from '../base/json.ts'
  */
 export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
 
-export type CommandProtocol = (typeof commandProtocols)[number]
-
 /** The bytes of SPDY/3.1 in binary messages: `kubectl port-forward`, from 1.31 on. */
 export const forwardProtocol = 'SPDY/3.1+portforward.k8s.io'
 

@@ -2,6 +2,8 @@ import { createInflate } from 'node:zlib'
 import type { Inflate } from 'node:zlib'
 import { PoddError } from '../base/errors.ts'
 
+const flush = Buffer.from([0, 0, 0, 0xff, 0xff])
+
 export type SpdyHeaders = Readonly<Record<string, string>>
 
 /** What one block may take once it is unpacked: a few names of streams and ports stand in it. */
@@ -83,7 +85,8 @@ export class HeaderWriter {
     // The zlib stream's own head: deflate, window of 32 KiB, no dictionary.
     const head = this.#isFirst ? Buffer.from([0x78, 0x01]) : Buffer.alloc(0)
     this.#isFirst = false
-    return Buffer.concat([head, stored, plain])
+    // An empty block makes the reader give what it holds, as zlib's own flush does; Go's waits for it.
+    return Buffer.concat([head, stored, plain, flush])
   }
 }
 

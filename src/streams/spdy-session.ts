@@ -19,8 +19,8 @@ const mostStreams = 2048
 const mostDataBytes = 32 * 1024
 
 interface StreamOwner {
-  /** Resolves when the connection has room again, or is gone. */
-  send(frame: Buffer | readonly Buffer[]): Promise<void>
+  /** @param done called when the connection has room again, or is gone */
+  send(parts: readonly Buffer[], done: () => void): void
   forget(stream: SpdyStream): void
 }
 
@@ -69,26 +69,24 @@ export class SpdyStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error) => void): void {
-    void this.#writeAll(chunk).then(() => callback(), callback)
+    const parts: Buffer[] = []
+    for (let at = 0; at < chunk.length; at += mostDataBytes) {
+      const part = chunk.subarray(at, at + mostDataBytes)
+      parts.push(encodeDataHead(this.id, part.length, false), part)
+    }
+    this.#owner.send(parts, callback)
   }
 
   override _final(callback: (error?: Error) => void): void {
-    void this.#owner.send(encodeDataHead(this.id, 0, true)).then(() => callback(), callback)
+    this.#owner.send([encodeDataHead(this.id, 0, true)], callback)
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#onRoom()
     if (!this.#isReset && !(this.#hasEnded && this.writableFinished))
-      void this.#owner.send(encodeReset(this.id, resetStatus.cancelled))
+      this.#owner.send([encodeReset(this.id, resetStatus.cancelled)], () => {})
     this.#owner.forget(this)
     callback(error)
-  }
-
-  async #writeAll(chunk: Buffer): Promise<void> {
-    for (let at = 0; at < chunk.length; at += mostDataBytes) {
-      const part = chunk.subarray(at, at + mostDataBytes)
-      await this.#owner.send([encodeDataHead(this.id, part.length, false), part])
-    }
   }
 }
 
@@ -114,7 +112,7 @@ export class SpdySession {
     this.#connection = connection
     this.#onStream = onStream
     this.#owner = {
-      send: (frame) => this.#send(frame),
+      send: (parts, done) => this.#write(parts, done),
       forget: (stream) => void this.#streams.delete(stream.id),
     }
     const release = (): void => {
@@ -200,17 +198,21 @@ export class SpdySession {
     this.#onStream(stream)
   }
 
-  async #send(frame: Buffer | readonly Buffer[]): Promise<void> {
-    const connection = this.#connection
-    if (connection.destroyed || connection.writableEnded) return
-    const parts = Buffer.isBuffer(frame) ? [frame] : frame
-    connection.cork()
-    let hasRoom = true
-    for (const part of parts) hasRoom = connection.write(part)
-    connection.uncork()
-    if (hasRoom || connection.destroyed) return
-    await new Promise<void>((resolve) => {
-      this.#waiting.push(resolve)
+  #send(frame: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      this.#write([frame], resolve)
     })
+  }
+
+  #write(parts: readonly Buffer[], done: () => void): void {
+    const connection = this.#connection
+    let hasRoom = true
+    if (!connection.destroyed && !connection.writableEnded) {
+      connection.cork()
+      for (const part of parts) hasRoom = connection.write(part)
+      connection.uncork()
+    }
+    if (hasRoom || connection.destroyed) done()
+    else this.#waiting.push(done)
   }
 }

@@ -1,4 +1,4 @@
-import { Duplex } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PoddError } from '../../base/errors.ts'
 import { SpdySession } from '../../streams/spdy-session.ts'

@@ -4,7 +4,6 @@ import { PoddError } from '../../base/errors.ts'
 import { ContainerdExec } from '../../containerd/client/exec.ts'
 import type { ContainerCommand } from '../../containerd/client/exec.ts'
 import type { ExecProcess } from '../../containerd/client/exec-process.ts'
-import { attachContainer } from '../../cri/attach-container.ts'
 import type { AttachedContainer } from '../../cri/attach-container.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import { loadProto } from '../../cri/load-proto.ts'
@@ -83,6 +82,7 @@ export class Reach {
       stdout: true,
       stderr: !terminal,
     })
+    const { attachContainer } = await import('../../cri/attach-container.ts')
     const attached = await attachContainer(url, { stdin, terminal })
     if (size !== undefined) await attached.resize(size)
     return attached

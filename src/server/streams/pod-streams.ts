@@ -94,7 +94,12 @@ export class PodStreams {
       },
     ]
     return (['GET', 'POST'] as const).flatMap((method) =>
-      routes.map(({ resource, ...route }) => ({ method, pattern: `${root}/${resource}`, ...route })),
+      routes.map(({ resource, protocols, prepare }) => ({
+        method,
+        pattern: `${root}/${resource}`,
+        protocols,
+        prepare,
+      })),
     )
   }
 

@@ -60,7 +60,10 @@ describe('what messages say', () => {
     ['null', undefined],
   ])('a size: %s', (text, size) => {
     expect(parseTerminalSize(text)).toEqual(size)
-    if (size !== undefined) expect(formatTerminalSize(size)).toBe(text)
+  })
+
+  it('a size, as kubectl says it', () => {
+    expect(formatTerminalSize({ columns: 80, rows: 24 })).toBe('{"Width":80,"Height":24}\n')
   })
 
   it('an outcome, as the kubelet says it', () => {

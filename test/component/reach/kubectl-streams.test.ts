@@ -1,0 +1,318 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { encodeMessage } from '../../../src/api/remote-command.ts'
+import type { CommandRequest, RunningCommand } from '../../../src/server/requests/pod-reach.ts'
+import { encodeDataHead, encodeOpen, encodePing } from '../../../src/streams/spdy-frames.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import { containerStatus, podObject } from '../../support/pod-objects.ts'
+import { deflateBlocks } from '../../support/spdy-client.ts'
+import { clientFrame, handshakeOf } from '../../support/web-sockets.ts'
+
+const pod = '/api/v1/namespaces/default/pods/web'
+const execPath = `${pod}/exec?command=sh&container=main&stdin=true&stdout=true&stderr=true`
+/** How many malformed streams are sent; a long run sets more. */
+const fuzzRounds = Number(process.env['PODD_FUZZ_FRAMES'] ?? 2000)
+
+let rig: ApiRig
+let story: string[]
+let requests: CommandRequest[]
+let stdout: PassThrough
+let stderr: PassThrough
+let end: (exitCode: number) => void
+beforeEach(async () => {
+  rig = await ApiRig.start()
+  rig.pods.put(
+    podObject({ status: { containerStatuses: [containerStatus('main', { containerID: 'c://1' })] } }),
+  )
+  story = []
+  requests = []
+  stdout = new PassThrough()
+  stderr = new PassThrough()
+  const command = (): RunningCommand => {
+    const ended = new Promise<number>((resolve) => {
+      end = (exitCode) => {
+        stdout.end()
+        stderr.end()
+        resolve(exitCode)
+      }
+    })
+    return {
+      stdout,
+      stderr,
+      ended,
+      write: async (chunk) => void story.push(`input ${Buffer.from(chunk).toString()}`),
+      closeStdin: async () => void story.push('input ended'),
+      resize: async ({ columns, rows }) => void story.push(`${columns} x ${rows}`),
+      hangUp: async () => void story.push('hung up'),
+    }
+  }
+  rig.reach = {
+    ...rig.reach,
+    startCommand: async (request) => {
+      requests.push(request)
+      return command()
+    },
+    attach: async () => {
+      story.push('attached')
+      return command()
+    },
+  }
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+/** A connection with all that came over it so far. */
+function open(): { readonly socket: Socket; readonly received: () => Buffer } {
+  const socket = connect({ path: rig.socketPath })
+  socket.on('error', () => {})
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  return { socket, received: () => Buffer.concat(chunks) }
+}
+
+/** The payloads of the server's frames after the head, each with its opcode; none is fragmented. */
+function framesIn(bytes: Buffer): readonly (readonly [opcode: number, payload: Buffer])[] {
+  const frames: [number, Buffer][] = []
+  let at = bytes.indexOf('\r\n\r\n') + 4
+  while (at + 2 <= bytes.length) {
+    const opcode = bytes.readUInt8(at) & 0x0f
+    let length = bytes.readUInt8(at + 1)
+    at += 2
+    if (length === 126) {
+      length = bytes.readUInt16BE(at)
+      at += 2
+    }
+    frames.push([opcode, bytes.subarray(at, at + length)])
+    at += length
+  }
+  return frames
+}
+
+const shown = (bytes: Buffer): readonly string[] =>
+  framesIn(bytes).map(([opcode, payload]) => `${opcode} ${JSON.stringify(payload.toString('latin1'))}`)
+
+describe('exec over a WebSocket', () => {
+  it('says what the kubelet says, in its order', async () => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(`${execPath}&tty=true`, 'v5.channel.k8s.io'))
+    await expect.poll(() => requests.length).toBe(1)
+    expect(requests).toEqual([
+      { containerId: '1', command: ['sh'], stdin: true, terminal: true, size: undefined },
+    ])
+    expect(received().toString()).toMatch(
+      /^HTTP\/1\.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r\nSec-WebSocket-Protocol: v5\.channel\.k8s\.io\r\n\r\n/u,
+    )
+    socket.write(clientFrame(encodeMessage('resize', '{"Width":97,"Height":31}\n')))
+    socket.write(clientFrame(encodeMessage('stdin', 'ls\n')))
+    // As some clients send it: in a text frame.
+    socket.write(clientFrame(encodeMessage('stdin', 'ps\n'), 1))
+    socket.write(clientFrame(Buffer.from([255, 0])))
+    socket.write(clientFrame(Buffer.from('alive'), 9))
+    await expect.poll(() => story).toEqual(['97 x 31', 'input ls\n', 'input ps\n', 'input ended'])
+    stdout.write('out')
+    await expect.poll(() => shown(received())).toContain('2 "\\u0001out"')
+    stderr.write('err')
+    await expect.poll(() => shown(received())).toContain('2 "\\u0002err"')
+    end(3)
+    await expect.poll(() => shown(received()).at(-1)).toBe('8 "\\u0003\u00e8"')
+    expect(shown(received())).toEqual([
+      '2 "\\u0001"',
+      '10 "alive"',
+      '2 "\\u0001out"',
+      '2 "\\u0002err"',
+      `2 ${JSON.stringify(`\u0003{"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: command terminated with exit code 3","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"3"}]}}`)}`,
+      '8 "\\u0003\u00e8"',
+    ])
+    socket.write(clientFrame(Buffer.from([3, 232]), 8))
+    await once(socket, 'close')
+    expect(requests).toHaveLength(1)
+  })
+
+  it.each([
+    ['that goes away', (socket: Socket) => socket.destroy()],
+    ['that closes the WebSocket', (socket: Socket) => socket.write(clientFrame(Buffer.from([3, 232]), 8))],
+    ['that sends no frame', (socket: Socket) => socket.write('nonsense')],
+    ['that sends too much at once', (socket: Socket) => socket.write(tooLarge())],
+  ])('hangs the command of a client up %s', async (_title, leave) => {
+    const { socket } = open()
+    socket.write(handshakeOf(execPath, 'v4.channel.k8s.io'))
+    await expect.poll(() => requests.length).toBe(1)
+    leave(socket)
+    await expect.poll(() => story).toEqual(['hung up'])
+    socket.destroy()
+  })
+
+  it('says why a command did not start, after the handshake', async () => {
+    rig.reach = { ...rig.reach, startCommand: () => Promise.reject(new Error('no such program')) }
+    const { socket, received } = open()
+    socket.write(handshakeOf(execPath, 'v5.channel.k8s.io'))
+    await expect.poll(() => shown(received()).at(-1)).toBe('8 "\\u0003\u00e8"')
+    expect(received().toString()).toContain(
+      '\u0003{"metadata":{},"status":"Failure","message":"Internal error occurred: no such program","reason":"InternalError","details":{"causes":[{"message":"no such program"}]},"code":500}',
+    )
+    socket.destroy()
+  })
+
+  it.each([
+    ['a pod that is not there', execPath.replace('/web/', '/gone/'), 404, 'pods \\"gone\\" not found'],
+    ['no such container', execPath.replace('main', 'none'), 400, 'container none is not valid for pod web'],
+  ])('refuses in the same words over SPDY: %s', async (_title, path, code, message) => {
+    for (const [upgrade, method] of [
+      ['websocket', 'GET'],
+      ['SPDY/3.1', 'POST'],
+    ]) {
+      const { socket, received } = open()
+      socket.write(handshakeOf(path, 'v5.channel.k8s.io', upgrade, method))
+      await once(socket, 'end')
+      expect(received().toString()).toMatch(new RegExp(`^HTTP/1\\.1 ${code} `, 'u'))
+      expect(received().toString()).toContain(message)
+    }
+  })
+
+  it('attaches, and needs no command for it', async () => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(`${pod}/attach?container=main&stdout=true&stdin=true`, 'v5.channel.k8s.io'))
+    await expect.poll(() => story).toEqual(['attached'])
+    stdout.write('words')
+    await expect.poll(() => shown(received())).toContain('2 "\\u0001words"')
+    end(0)
+    await expect.poll(() => received().toString()).toContain('\u0003{"metadata":{},"status":"Success"}')
+    socket.destroy()
+  })
+})
+
+/** The head of a frame beyond every limit. */
+function tooLarge(): Buffer {
+  return Buffer.from([0x82, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0])
+}
+
+describe('port-forward through a tunnel', () => {
+  const path = `${pod}/portforward`
+  const spdy = (bytes: Buffer): Buffer => clientFrame(bytes)
+  const dialled: number[] = []
+  let target: PassThrough
+  beforeEach(() => {
+    dialled.length = 0
+    target = new PassThrough()
+    rig.reach = {
+      ...rig.reach,
+      dial: async (_uid, port) => {
+        dialled.push(port)
+        if (port !== 80) throw new Error('connection refused')
+        return target
+      },
+    }
+  })
+
+  const headersOf = (streamtype: string, port: number, requestid: number) =>
+    [
+      ['streamtype', streamtype],
+      ['port', String(port)],
+      ['requestid', String(requestid)],
+    ] as const
+
+  it('speaks SPDY/3.1 with compressed headers, cut as the network cuts it', async () => {
+    const blocks = await deflateBlocks([
+      [...headersOf('error', 80, 0)],
+      [...headersOf('data', 80, 0)],
+      [...headersOf('error', 81, 1)],
+      [...headersOf('data', 81, 1)],
+    ])
+    const [errorBlock = Buffer.alloc(0), dataBlock = Buffer.alloc(0), ...second] = blocks
+    const { socket, received } = open()
+    socket.write(handshakeOf(path, 'SPDY/3.1+portforward.k8s.io'))
+    const bytes = Buffer.concat([
+      encodeOpen(1, errorBlock, true),
+      encodeOpen(3, dataBlock),
+      encodePing(1),
+      encodeDataHead(3, 5, false),
+      Buffer.from('hello'),
+    ])
+    for (let at = 0; at < bytes.length; at += 7) socket.write(spdy(bytes.subarray(at, at + 7)))
+    const answers = (): Buffer => Buffer.concat(framesIn(received()).map(([, payload]) => payload))
+    // The target gives back what it gets.
+    await expect.poll(() => answers().toString('latin1')).toContain('hello')
+    expect(received().toString()).toContain('\r\nSec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n')
+    expect(answers().includes(encodePing(1))).toBe(true)
+    expect(answers().includes(Buffer.from([0x80, 3, 0, 2]))).toBe(true)
+    socket.write(spdy(encodeDataHead(3, 0, true)))
+    // The end of both streams.
+    await expect.poll(() => answers().includes(encodeDataHead(3, 0, true))).toBe(true)
+    await expect.poll(() => answers().includes(encodeDataHead(1, 0, true))).toBe(true)
+    // One that is refused doesn't end the tunnel.
+    const [errorAgain = Buffer.alloc(0), dataAgain = Buffer.alloc(0)] = second
+    socket.write(spdy(Buffer.concat([encodeOpen(5, errorAgain, true), encodeOpen(7, dataAgain)])))
+    await expect.poll(() => answers().toString('latin1')).toContain('connection refused')
+    await expect.poll(() => answers().includes(encodeDataHead(5, 0, true))).toBe(true)
+    expect(dialled).toEqual([80, 81])
+    socket.destroy()
+    await expect.poll(() => target.destroyed).toBe(true)
+  })
+
+  it('ends what is open when its client goes away', async () => {
+    const [errorBlock = Buffer.alloc(0), dataBlock = Buffer.alloc(0)] = await deflateBlocks([
+      [...headersOf('error', 80, 0)],
+      [...headersOf('data', 80, 0)],
+    ])
+    const { socket } = open()
+    socket.write(handshakeOf(path, 'SPDY/3.1+portforward.k8s.io'))
+    socket.write(spdy(Buffer.concat([encodeOpen(1, errorBlock), encodeOpen(3, dataBlock)])))
+    await expect.poll(() => dialled).toEqual([80])
+    socket.destroy()
+    await expect.poll(() => target.destroyed).toBe(true)
+  })
+
+  it('is refused for a pod that does not run', async () => {
+    rig.pods.put(podObject({ name: 'late', status: { phase: 'Pending' } }))
+    const { socket, received } = open()
+    socket.write(handshakeOf(path.replace('/web/', '/late/'), 'SPDY/3.1+portforward.k8s.io'))
+    await once(socket, 'end')
+    expect(received().toString()).toContain('pod is not running. Current status=Pending')
+  })
+})
+
+describe('malformed frames', () => {
+  /** The same sequence in each run. */
+  function seeded(seed: number): () => number {
+    let state = seed
+    return () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+      return state / 2 ** 32
+    }
+  }
+
+  it('end their connection alone, and leave nothing behind', async () => {
+    const random = seeded(20_260_101)
+    const below = (limit: number): number => Math.floor(random() * limit)
+    const streams = 40
+    const perStream = Math.ceil(fuzzRounds / streams)
+    rig.reach = { ...rig.reach, dial: async () => new PassThrough() }
+    for (let stream = 0; stream < streams; stream += 1) {
+      const isTunnel = stream % 2 === 0
+      const { socket } = open()
+      const closed = once(socket, 'close')
+      socket.write(
+        isTunnel
+          ? handshakeOf(`${pod}/portforward`, 'SPDY/3.1+portforward.k8s.io')
+          : handshakeOf(execPath, 'v5.channel.k8s.io'),
+      )
+      for (let round = 0; round < perStream && !socket.destroyed; round += 1) {
+        const payload = Buffer.from(Array.from({ length: below(64) }, () => below(256)))
+        // Control frames of SPDY, more often than chance would have them.
+        if (isTunnel && payload.length > 3 && below(2) === 0) payload.set([0x80, 3, 0, below(10)])
+        const frame = clientFrame(payload, below(8) === 0 ? below(16) : 2)
+        if (below(8) === 0) frame.writeUInt8(below(256), below(frame.length))
+        if (!socket.write(frame)) await Promise.race([once(socket, 'drain').catch(() => {}), closed])
+      }
+      socket.destroy()
+      await closed
+    }
+    expect((await rig.call('/healthz')).code).toBe(200)
+    // Each command that began was hung up.
+    await expect.poll(() => story.filter((word) => word === 'hung up').length).toBe(requests.length)
+  })
+})
