@@ -36,7 +36,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   containerd: [['.'], ['leaks', 'setup'], ['network'], ['client', 'process']],
   decide: [['sources', 'status', 'writing'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
-  api: [['tables'], ['kinds'], ['.']],
+  api: [['tables'], ['kinds', 'wire'], ['.']],
   sources: [['trial'], ['directory', 'http', 'written'], ['.']],
   server: [
     ['.'],

@@ -5,6 +5,7 @@ import type { PodAssembly } from '../control/assemble-pods.ts'
 import { ClusterObjects } from '../control/serving/cluster-objects.ts'
 import { diskBytes } from '../host/disk-space.ts'
 import { readMachineInfo } from '../host/facts/node-info.ts'
+import type { ApiObjects } from '../sources/written/api-objects.ts'
 import { readNodeAddress } from '../host/network/node-address.ts'
 
 /** How long the runtime may take to list its images for the node's status. */
@@ -14,7 +15,7 @@ const imagesMs = 10_000
 export function createClusterObjects(
   config: PoddConfig,
   { hostInfo, hostName, runtime, pods, shown, allocatable }: PodAssembly,
-  clock: Clock,
+  { written, clock }: { readonly written: ApiObjects; readonly clock: Clock },
 ): ClusterObjects {
   const { birthtimeMs, ctimeMs } = statSync(config.rootDir)
   const maxPods = String(config.maxPods)
@@ -60,6 +61,7 @@ export function createClusterObjects(
         timer.cancel()
       }
     },
+    writtenNamespaces: () => written.list('Namespace').map(({ manifest }) => manifest),
     createdMs: birthtimeMs > 0 ? birthtimeMs : ctimeMs,
     clock,
   })

@@ -93,7 +93,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     logger,
   })
   localObjects.begin()
-  const clusterObjects = createClusterObjects(config, assembly, clock)
+  const clusterObjects = createClusterObjects(config, assembly, { written: apiObjects, clock })
   clusterObjects.begin()
   const readers = createReaders(config, assembly, {
     clusterObjects,
@@ -146,7 +146,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
     void tellManager(manager, logger, 'READY=1', 'STATUS=starting')
-    const writing = apiObjects.run((snapshot) => pods.takeSnapshot(snapshot), stop.signal)
+    const writing = apiObjects.run(async (snapshot) => {
+      await pods.takeSnapshot(snapshot)
+      clusterObjects.showNamespaces()
+    }, stop.signal)
     const opened = openRuntime(assembly, reach, stop.signal)
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
     await Promise.all([pods.run(stop.signal, opened), watching, writing, ...running])

@@ -26,7 +26,16 @@ export interface ApiSubresource {
 
 export const readVerbs: readonly string[] = ['get', 'list', 'watch']
 /** Of what is written over the API too. */
-export const writeVerbs: readonly string[] = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch']
+export const writeVerbs: readonly string[] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+]
 
 /** What has no objects that podd keeps: it is computed when it is asked for. */
 export const computedResources: readonly ApiResource[] = [

@@ -6,6 +6,7 @@ import type {
   ServiceAccountObject,
 } from '../cluster-objects.ts'
 import { formatAgeOf } from './age.ts'
+import { writeVerbs } from './api-resource.ts'
 import { servedKind } from './served-kind.ts'
 
 const nameColumn = {
@@ -26,6 +27,7 @@ export const namespaceKind = servedKind<NamespaceObject>({
   singular: 'namespace',
   shortNames: ['ns'],
   kind: 'Namespace',
+  verbs: writeVerbs,
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status.phase },
   columns: [nameColumn, { title: 'STATUS', cell: ({ status }) => status.phase }, ageColumn],

@@ -15,7 +15,10 @@ export const podKind = servedKind<PodObject>({
   categories: ['all'],
   subresources: [
     { name: 'log', verbs: ['get'] },
-    { name: 'status', verbs: ['get'] },
+    { name: 'status', verbs: ['get', 'patch', 'update'] },
+    { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
+    { name: 'resize', verbs: ['get', 'patch', 'update'] },
+    { name: 'eviction', verbs: ['create'], kind: 'Eviction', apiVersion: 'policy/v1' },
   ],
   fields: {
     'spec.nodeName': ({ spec }) => textAt(spec, 'nodeName', ''),

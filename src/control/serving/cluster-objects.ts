@@ -4,6 +4,8 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../../api/cluster-objects.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { Clock } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
@@ -26,6 +28,8 @@ export interface ClusterObjectsDeps {
   readonly readNode: () => Omit<NodeFacts, 'uid' | 'name' | 'machine' | 'createdMs' | 'images'>
   /** The images that the runtime has. */
   readonly listImages: () => Promise<NodeFacts['images']>
+  /** The manifests of namespaces that were made over the API. */
+  readonly writtenNamespaces: () => readonly JsonObject[]
   /** Wall milliseconds at which podd was set up here. */
   readonly createdMs: number
   readonly clock: Clock
@@ -65,7 +69,7 @@ export class ClusterObjects {
       if (object.involvedObject.kind === 'Node') this.refreshNode()
     })
     objects.follow(() => this.#showClasses())
-    this.#showNamespaces()
+    this.showNamespaces()
     this.#showClasses()
   }
 
@@ -96,12 +100,13 @@ export class ClusterObjects {
     this.#isReviewWanted = true
     queueMicrotask(() => {
       this.#isReviewWanted = false
-      this.#showNamespaces()
+      this.showNamespaces()
     })
   }
 
-  #showNamespaces(): void {
-    const { shown, createdMs } = this.#deps
+  /** At once. */
+  showNamespaces(): void {
+    const { shown, createdMs, writtenNamespaces } = this.#deps
     const all: readonly Namespaced[] = [
       ...shown.pods.list(),
       ...shown.configmaps.list(),
@@ -114,21 +119,32 @@ export class ClusterObjects {
       const known = since.get(namespace)
       if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
     }
+    const written = new Map(
+      writtenNamespaces().flatMap((manifest) => {
+        const namespace = toNamespace(manifest)
+        return namespace === undefined ? [] : [[namespace.metadata.name, namespace] as const]
+      }),
+    )
+    for (const { metadata } of written.values()) since.set(metadata.name, metadata.creationTimestamp ?? '')
     const namespaces = new Map<string, NamespaceObject>()
     const accounts = new Map<string, ServiceAccountObject>()
     for (const [name, creationTimestamp] of since) {
-      namespaces.set(name, {
-        apiVersion: 'v1',
-        kind: 'Namespace',
-        metadata: {
-          name,
-          uid: this.#uidOf('Namespace', name),
-          creationTimestamp,
-          labels: { 'kubernetes.io/metadata.name': name },
+      const uid = written.get(name)?.metadata.uid ?? this.#uidOf('Namespace', name)
+      namespaces.set(
+        uid,
+        written.get(name) ?? {
+          apiVersion: 'v1',
+          kind: 'Namespace',
+          metadata: {
+            name,
+            uid,
+            creationTimestamp,
+            labels: { 'kubernetes.io/metadata.name': name },
+          },
+          spec: { finalizers: ['kubernetes'] },
+          status: { phase: 'Active' },
         },
-        spec: { finalizers: ['kubernetes'] },
-        status: { phase: 'Active' },
-      })
+      )
       accounts.set(name, {
         apiVersion: 'v1',
         kind: 'ServiceAccount',
@@ -191,5 +207,28 @@ export class ClusterObjects {
   #uidOf(kind: string, name: string): string {
     const { machine, hostName } = this.#deps
     return uuidOfText(JSON.stringify([kind, machine.machineId, hostName, name]))
+  }
+}
+
+/** A namespace that was made over the API; it terminates for as long as something in it does. */
+function toNamespace({ metadata }: JsonObject): NamespaceObject | undefined {
+  if (!isJsonObject(metadata)) return undefined
+  const { name, uid, labels, deletionTimestamp } = metadata
+  if (typeof name !== 'string' || typeof uid !== 'string') return undefined
+  const texts = Object.entries(isJsonObject(labels) ? labels : {}).flatMap(([key, value]) =>
+    typeof value === 'string' ? [[key, value]] : [],
+  )
+  const isTerminating = typeof deletionTimestamp === 'string'
+  return {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: {
+      ...metadata,
+      name,
+      uid,
+      labels: { ...Object.fromEntries(texts), 'kubernetes.io/metadata.name': name },
+    },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: isTerminating ? 'Terminating' : 'Active' },
   }
 }

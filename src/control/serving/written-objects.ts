@@ -64,8 +64,8 @@ export class WrittenObjects {
     return undefined
   }
 
-  list(kind: string): readonly KeptManifest[] {
-    return this.#deps.objects.list(kind)
+  list(): readonly KeptManifest[] {
+    return this.#deps.objects.list()
   }
 
   /** Throws PoddError OBJECT_NOT_KEPT. */
@@ -85,6 +85,15 @@ export class WrittenObjects {
     if (name.kind === 'PersistentVolumeClaim') await this.#deps.showClaims()
   }
 
+  /** Removes a namespace that was deleted, once nothing is left in it. Throws PoddError OBJECT_NOT_KEPT. */
+  async settleNamespace(name: string): Promise<void> {
+    const { objects } = this.#deps
+    const namespace = objects.get({ kind: 'Namespace', namespace: '', name })
+    if (namespace === undefined || !isBeingDeleted(namespace.manifest)) return
+    if (objects.list().some((object) => object.namespace === name)) return
+    await objects.remove(namespace)
+  }
+
   endPod(uid: PodUid, graceSeconds: number): void {
     this.#deps.pods.endPod(uid, graceSeconds)
   }
@@ -99,7 +108,9 @@ export class WrittenObjects {
     const { objects, logger } = this.#deps
     void objects
       .exclusively(async () => {
-        if (objects.get(kept)?.uid === kept.uid) await objects.remove(kept)
+        if (objects.get(kept)?.uid !== kept.uid) return
+        await objects.remove(kept)
+        await this.settleNamespace(kept.namespace)
       })
       .catch((error: unknown) =>
         logger.error({ pod: kept.name, uid: kept.uid, err: error }, 'cannot remove a deleted pod'),

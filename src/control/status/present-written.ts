@@ -1,10 +1,11 @@
 import type { PodObject } from '../../api/objects.ts'
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
+import type { PodCondition } from '../../pod/state/status.ts'
 
 /** A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found. */
 export function presentWritten(object: PodObject, written: JsonObject): PodObject {
-  const { metadata, spec } = written
+  const { metadata, spec, status } = written
   const { annotations, labels, ...kept } = isJsonObject(metadata) ? metadata : {}
   const { annotations: own = {}, labels: _labels, ...others } = object.metadata
   const shown = isJsonObject(annotations) ? annotations : {}
@@ -28,7 +29,22 @@ export function presentWritten(object: PodObject, written: JsonObject): PodObjec
       ...(priority === undefined ? {} : { priority }),
       ...(overhead === undefined ? {} : { overhead }),
     },
+    status: { ...object.status, conditions: [...object.status.conditions, ...conditionsOf(status)] },
   }
+}
+
+/** Those that clients set. */
+function conditionsOf(status: Json | undefined): readonly PodCondition[] {
+  const conditions = isJsonObject(status) ? status['conditions'] : undefined
+  return Array.isArray(conditions) ? conditions.filter((condition) => isCondition(condition)) : []
+}
+
+function isCondition(condition: unknown): condition is PodCondition {
+  return (
+    isJsonObject(condition) &&
+    typeof condition['type'] === 'string' &&
+    ['True', 'False', 'Unknown'].some((word) => word === condition['status'])
+  )
 }
 
 /** When it goes at the latest is said by whoever deleted it. */

@@ -22,7 +22,7 @@ export interface ObjectWriter {
   /** Runs work that reads and writes, with no other such work in between. */
   exclusively<T>(work: () => Promise<T>): Promise<T>
   get(object: ObjectName): WrittenObject | undefined
-  list(kind: string): readonly WrittenObject[]
+  list(): readonly WrittenObject[]
   /**
    * Keeps an object; resolves when it is on disk and shown. Within `exclusively`.
    * @throws PoddError OBJECT_NOT_KEPT
@@ -33,6 +33,8 @@ export interface ObjectWriter {
    * @throws PoddError OBJECT_NOT_KEPT
    */
   remove(object: ObjectName): Promise<void>
+  /** Removes a namespace that is kept with its `deletionTimestamp`, once nothing is left in it. Within `exclusively`. */
+  settleNamespace(name: string): Promise<void>
   /** Ends a pod that is kept with its `deletionTimestamp`; once it has ended it is removed. */
   endPod(uid: string, graceSeconds: number): void
 }

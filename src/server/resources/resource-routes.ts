@@ -45,14 +45,15 @@ function routesOf(served: Served): readonly Route[] {
     return jsonResponse(form.single(findObject(served, call.names)))
   }
   const object = kind.namespaced ? `${root}/namespaces/*/${resource}/*` : `${root}/${resource}/*`
-  const hasStatus = subresources.some(({ name }) => name === 'status')
+  // What is read of these is the object itself.
+  const views = subresources.filter(({ verbs }) => verbs.includes('get') && verbs.includes('patch'))
   return [
     { method: 'GET', pattern: `${root}/${resource}`, handle: list },
     ...(kind.namespaced
       ? [{ method: 'GET', pattern: `${root}/namespaces/*/${resource}`, handle: list } as const]
       : []),
     { method: 'GET', pattern: object, handle: single },
-    ...(hasStatus ? [{ method: 'GET', pattern: `${object}/status`, handle: single } as const] : []),
+    ...views.map(({ name }) => ({ method: 'GET', pattern: `${object}/${name}`, handle: single }) as const),
   ]
 }
 

@@ -1,13 +1,17 @@
 import { ApiError } from '../requests/api-error.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import type { Call } from '../requests/route.ts'
+import { readListOptions } from '../resources/list-options.ts'
 import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
 import { deleteObject, readDeleteOptions } from './delete-object.ts'
 import { readPatch } from './patch-object.ts'
-import { readObject } from './read-object.ts'
+import { readObject } from '../requests/read-object.ts'
 import { updateObject } from './update-object.ts'
+import { conflict } from './write-errors.ts'
 import { readWriteOptions } from './write-query.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
@@ -22,28 +26,6 @@ export async function answerCreate(
   return respond(await createObject(written, given, { namespace, options }))
 }
 
-/** PUT of an object. */
-export async function answerReplace(
-  written: WrittenKind,
-  { request, query, names }: Call,
-): Promise<ApiResponse> {
-  const options = readWriteOptions(query)
-  const given = (await readObject(request)) ?? refuseEmpty()
-  const target = targetOf(written, names)
-  return respond(await updateObject(written, { target, options, scope: 'object', change: () => given }))
-}
-
-/** PATCH of an object. */
-export async function answerPatch(
-  written: WrittenKind,
-  { request, query, names }: Call,
-): Promise<ApiResponse> {
-  const options = readWriteOptions(query)
-  const change = await readPatch(request)
-  const target = targetOf(written, names)
-  return respond(await updateObject(written, { target, options, scope: 'object', change }))
-}
-
 /** DELETE of an object. */
 export async function answerDelete(
   written: WrittenKind,
@@ -51,6 +33,71 @@ export async function answerDelete(
 ): Promise<ApiResponse> {
   const options = readDeleteOptions(query, await readObject(request))
   return jsonResponse(await deleteObject(written, targetOf(written, names), options))
+}
+
+/** PUT of an object, or of what a subresource is about. */
+export async function answerReplace(
+  written: WrittenKind,
+  { request, query, names }: Call,
+  scope: UpdateScope = 'object',
+): Promise<ApiResponse> {
+  const options = readWriteOptions(query)
+  const given = (await readObject(request)) ?? refuseEmpty()
+  const target = targetOf(written, names)
+  return respond(await updateObject(written, { target, options, scope, change: () => given }))
+}
+
+/** PATCH of an object, or of what a subresource is about. */
+export async function answerPatch(
+  written: WrittenKind,
+  { request, query, names }: Call,
+  scope: UpdateScope = 'object',
+): Promise<ApiResponse> {
+  const options = readWriteOptions(query)
+  const change = await readPatch(request)
+  return respond(await updateObject(written, { target: targetOf(written, names), options, scope, change }))
+}
+
+/** POST of an Eviction: nothing here holds a pod back (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */
+export async function answerEviction(
+  written: WrittenKind,
+  { request, query, names }: Call,
+): Promise<ApiResponse> {
+  const { deleteOptions } = (await readObject(request)) ?? {}
+  const given = isJsonObject(deleteOptions) ? deleteOptions : {}
+  const options = readDeleteOptions(query, given)
+  const dryRun = options.dryRun || readWriteOptions(query).dryRun
+  await deleteObject(written, targetOf(written, names), { ...options, dryRun })
+  return jsonResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201)
+}
+
+/** POST of a Binding: a pod is on this node from the start. */
+export async function answerBinding(written: WrittenKind, { names }: Call): Promise<ApiResponse> {
+  const { name } = targetOf(written, names)
+  const why = `pod ${name} is already assigned to node ${JSON.stringify(written.writer.nodeName)}`
+  throw conflict({ ...written.kind, resource: 'pods/binding' }, name, why)
+}
+
+/** DELETE of a collection: all that the selectors accept and that was written over the API. */
+export async function answerDeleteAll(
+  written: WrittenKind,
+  { request, query, names }: Call,
+): Promise<ApiResponse> {
+  const { kind, reader, writer } = written
+  const [namespace = ''] = names
+  const { accepts } = readListOptions(query, kind, namespace)
+  const options = readDeleteOptions(query, await readObject(request))
+  const doomed = reader
+    .list()
+    .filter(
+      (object) =>
+        accepts(object) &&
+        writer.get({ kind: kind.kind, namespace, name: object.metadata.name })?.uid === object.metadata.uid,
+    )
+  for (const { metadata } of doomed) await deleteObject(written, { namespace, name: metadata.name }, options)
+  const { listKind, apiVersion } = kind
+  const resourceVersion = String(reader.revision)
+  return jsonResponse({ kind: listKind, apiVersion, metadata: { resourceVersion }, items: doomed })
 }
 
 function targetOf({ kind }: WrittenKind, names: readonly string[]): Target {

@@ -1,6 +1,7 @@
 import { formatTime } from '../../base/clock.ts'
 import { newUuid } from '../../base/random.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
 import { checkObject } from './check-object.ts'
@@ -29,10 +30,10 @@ export function createObject(
   { namespace, options }: { readonly namespace: string; readonly options: WriteOptions },
 ): Promise<Written> {
   return written.writer.exclusively(async () => {
-    const { kind, writer, hasNamespace, clock } = written
+    const { kind, writer, clock } = written
     refuseOther(kind, given, kind.namespaced ? { namespace } : {})
-    if (kind.namespaced && !hasNamespace(namespace)) throw notFound('namespaces', namespace)
     const name = chooseName(written, given, namespace)
+    if (kind.namespaced) refuseNamespace(written, namespace, name)
     const uid = newUuid()
     const prepared = prepareNew(given, {
       kind: kind.kind,
@@ -46,9 +47,48 @@ export function createObject(
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
     if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
     await writer.put(manifest)
+    if (kind.kind === 'Namespace') await writer.put(rootAuthority(manifest, name))
     const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
     return { object: shown ?? manifest, status: 201, warnings }
   })
+}
+
+/** Throws ApiError where nothing can be made in a namespace. */
+function refuseNamespace({ kind, namespaces }: WrittenKind, namespace: string, name: string): void {
+  const found = namespaces.list().find(({ metadata }) => metadata.name === namespace)
+  if (found === undefined) throw notFound('namespaces', namespace)
+  if (found.status.phase === 'Active') return
+  throw new ApiError(
+    403,
+    `${kind.resource} ${JSON.stringify(name)} is forbidden: unable to create new content in namespace ${namespace} because it is being terminated`,
+    undefined,
+    {
+      name,
+      kind: kind.resource,
+      causes: [
+        {
+          reason: 'NamespaceTerminating',
+          message: `namespace ${namespace} is being terminated`,
+          field: 'metadata.namespace',
+        },
+      ],
+    },
+  )
+}
+
+/**
+ * What every namespace of a cluster has, and clients wait for (`pkg/controller/certificates/rootcacertpublisher`, 1.36).
+ * Pods get no tokens, so that no authority is told.
+ */
+function rootAuthority({ metadata }: JsonObject, namespace: string): JsonObject {
+  const { creationTimestamp = null } = isJsonObject(metadata) ? metadata : {}
+  const name = 'kube-root-ca.crt'
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name, namespace, uid: newUuid(), creationTimestamp },
+    data: { 'ca.crt': '' },
+  }
 }
 
 function chooseName(written: WrittenKind, given: JsonObject, namespace: string): string {

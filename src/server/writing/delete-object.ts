@@ -5,6 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { integerParam } from '../requests/query.ts'
+import type { WrittenObject } from '../requests/object-writer.ts'
 import { conflict, invalid } from './write-errors.ts'
 import { readDryRun } from './write-query.ts'
 import { findWritten } from './written-kind.ts'
@@ -47,9 +48,11 @@ export function readDeleteOptions(query: URLSearchParams, body: JsonObject | und
 export function deleteObject(written: WrittenKind, target: Target, options: DeleteOptions): Promise<unknown> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
+    if (kind.kind === 'Namespace') refuseStanding(target.name)
     const { kept, shown } = findWritten(written, target)
     refusePreconditions(written, shown, options)
     const answer = success(kind.resource, shown)
+    if (kind.kind === 'Namespace') return deleteNamespace(written, kept, { shown, dryRun: options.dryRun })
     if (kind.kind !== 'Pod') {
       if (!options.dryRun) await writer.remove(kept)
       return answer
@@ -61,6 +64,39 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     writer.endPod(kept.uid, graceSeconds)
     return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
   })
+}
+
+/** Throws ApiError Forbidden (`apiserver/pkg/admission/plugin/namespace/lifecycle`, 1.36). */
+function refuseStanding(name: string): void {
+  if (name !== 'default' && name !== 'kube-system') return
+  const message = `namespaces ${JSON.stringify(name)} is forbidden: this namespace may not be deleted`
+  throw new ApiError(403, message, undefined, { name, kind: 'namespaces' })
+}
+
+/** What was written into a namespace goes with it; it is there until the last of its pods has ended. */
+async function deleteNamespace(
+  { writer, reader, clock }: WrittenKind,
+  kept: WrittenObject,
+  { shown, dryRun }: { readonly shown: ResourceObject; readonly dryRun: boolean },
+): Promise<unknown> {
+  if (dryRun) return shown
+  const nowMs = clock.wallMs()
+  await writer.put(withDeletion(kept.manifest, 0, nowMs))
+  const content = writer.list().filter(({ namespace }) => namespace === kept.name)
+  for (const object of content) {
+    if (object.kind !== 'Pod') {
+      await writer.remove(object)
+      continue
+    }
+    const { spec } = object.manifest
+    const grace = isJsonObject(spec) ? spec['terminationGracePeriodSeconds'] : undefined
+    const graceSeconds = typeof grace === 'number' ? Math.max(0, grace) : 30
+    await writer.put(withDeletion(object.manifest, graceSeconds, nowMs))
+    writer.endPod(object.uid, graceSeconds)
+  }
+  const answer = reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+  await writer.settleNamespace(kept.name)
+  return answer
 }
 
 /** How long a pod has (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete, 1.36). */

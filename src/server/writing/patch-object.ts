@@ -5,7 +5,7 @@ import { PatchError } from '../../decide/writing/patch-error.ts'
 import { strategicMerge } from '../../decide/writing/strategic-merge.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest } from '../requests/api-request.ts'
-import { asObject, contentTypeOf, parseJson, unknownFormat } from './read-object.ts'
+import { asObject, contentTypeOf, parseJson, unknownFormat } from '../requests/read-object.ts'
 
 type Patch = (current: JsonObject, patch: Json) => Json
 

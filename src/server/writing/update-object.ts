@@ -5,6 +5,8 @@ import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import { isOwnCondition } from '../../decide/writing/own-conditions.ts'
+import type { WrittenObject } from '../requests/object-writer.ts'
 import { checkObject } from './check-object.ts'
 import type { Written } from './create-object.ts'
 import { conflict } from './write-errors.ts'
@@ -34,6 +36,7 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
     const wanted = change(plain(shown))
     refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
     refuseStale(kind, shown, wanted)
+    if (scope === 'status') return writeStatus(written, { kept, shown, wanted, options })
     const asWritten = kind.kind === 'Pod' ? withoutDerived(kept.manifest, shown, wanted) : wanted
     const prepared = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
     const more = judgeUpdate(kept.manifest, prepared, scope)
@@ -60,13 +63,40 @@ function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObject, want
     )
 }
 
+/**
+ * Of a status a client's conditions are kept, and shown beside those that podd finds; the rest is podd's to say. Nothing
+ * that has no status takes one.
+ */
+async function writeStatus(
+  { kind, reader, writer }: WrittenKind,
+  {
+    kept,
+    shown,
+    wanted,
+    options,
+  }: {
+    readonly kept: WrittenObject
+    readonly shown: ResourceObject
+    readonly wanted: JsonObject
+    readonly options: WriteOptions
+  },
+): Promise<Written> {
+  const { status } = wanted
+  const given = isJsonObject(status) && Array.isArray(status['conditions']) ? status['conditions'] : []
+  const conditions = given.filter(
+    (condition) => isJsonObject(condition) && !isOwnCondition(condition['type']),
+  )
+  const manifest = { ...kept.manifest, status: { conditions } }
+  if (kind.kind === 'Pod' && !options.dryRun && !sameData(manifest, kept.manifest)) await writer.put(manifest)
+  const object = reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
+  return { object, status: 200, warnings: [] }
+}
+
 /** What a subresource changes is all that a request for it changes. */
-function scoped(before: JsonObject, wanted: JsonObject, scope: UpdateScope): JsonObject {
+function scoped(before: JsonObject, wanted: JsonObject, scope: Exclude<UpdateScope, 'status'>): JsonObject {
   switch (scope) {
     case 'object':
       return wanted
-    case 'status':
-      return before
     case 'resize':
     case 'ephemeralcontainers':
       return { ...before, spec: wanted['spec'] ?? null }

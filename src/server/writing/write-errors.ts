@@ -3,7 +3,7 @@ import type { FieldProblem } from '../../pod/schema/field-path.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
 import { ApiError } from '../requests/api-error.ts'
 
-type Named = Pick<ServedKind, 'kind' | 'resource' | 'apiVersion'>
+type Named = Pick<ServedKind, 'kind' | 'apiVersion'> & { readonly resource: string }
 
 /** As an API server says that an object breaks rules (`apimachinery/pkg/api/errors`, NewInvalid, 1.36). */
 export function invalid(kind: Named, name: string, problems: readonly FieldProblem[]): ApiError {

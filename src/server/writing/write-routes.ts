@@ -27,11 +27,11 @@ function routesOf(
     kind,
     reader,
     writer,
-    hasNamespace: () => true,
+    namespaces: readers.resources.namespaces.reader,
     clock: call.clock,
     random,
   })
-  const at = kind.namespaced ? `/api/v1/namespaces/*/${kind.resource}` : `/api/v1/${kind.resource}`
+  const at = kind.namespaced ? `${kind.root}/namespaces/*/${kind.resource}` : `${kind.root}/${kind.resource}`
   const route = (
     method: Route['method'],
     pattern: string,
@@ -44,18 +44,31 @@ function routesOf(
       return handle(below(call), call)
     },
   })
+  const load = () => import('./answer-write.ts')
+  const object = `${at}/*`
+  const routes = [
+    route('POST', at, async (written, call) => (await load()).answerCreate(written, call)),
+    route('PUT', object, async (written, call) => (await load()).answerReplace(written, call)),
+    route('PATCH', object, async (written, call) => (await load()).answerPatch(written, call)),
+    route('DELETE', object, async (written, call) => (await load()).answerDelete(written, call)),
+  ]
+  if (kind.namespaced)
+    routes.push(route('DELETE', at, async (written, call) => (await load()).answerDeleteAll(written, call)))
+  if (kind.kind !== 'Pod') return routes
+  const scopes = (['status', 'ephemeralcontainers', 'resize'] as const).flatMap((scope) => [
+    route('PUT', `${object}/${scope}`, async (written, call) =>
+      (await load()).answerReplace(written, call, scope),
+    ),
+    route('PATCH', `${object}/${scope}`, async (written, call) =>
+      (await load()).answerPatch(written, call, scope),
+    ),
+  ])
   return [
-    route('POST', at, async (written, call) =>
-      (await import('./answer-write.ts')).answerCreate(written, call),
+    ...routes,
+    ...scopes,
+    route('POST', `${object}/eviction`, async (written, call) =>
+      (await load()).answerEviction(written, call),
     ),
-    route('PUT', `${at}/*`, async (written, call) =>
-      (await import('./answer-write.ts')).answerReplace(written, call),
-    ),
-    route('PATCH', `${at}/*`, async (written, call) =>
-      (await import('./answer-write.ts')).answerPatch(written, call),
-    ),
-    route('DELETE', `${at}/*`, async (written, call) =>
-      (await import('./answer-write.ts')).answerDelete(written, call),
-    ),
+    route('POST', `${object}/binding`, async (written, call) => (await load()).answerBinding(written, call)),
   ]
 }

@@ -1,3 +1,4 @@
+import type { NamespaceObject } from '../../api/cluster-objects.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -15,8 +16,7 @@ export interface WrittenKind {
   readonly kind: ServedKind
   readonly reader: ResourceReader<ResourceObject>
   readonly writer: ObjectWriter
-  /** Whether objects may be made in a namespace. */
-  readonly hasNamespace: (name: string) => boolean
+  readonly namespaces: ResourceReader<NamespaceObject>
   readonly clock: Clock
   readonly random: RandomSource
 }

@@ -84,8 +84,10 @@ export class ApiObjects {
     return this.#objects.get(keyOf(object))
   }
 
-  list(kind: string): readonly KeptManifest[] {
-    return [...this.#objects.values()].filter((object) => object.kind === kind)
+  /** All, or those of one kind. */
+  list(kind?: string): readonly KeptManifest[] {
+    const all = [...this.#objects.values()]
+    return kind === undefined ? all : all.filter((object) => object.kind === kind)
   }
 
   findPod(uid: string): KeptManifest | undefined {

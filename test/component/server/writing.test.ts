@@ -6,6 +6,8 @@ import type { PodObject } from '../../../src/api/objects.ts'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 import { isJsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { ClusterObjects } from '../../../src/control/serving/cluster-objects.ts'
 import { ObjectStore } from '../../../src/control/objects/object-store.ts'
 import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
 import { WrittenObjects } from '../../../src/control/serving/written-objects.ts'
@@ -67,8 +69,24 @@ class WritingRig extends ApiRig {
       logger: silentLogger,
     })
     this.#writing.begin()
+    const cluster = new ClusterObjects({
+      shown: this.shown,
+      objects: store,
+      machine: { machineId: 'm', systemUuid: 's', osImage: 'Linux' },
+      hostName: 'here',
+      writtenNamespaces: () => this.objects.list('Namespace').map(({ manifest }) => manifest),
+      runtimeClasses: new Map(),
+      readNode: () => {
+        throw new Error('nobody asks for the node')
+      },
+      listImages: async () => [],
+      createdMs: 0,
+      clock: systemClock,
+    })
+    cluster.begin()
     this.#running = this.objects.run(async ({ objects }) => {
       store.replace(objects.map((document) => ({ source: 'api', document })))
+      cluster.showNamespaces()
     }, this.#stop.signal)
   }
 
@@ -374,4 +392,98 @@ describe('deleting', () => {
       expect(answer.body['message']).toContain('/etc/pods/filed.yaml')
     }
   })
+})
+
+describe('namespaces', () => {
+  it('are made with what clients wait for, and go with what is in them once its pods have ended', async () => {
+    await using rig = await startRig()
+    expect(await rig.ask('POST', '/api/v1/namespaces/mine/pods', pod('a'))).toMatchObject({ code: 404 })
+    const made = await rig.ask('POST', '/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { generateName: 'e2e-' },
+    })
+    expect(made).toMatchObject({ code: 201, body: { status: { phase: 'Active' } } })
+    const name = textOf(metadataOf(made)['name'])
+    const place = `/api/v1/namespaces/${name}`
+    expect(await rig.ask('GET', `${place}/serviceaccounts/default`)).toMatchObject({ code: 200 })
+    expect(await rig.ask('GET', `${place}/configmaps/kube-root-ca.crt`)).toMatchObject({ code: 200 })
+    const { uid } = metadataOf(await rig.ask('POST', `${place}/pods`, pod('a')))
+    const deleted = await rig.ask('DELETE', place)
+    expect(deleted).toMatchObject({ code: 200, body: { status: { phase: 'Terminating' } } })
+    expect(await rig.ask('POST', `${place}/pods`, pod('b'))).toMatchObject({ code: 403 })
+    expect(rig.ended).toEqual([`${textOf(uid)} 30`])
+    expect(await rig.ask('DELETE', `${place}/pods/a`, { gracePeriodSeconds: 0 })).toMatchObject({ code: 200 })
+    // Whatever comes next waits until the pod is forgotten.
+    await rig.ask('POST', configMaps, configMap('next', {}))
+    expect(await rig.ask('GET', place)).toMatchObject({ code: 404 })
+    expect(await readdir(join(rig.directory, 'api'))).toEqual(['configmap.default.next.json'])
+  })
+
+  it('that stand always are not deleted', async () => {
+    await using rig = await startRig()
+    expect(await rig.ask('DELETE', '/api/v1/namespaces/default')).toMatchObject({ code: 403 })
+    expect(await rig.ask('DELETE', '/api/v1/namespaces/none')).toMatchObject({ code: 404 })
+  })
+})
+
+describe('subresources', () => {
+  it('add ephemeral containers, resize, and set the conditions that are no business of podd', async () => {
+    await using rig = await startRig()
+    await rig.ask('POST', pods, pod('a'))
+    const strategic = 'application/strategic-merge-patch+json'
+    const debug = { spec: { ephemeralContainers: [{ name: 'debug', image: 'tools' }] } }
+    expect(await rig.ask('PATCH', `${pods}/a`, debug, strategic)).toMatchObject({ code: 422 })
+    expect(await rig.ask('PATCH', `${pods}/a/ephemeralcontainers`, debug, strategic)).toMatchObject({
+      code: 200,
+      body: { spec: { ephemeralContainers: [{ name: 'debug', terminationMessagePolicy: 'File' }] } },
+    })
+    const resize = { spec: { containers: [{ name: 'main', resources: { requests: { cpu: '1' } } }] } }
+    expect(await rig.ask('PATCH', `${pods}/a/resize`, resize, strategic)).toMatchObject({
+      code: 200,
+      body: { spec: { containers: [{ resources: { requests: { cpu: '1' } } }] } },
+    })
+    const conditions = [
+      { type: 'example.com/ready', status: 'True' },
+      { type: 'Ready', status: 'True' },
+    ]
+    const status = await rig.ask('PATCH', `${pods}/a/status`, { status: { conditions } }, strategic)
+    expect(status).toMatchObject({ code: 200 })
+    expect(status.body['status']).toMatchObject({ phase: 'Pending', conditions: [conditions[0]] })
+    expect(await rig.ask('GET', `${pods}/a/status`)).toMatchObject({
+      body: { status: { conditions: [conditions[0]] } },
+    })
+  })
+
+  it('evict a pod, and refuse to bind one', async () => {
+    await using rig = await startRig()
+    const { uid } = metadataOf(await rig.ask('POST', pods, pod('a')))
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', deleteOptions: { gracePeriodSeconds: 7 } }
+    expect(await rig.ask('POST', `${pods}/a/binding`, {})).toMatchObject({ code: 409 })
+    expect(await rig.ask('POST', `${pods}/a/eviction`, eviction)).toMatchObject({
+      code: 201,
+      body: { status: 'Success' },
+    })
+    expect(rig.ended).toEqual([`${textOf(uid)} 7`])
+  })
+})
+
+it('deletes a collection by selectors', async () => {
+  await using rig = await startRig()
+  const labelled = (name: string, labels: JsonObject): JsonObject => ({
+    ...configMap(name, {}),
+    metadata: { name, labels },
+  })
+  for (const [name, tier] of [
+    ['a', 'x'],
+    ['b', 'y'],
+    ['c', 'x'],
+  ] as const)
+    await rig.ask('POST', configMaps, labelled(name, { tier }))
+  expect(await rig.ask('DELETE', `${configMaps}?labelSelector=tier%3Dx`)).toMatchObject({
+    code: 200,
+    body: { kind: 'ConfigMapList', items: [{ metadata: { name: 'a' } }, { metadata: { name: 'c' } }] },
+  })
+  const left = await rig.ask('GET', configMaps)
+  expect(left.body['items']).toMatchObject([{ metadata: { name: 'b' } }])
 })

@@ -2,11 +2,12 @@ import { errorMessage } from '../../base/errors.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { readYamlDocuments } from '../../pod/decode/read-documents.ts'
-import { ApiError } from '../requests/api-error.ts'
-import type { ApiRequest } from '../requests/api-request.ts'
+import { ApiError } from './api-error.ts'
+import type { ApiRequest } from './api-request.ts'
 
 const json = 'application/json'
 const yaml = 'application/yaml'
+const protobuf = 'application/vnd.kubernetes.protobuf'
 
 /** The type of a request's body, without its parameters; JSON where it is not told. */
 export function contentTypeOf({ headers }: ApiRequest): string {
@@ -17,10 +18,25 @@ export function contentTypeOf({ headers }: ApiRequest): string {
 /** The object that a client sent; undefined for an empty body. Throws ApiError. */
 export async function readObject(request: ApiRequest): Promise<JsonObject | undefined> {
   const type = contentTypeOf(request)
-  if (type !== json && type !== yaml) throw unknownFormat([json, yaml])
+  if (type !== json && type !== yaml && type !== protobuf) throw unknownFormat([json, yaml, protobuf])
   const bytes = await request.readBody()
   if (bytes.length === 0) return undefined
+  if (type === protobuf) return readKubernetesProtobuf(bytes)
   return asObject(type === yaml ? await parseYamlBody(bytes) : parseJson(bytes))
+}
+
+/** Typed clients send it; what reads it is loaded with the first such body. Throws ApiError BadRequest. */
+async function readKubernetesProtobuf(bytes: Uint8Array): Promise<JsonObject> {
+  const [{ WireError, readProtobuf }, table] = await Promise.all([
+    import('../../api/wire/read-protobuf.ts'),
+    import('../../api/wire/kubernetes.wire.json', { with: { type: 'json' } }),
+  ])
+  try {
+    return readProtobuf(bytes, table.default)
+  } catch (error) {
+    if (error instanceof WireError) throw new ApiError(400, error.message)
+    throw error
+  }
 }
 
 /** Throws ApiError BadRequest. */
