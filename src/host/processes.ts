@@ -58,10 +58,13 @@ export function readUmask(pid: number, procDirectory = '/proc'): number | undefi
   }
 }
 
+/** One for all, as nothing happens in between: one each, for hundreds of processes, is memory that V8 gives back late. */
+let argvBytes: Buffer | undefined
+
 function readStart(path: string): string {
   const file = openSync(path, 'r')
   try {
-    const bytes = Buffer.allocUnsafe(mostArgvBytes)
+    const bytes = (argvBytes ??= Buffer.allocUnsafeSlow(mostArgvBytes))
     let length = 0
     for (;;) {
       const read = readSync(file, bytes, length, bytes.length - length, null)
