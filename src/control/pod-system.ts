@@ -17,6 +17,7 @@ import { createImagePuller } from './images/create-image-puller.ts'
 import type { ImagePuller } from './images/image-puller.ts'
 import type { PresentImage, PullRequest } from './images/image-request.ts'
 import { makePodWorker } from './desired/make-pod-worker.ts'
+import { noteSandboxes } from './desired/make-pod-worker.ts'
 import type { WorkerSurroundings } from './desired/make-pod-worker.ts'
 import type { ObjectStore } from './objects/object-store.ts'
 import { openRules, PodAdmission } from './desired/pod-admission.ts'
@@ -153,7 +154,7 @@ export class PodSystem {
       runtimeName: options.runtimeName,
     })
     const surroundings: WorkerSurroundings = {
-      options,
+      options: { ...options, host: noteSandboxes(host, this.#observer) },
       images: this.#images,
       observer: this.#observer,
       prober: this.#prober,

@@ -2,6 +2,7 @@ import type { PoddConfig } from '../../config/options.ts'
 import { defaultContainerPolicy } from '../../decide/node/plan-container-garbage.ts'
 import type { ContainerGarbagePolicy } from '../../decide/node/plan-container-garbage.ts'
 import { backoffLimits } from '../../decide/plan/restart-policy.ts'
+import type { PodHost } from '../actions/pod-host.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
 import type { NewWorker, PodState } from '../worker/pod-state.ts'
 import { PodWorker } from '../worker/pod-worker.ts'
@@ -35,6 +36,22 @@ export interface WorkerSurroundings {
   readonly runtimeLosses: () => number
   /** Every source has given its objects. */
   readonly objectsKnown: () => boolean
+}
+
+/** The host whose calls let the observer know of what a start asks of its new sandbox: that isn't asked again to show the pod. */
+export function noteSandboxes(host: PodHost, observer: Pick<RuntimeObserver, 'noteSandbox'>): PodHost {
+  const { calls } = host
+  return {
+    ...host,
+    calls: {
+      ...calls,
+      podSandboxStatus: async (...args) => {
+        const reply = await calls.podSandboxStatus(...args)
+        if (reply.status !== null) observer.noteSandbox(reply.status)
+        return reply
+      },
+    },
+  }
 }
 
 /** One pod's worker, wired to what it shares with the others. Its first pass comes after the current task. */

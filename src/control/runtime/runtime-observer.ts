@@ -125,6 +125,15 @@ export class RuntimeObserver {
     return pod
   }
 
+  /** Takes the status of a new sandbox that was read elsewhere: it isn't read again while it is listed with the same state. */
+  noteSandbox(status: cri.PodSandboxStatus): void {
+    const uid = status.labels[labelKeys.podUid]
+    if (uid === undefined) return
+    // So that it is forgotten when it is listed no more.
+    this.#owners.set(status.id, uid)
+    this.#statuses.noteSandbox(status)
+  }
+
   /** All of this pod was removed. */
   forgetPod(uid: PodUid): void {
     this.#take(uid, undefined)

@@ -40,6 +40,11 @@ export class RuntimeStatuses {
     return this.#exited.keys()
   }
 
+  /** Read elsewhere, just now. */
+  noteSandbox(status: cri.PodSandboxStatus): void {
+    this.#sandboxStatuses.set(status.id, status)
+  }
+
   noteExit(id: string, exit: ProcessExit | undefined): void {
     this.#exited.set(id, exit ?? this.#exited.get(id))
   }
