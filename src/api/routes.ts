@@ -9,7 +9,7 @@
  * GET  /api/v1/namespaces/{ns}/{resource}/{name}          one object
  * POST /api/v1/namespaces/{ns}/{resource}                 makes one of pods, configmaps, secrets, persistentvolumeclaims, namespaces: JSON, YAML, Kubernetes' protobuf
  *                                                         ?dryRun=All ?fieldValidation=Strict|Warn|Ignore
- * PUT, PATCH, DELETE …/{resource}/{name}                  of one that was made so; JSON, merge and strategic merge patches; meta/v1 DeleteOptions as the body
+ * PUT, PATCH, DELETE …/{resource}/{name}                  of one that was made so; JSON, merge, strategic merge and apply patches (?fieldManager ?force); meta/v1 DeleteOptions as the body
  * DELETE /api/v1/namespaces/{ns}/{resource}               those of them that the selectors accept
  * PUT, PATCH …/pods/{name}/status, resize, ephemeralcontainers   what each is about
  * POST …/pods/{name}/eviction                             policy/v1 Eviction: as DELETE

@@ -5,6 +5,10 @@ import { defaultManifest } from './default-manifest.ts'
 /** What podd shows in annotations of its own, and keeps of nobody. */
 const ownAnnotations: readonly string[] = ['podd.dev/source', 'podd.dev/path']
 
+export function isOwnAnnotation(key: string): boolean {
+  return ownAnnotations.includes(key)
+}
+
 /** What the server alone says of an object's metadata (`apiserver/pkg/registry/rest`: create.go, update.go, 1.36). */
 const serverFields = [
   'uid',
@@ -68,7 +72,7 @@ function withoutServerFields(metadata: JsonObject): JsonObject {
   const kept = Object.entries(metadata).filter(([key, value]) => !left.includes(key) && value !== null)
   const { annotations } = metadata
   const shown = isJsonObject(annotations)
-    ? Object.entries(annotations).filter(([key]) => !ownAnnotations.includes(key))
+    ? Object.entries(annotations).filter(([key]) => !isOwnAnnotation(key))
     : []
   return {
     ...Object.fromEntries(kept),

@@ -78,8 +78,8 @@ function mergeValue(key: string, current: Json | undefined, value: Json): Json |
   return [...known, ...items.filter((item) => !known.some((other) => sameData(other, item)))]
 }
 
-/** Ports of a Service are told apart by another field, and have it always. */
-function mergeKeyOf(key: string, items: readonly Json[]): string | undefined {
+/** The field by which items of a list of this name are told apart; undefined where the list is replaced as a whole. */
+export function mergeKeyOf(key: string, items: readonly Json[]): string | undefined {
   const mergeKey = Object.hasOwn(mergeKeys, key) ? mergeKeys[key] : undefined
   const isListOfObjects = items.every((item) => isJsonObject(item))
   return isListOfObjects ? mergeKey : undefined

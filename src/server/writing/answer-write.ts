@@ -5,15 +5,18 @@ import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import type { Call } from '../requests/route.ts'
 import { readListOptions } from '../resources/list-options.ts'
+import { applyObject } from './apply-object.ts'
 import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
 import { deleteObject, readDeleteOptions } from './delete-object.ts'
 import { readPatch } from './patch-object.ts'
-import { readObject } from '../requests/read-object.ts'
+import { asObject, contentTypeOf, parseYamlBody, readObject } from '../requests/read-object.ts'
 import { updateObject } from './update-object.ts'
 import { conflict } from './write-errors.ts'
 import { readWriteOptions } from './write-query.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
+
+const applyPatch = 'application/apply-patch+yaml'
 
 /** POST of a collection. */
 export async function answerCreate(
@@ -54,6 +57,10 @@ export async function answerPatch(
   scope: UpdateScope = 'object',
 ): Promise<ApiResponse> {
   const options = readWriteOptions(query)
+  if (scope === 'object' && contentTypeOf(request) === applyPatch) {
+    const applied = asObject(await parseYamlBody(await request.readBody()))
+    return respond(await applyObject(written, applied, { target: targetOf(written, names), options }))
+  }
   const change = await readPatch(request)
   return respond(await updateObject(written, { target: targetOf(written, names), options, scope, change }))
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
-import { metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { isOwnCondition } from '../../decide/writing/own-conditions.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
@@ -114,10 +114,17 @@ function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonO
 /** As it would be shown. */
 function preview(shown: ResourceObject, manifest: JsonObject): JsonObject {
   const before = plain(shown)
+  const { annotations: written } = metadataOf(manifest)
+  const own = Object.entries(shown.metadata.annotations ?? {}).filter(([key]) => isOwnAnnotation(key))
+  const annotations = [...Object.entries(isJsonObject(written) ? written : {}), ...own]
   return {
     ...before,
     ...manifest,
-    metadata: { ...metadataOf(manifest), resourceVersion: shown.metadata.resourceVersion ?? '' },
+    metadata: {
+      ...metadataOf(manifest),
+      ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
+      resourceVersion: shown.metadata.resourceVersion ?? '',
+    },
     ...(before['status'] === undefined ? {} : { status: before['status'] }),
   }
 }

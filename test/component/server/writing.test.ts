@@ -487,3 +487,57 @@ it('deletes a collection by selectors', async () => {
   const left = await rig.ask('GET', configMaps)
   expect(left.body['items']).toMatchObject([{ metadata: { name: 'b' } }])
 })
+
+describe('server-side apply', () => {
+  const type = 'application/apply-patch+yaml'
+  const apply = (rig: WritingRig, manager: string, data: JsonObject, query = ''): Promise<ApiAnswer> =>
+    rig.ask('PATCH', `${configMaps}/a?fieldManager=${manager}${query}`, configMap('a', data), type)
+
+  it('makes the object, and removes what its manager leaves out', async () => {
+    await using rig = await startRig()
+    expect(await apply(rig, 'ann', { x: '1', y: '1' })).toMatchObject({
+      code: 201,
+      body: { data: { x: '1', y: '1' } },
+    })
+    await rig.ask('PATCH', `${configMaps}/a`, { data: { z: '1' } }, 'application/merge-patch+json')
+    const again = await apply(rig, 'ann', { x: '2' })
+    expect(again.code).toBe(200)
+    expect(again.body['data']).toEqual({ x: '2', z: '1' })
+    const same = await apply(rig, 'ann', { x: '2' })
+    expect(metadataOf(same)['resourceVersion']).toBe(metadataOf(again)['resourceVersion'])
+  })
+
+  it('refuses what another manager has applied otherwise, until it is forced', async () => {
+    await using rig = await startRig()
+    await apply(rig, 'ann', { x: '1', y: '1' })
+    expect(await apply(rig, 'bob', { x: '1', z: '1' })).toMatchObject({ code: 200 })
+    expect(await apply(rig, 'bob', { x: '2' })).toMatchObject({
+      code: 409,
+      body: {
+        reason: 'Conflict',
+        message: 'Apply failed with 1 conflict: conflict with "ann": .data.x',
+        details: { causes: [{ reason: 'FieldManagerConflict', field: '.data.x' }] },
+      },
+    })
+    const forced = await apply(rig, 'bob', { x: '2' }, '&force=true')
+    expect(forced.body['data']).toEqual({ x: '2', y: '1' })
+    // What both have applied alike stays when one of them leaves it out.
+    expect((await apply(rig, 'ann', { y: '1' })).body['data']).toEqual({ x: '2', y: '1' })
+  })
+
+  it('merges a pod by its containers, and needs a manager', async () => {
+    await using rig = await startRig()
+    await rig.ask('POST', pods, pod('p'))
+    const image = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'p' },
+      spec: { containers: [{ name: 'main', image: 'web:2' }] },
+    }
+    expect(await rig.ask('PATCH', `${pods}/p?fieldManager=ann`, image, type)).toMatchObject({
+      code: 200,
+      body: { spec: { containers: [{ name: 'main', image: 'web:2', terminationMessagePolicy: 'File' }] } },
+    })
+    expect(await rig.ask('PATCH', `${pods}/p`, image, type)).toMatchObject({ code: 422 })
+  })
+})
