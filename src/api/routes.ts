@@ -17,6 +17,7 @@
  * Objects and lists come as meta/v1 Table or PartialObjectMetadata where `Accept` asks for that.
  *
  * GET  /api, /apis, /api/v1, /apis/{group}[/{version}]     discovery, old and aggregated
+ * GET  /openapi/v3[/api/v1, /apis/{group}/{version}]     OpenAPI 3.0, from the tables that manifests are decoded by; /openapi/v2 is empty
  * GET  /version                                           version.Info of the Kubernetes release that podd matches
  * POST /podd/v1/kubeconfig                                a kubeconfig in YAML; ?user ?role (admin, edit, view) ?days ?server
  *

@@ -36,6 +36,17 @@ export function discoveryRoutes(resources: readonly ApiResource[]): readonly Rou
       contentType: 'application/octet-stream',
       body: '',
     })),
+    get('/openapi/v3', async (call) => {
+      const { openApiDocuments, openApiIndex } = await openApi()
+      return respond(call, openApiIndex(openApiDocuments(resources)))
+    }),
+    ...groups.map(({ group, version }) => {
+      const name = group === '' ? `api/${version}` : `apis/${group}/${version}`
+      return get(`/openapi/v3/${name}`, async ({ query }) => {
+        const { openApiDocuments } = await openApi()
+        return serveDocument(openApiDocuments(resources).get(name) ?? '{}', query)
+      })
+    }),
     ...groups.flatMap((group) => {
       const list = (call: Call): ApiResponse => respond(call, resourceList(group))
       if (group.group === '') return [get(`/api/${group.version}`, list)]
@@ -45,6 +56,15 @@ export function discoveryRoutes(resources: readonly ApiResource[]): readonly Rou
       ]
     }),
   ]
+}
+
+/** Loaded when a client asks: it needs the schemas of all kinds. */
+const openApi = () => import('./openapi-document.ts')
+
+/** One that is asked for by what is in it never changes. */
+function serveDocument(body: string, query: URLSearchParams): ApiResponse {
+  const response = { status: 200, contentType: 'application/json', body }
+  return query.has('hash') ? { ...response, headers: { 'cache-control': 'public, immutable' } } : response
 }
 
 function get(pattern: string, handle: Route['handle']): Route {

@@ -117,6 +117,57 @@ describe('discovery', () => {
   )
 })
 
+describe('OpenAPI', () => {
+  interface Document {
+    readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>
+    readonly components: { readonly schemas: Readonly<Record<string, object>> }
+  }
+  const document = async (name: string): Promise<Document> => {
+    const { paths } = (await json('/openapi/v3')) as { paths: Record<string, { serverRelativeURL: string }> }
+    return (await json(paths[name]?.serverRelativeURL ?? '')) as Document
+  }
+
+  it('says of each field what podd does with it', async () => {
+    const { schemas } = (await document('api/v1')).components
+    expect(schemas['Pod']).toMatchObject({
+      'x-kubernetes-group-version-kind': [{ group: '', version: 'v1', kind: 'Pod' }],
+    })
+    expect(schemas['PodSpec']).toMatchObject({
+      required: expect.arrayContaining(['containers']) as string[],
+      properties: {
+        containers: { type: 'array', items: { $ref: '#/components/schemas/Container' } },
+        restartPolicy: { type: 'string', default: 'Always' },
+      },
+    })
+    expect(schemas['ResourceRequirements']).toMatchObject({
+      properties: { claims: { description: expect.stringMatching(/^Refused by podd: /u) as string } },
+    })
+  })
+
+  it.each(['api/v1', 'apis/scheduling.k8s.io/v1', 'apis/node.k8s.io/v1'])(
+    'of %s refers to nothing that is missing',
+    async (name) => {
+      const whole = await document(name)
+      const references = [...JSON.stringify(whole).matchAll(/#\/components\/schemas\/(?<name>\w+)/gu)]
+      const missing = references
+        .map(({ groups }) => groups?.['name'] ?? '')
+        .filter((each) => !(each in whole.components.schemas))
+      expect(references.length).toBeGreaterThan(0)
+      expect(missing).toEqual([])
+    },
+  )
+
+  it('leaves the checks of what is written to podd', async () => {
+    const { paths } = await document('api/v1')
+    expect(paths['/api/v1/namespaces/{namespace}/pods/{name}']?.['patch']).toMatchObject({
+      'x-kubernetes-group-version-kind': { kind: 'Pod' },
+      parameters: expect.arrayContaining([expect.objectContaining({ name: 'fieldValidation' })]) as object[],
+    })
+    const v2 = await ask('/openapi/v2')
+    expect([v2.status, v2.text]).toEqual([200, ''])
+  })
+})
+
 describe('a table', () => {
   it('of pods has the columns and cells of an API server', async () => {
     rig.pods.put(podObject({ name: 'web' }))

@@ -1,0 +1,100 @@
+import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
+
+/** A schema of OpenAPI 3.0. */
+export type OpenApiSchema = Readonly<Record<string, unknown>>
+
+/** Collects the schemas of objects by their names, each with those that it refers to. */
+export class OpenApiSchemas {
+  readonly #schemas = new Map<string, OpenApiSchema>()
+  readonly #names = new Map<ObjectType<Fields>, string>()
+
+  /** The schemas by name, as `components.schemas` holds them. */
+  toJson(): Readonly<Record<string, OpenApiSchema>> {
+    return Object.fromEntries([...this.#schemas].sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** @param extra beside what the type says */
+  add(type: ObjectType<Fields>, extra: OpenApiSchema = {}): string {
+    const known = this.#names.get(type)
+    if (known !== undefined) return known
+    const name = this.#freeName(type.name)
+    this.#names.set(type, name)
+    // It may refer to itself.
+    this.#schemas.set(name, {})
+    const fields = Object.entries(type.fields)
+    const required = fields.flatMap(([field, { presence }]) => (presence === 'required' ? [field] : []))
+    this.#schemas.set(name, {
+      type: 'object',
+      description: 'What podd does with each field; the Kubernetes documentation tells what they mean.',
+      properties: Object.fromEntries(fields.map(([field, entry]) => [field, this.#property(entry)])),
+      ...(required.length > 0 && { required }),
+      ...extra,
+    })
+    return name
+  }
+
+  /** One that is described by hand. */
+  set(name: string, schema: OpenApiSchema): void {
+    this.#schemas.set(name, schema)
+  }
+
+  /** Types of one name that differ in their fields have a number. */
+  #freeName(wanted: string): string {
+    let name = wanted
+    for (let count = 2; this.#schemas.has(name); count += 1) name = `${wanted}${count}`
+    return name
+  }
+
+  #property({ type, presence, value, support }: Field): OpenApiSchema {
+    const description = describeSupport(support)
+    const schema = this.#schemaOf(type)
+    const isPlain = presence === 'defaulted' && (typeof value !== 'object' || value === null)
+    const extra = {
+      description,
+      ...(isPlain && { default: value }),
+    }
+    // Nothing may stand beside a reference (OpenAPI 3.0).
+    return '$ref' in schema ? { allOf: [schema], ...extra } : { ...schema, ...extra }
+  }
+
+  #schemaOf(type: AnyType): OpenApiSchema {
+    switch (type.kind) {
+      case 'object':
+        return { $ref: `#/components/schemas/${this.add(type)}` }
+      case 'list':
+        return { type: 'array', items: this.#schemaOf(type.item) }
+      case 'map':
+        return { type: 'object', additionalProperties: this.#schemaOf(type.value) }
+      case 'string':
+        return {
+          type: 'string',
+          ...(type.values !== undefined && { enum: type.values }),
+          ...(type.format !== undefined && { format: type.format }),
+        }
+      case 'int32':
+      case 'int64':
+        return { type: 'integer', format: type.kind }
+      case 'bool':
+        return { type: 'boolean' }
+      case 'quantity':
+        this.#schemas.set('Quantity', { type: 'string', description: 'A quantity, such as 500m or 64Mi.' })
+        return { $ref: '#/components/schemas/Quantity' }
+      case 'intOrString':
+        return { format: 'int-or-string', oneOf: [{ type: 'integer' }, { type: 'string' }] }
+      case 'any':
+        return { type: 'object' }
+    }
+  }
+}
+
+/** What podd does with the field, in a sentence. */
+function describeSupport(support: Field['support']): string {
+  switch (support.kind) {
+    case 'supported':
+      return `Works as in Kubernetes${support.note === undefined ? '' : `: ${support.note}`}.`
+    case 'ignored':
+      return `Accepted by podd with no effect: ${support.reason}.`
+    case 'refused':
+      return `Refused by podd: ${support.reason}.`
+  }
+}
