@@ -42,7 +42,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['.'],
     ['discovery', 'kubelet', 'listeners', 'reviews', 'streams', 'writing'],
     ['resources'],
-    ['access', 'certificates', 'pods', 'protobuf'],
+    ['access', 'certificates', 'pods'],
     ['requests'],
   ],
   host: [['facts'], ['cgroups', 'netns', 'network'], ['.']],

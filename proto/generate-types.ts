@@ -85,7 +85,6 @@ export const wireNames = [
   'containerd-tasks',
   'containerd-containers',
   'containerd-content',
-  'kubernetes',
 ] as const
 export type WireName = (typeof wireNames)[number]
 

@@ -1,11 +1,11 @@
 import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { mayDo, rulesOf } from '../access/roles.ts'
-import { decodeObject, protobufType } from '../protobuf/decode-object.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
+import { readObject } from '../requests/read-object.ts'
 import type { Route } from '../requests/route.ts'
 
 type Review = (identity: Identity, spec: JsonObject) => object
@@ -38,7 +38,7 @@ export function reviewRoutes(): readonly Route[] {
 }
 
 async function answer(request: ApiRequest, kind: string, review: Review): Promise<ApiResponse> {
-  const asked = await readReview(request)
+  const asked = (await readObject(request)) ?? {}
   if (asked['kind'] !== undefined && asked['kind'] !== kind)
     throw new ApiError(400, `the body of the request is no ${kind}`)
   const { metadata = {}, spec } = asked
@@ -52,29 +52,6 @@ async function answer(request: ApiRequest, kind: string, review: Review): Promis
     status,
   }
   return jsonResponse(body, 201)
-}
-
-async function readReview(request: ApiRequest): Promise<JsonObject> {
-  const [type = ''] = (request.headers['content-type'] ?? '').split(';')
-  const bytes = await request.readBody()
-  if (type.trim() === protobufType) return decodeObject(bytes)
-  if (type.trim() !== '' && type.trim() !== 'application/json')
-    throw new ApiError(
-      415,
-      `the body of the request was in an unknown format - accepted media types include: application/json, ${protobufType}`,
-    )
-  const value: unknown = parseJson(bytes)
-  if (!isJsonObject(value)) throw new ApiError(400, 'the body of the request is not a JSON object')
-  return value
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'))
-  } catch {
-    // The caller says what is wrong.
-    return undefined
-  }
 }
 
 function isAllowed(identity: Identity, { resourceAttributes, nonResourceAttributes }: JsonObject): boolean {
