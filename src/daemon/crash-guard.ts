@@ -38,6 +38,7 @@ const crashedExitCode = 70
 export class CrashGuard {
   readonly #options: CrashGuardOptions
   #crashed = false
+  #isReported = false
   /** A restart for the memory that podd takes: the how manieth in a row. */
   #renewal: number | undefined
   #isStopping = false
@@ -51,17 +52,22 @@ export class CrashGuard {
   /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called where `mustRestart` says so, in ten seconds at the latest. */
   watch(letGo: (error: unknown) => void): void {
     const onError = (error: unknown, origin: string): void => {
-      const { clock, logger } = this.#options
-      logger.error({ err: error, reason: origin }, 'unhandled error, restarting podd')
-      if (this.#crashed) return
-      this.#crashed = true
-      this.#writeReport(error, origin)
-      this.#patience?.cancel()
-      this.#patience = clock.startTimer(letGoMs, () => void this.#giveUp())
-      letGo(error)
+      if (this.crash(error, origin)) letGo(error)
     }
     process.on('unhandledRejection', (error) => onError(error, 'unhandledRejection'))
     process.on('uncaughtException', onError)
+  }
+
+  /** Records an error after which podd's state is unknown: `restart` is to be called as above. False where it has crashed already. */
+  crash(error: unknown, origin: string): boolean {
+    const { clock, logger } = this.#options
+    logger.error({ err: error, reason: origin }, 'unhandled error, restarting podd')
+    if (this.#crashed) return false
+    this.#crashed = true
+    this.#isReported = this.#writeReport(error, origin)
+    this.#patience?.cancel()
+    this.#patience = clock.startTimer(letGoMs, () => void this.#giveUp())
+    return true
   }
 
   /** The daemon was told to stop: it doesn't restart, whatever goes wrong meanwhile. */
@@ -101,7 +107,8 @@ export class CrashGuard {
     const { clock, logger, replaceProcess, onDelay } = this.#options
     const sinceMs = clock.wallMs() - windowMs
     const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
-    if (this.#crashed && recent.length > freeCrashes) {
+    // Where reports can't be written nothing tells how often it crashes.
+    if (this.#crashed && (recent.length > freeCrashes || !this.#isReported)) {
       logger.error(
         { count: recent.length, durationMs: waitMs },
         'podd crashes repeatedly, delaying the restart',
@@ -120,7 +127,7 @@ export class CrashGuard {
   }
 
   /** Never throws: on a full disk the log alone tells. */
-  #writeReport(error: unknown, origin: string): void {
+  #writeReport(error: unknown, origin: string): boolean {
     const { rootDir, clock, logger, describe } = this.#options
     const directory = crashDirectory(rootDir)
     const atMs = clock.wallMs()
@@ -140,8 +147,10 @@ export class CrashGuard {
         mode: 0o600,
       })
       for (const { path } of this.reports().slice(0, -mostReports)) rmSync(path, { force: true })
+      return true
     } catch (failure) {
       logger.error({ err: failure, path: directory }, 'cannot write the crash report')
+      return false
     }
   }
 }

@@ -154,7 +154,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
     await Promise.all([pods.run(stop.signal, opened), watching, writing, ...running])
   } catch (error) {
-    if (!stop.signal.aborted) throw error
+    // What podd itself names stands in the way of this start; anything else is a defect.
+    if (!stop.signal.aborted && (error instanceof PoddError || !guard.crash(error, 'run'))) throw error
   } finally {
     if (stop.signal.aborted && !guard.hasCrashed) await trials.noteEnd()
     stop.abort(new PoddError('STOPPED', 'podd stops'))

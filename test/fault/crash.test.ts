@@ -96,7 +96,7 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
     // Each file that a later podd reads has a version, and is held to the rule of both directions.
     const known = new Set(versionedFiles.map(({ path }) => kindOf(path)))
     const found = readdirSync(podd.rootDir, { recursive: true, encoding: 'utf8' }).filter(
-      (path) => path.endsWith('.json') && !/^(?:containerd\/io\.|pods\/|crashes\/)/u.test(path),
+      (path) => path.endsWith('.json') && !/^(?:containerd\/io\.|pods\/|crash\/)/u.test(path),
     )
     expect(found.filter((path) => !known.has(kindOf(path)))).toEqual([])
     expect(found.length).toBeGreaterThan(5)
