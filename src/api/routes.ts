@@ -7,7 +7,7 @@
  *                                                         ?watch=true: one WatchEvent a line; ?allowWatchBookmarks ?sendInitialEvents ?timeoutSeconds
  * GET  /api/v1/namespaces/{ns}/{resource}                 the same, of one namespace
  * GET  /api/v1/namespaces/{ns}/{resource}/{name}          one object
- * POST /api/v1/namespaces/{ns}/{resource}                 makes one of pods, configmaps, secrets, persistentvolumeclaims, namespaces: JSON, YAML, Kubernetes' protobuf
+ * POST /api/v1/namespaces/{ns}/{resource}                 makes one of pods, configmaps, secrets, persistentvolumeclaims, namespaces, classes: JSON, YAML, Kubernetes' protobuf
  *                                                         ?dryRun=All ?fieldValidation=Strict|Warn|Ignore
  * PUT, PATCH, DELETE …/{resource}/{name}                  of one that was made so; JSON, merge, strategic merge and apply patches (?fieldManager ?force); meta/v1 DeleteOptions as the body
  * DELETE /api/v1/namespaces/{ns}/{resource}               those of them that the selectors accept

@@ -63,6 +63,7 @@ export const priorityClassKind = servedKind<PriorityClassObject>({
   shortNames: ['pc'],
   apiVersion: 'scheduling.k8s.io/v1',
   kind: 'PriorityClass',
+  verbs: writeVerbs,
   namespaced: false,
   columns: [
     nameColumn,
@@ -78,6 +79,7 @@ export const runtimeClassKind = servedKind<RuntimeClassObject>({
   shortNames: [],
   apiVersion: 'node.k8s.io/v1',
   kind: 'RuntimeClass',
+  verbs: writeVerbs,
   namespaced: false,
   columns: [nameColumn, { title: 'HANDLER', cell: ({ handler }) => handler }, ageColumn],
 })

@@ -10,6 +10,7 @@ import type { Clock } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
 import type { RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
+import type { KeptObject } from '../../pod/objects/document.ts'
 import { uuidOfText } from '../../pod/values/hash.ts'
 import type { MachineInfo } from '../../host/facts/node-info.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
@@ -165,38 +166,53 @@ export class ClusterObjects {
     const creationTimestamp = formatTime(createdMs)
     const priorities = new Map<string, PriorityClassObject>()
     const runtimes = new Map<string, RuntimeClassObject>()
+    const metaOf = (kind: string, name: string, kept?: KeptObject): PriorityClassObject['metadata'] => ({
+      ...kept?.metadata,
+      name,
+      uid: kept?.uid ?? this.#uidOf(kind, name),
+      creationTimestamp: kept === undefined ? creationTimestamp : formatTime(kept.createdAtMs),
+    })
     const addPriority = (
       name: string,
       spec: Pick<PriorityClassObject, 'value' | 'description' | 'globalDefault'>,
+      kept?: KeptObject,
     ) =>
       priorities.set(name, {
         apiVersion: 'scheduling.k8s.io/v1',
         kind: 'PriorityClass',
-        metadata: { name, uid: this.#uidOf('PriorityClass', name), creationTimestamp },
+        metadata: metaOf('PriorityClass', name, kept),
         ...spec,
         preemptionPolicy: 'PreemptLowerPriority',
       })
-    const addRuntime = (name: string, { handler, overhead }: RuntimeClassFacts) =>
+    const addRuntime = (name: string, { handler, overhead }: RuntimeClassFacts, kept?: KeptObject) =>
       runtimes.set(name, {
         apiVersion: 'node.k8s.io/v1',
         kind: 'RuntimeClass',
-        metadata: { name, uid: this.#uidOf('RuntimeClass', name), creationTimestamp },
+        metadata: metaOf('RuntimeClass', name, kept),
         handler,
         ...(overhead !== undefined && { overhead: { podFixed: overhead } }),
       })
     for (const [name, value] of systemPriorities) addPriority(name, { value })
     for (const { document } of objects.documents()) {
-      const { object } = document
+      const { object, kept } = document
       if (object.kind === 'PriorityClass') {
         const { value, globalDefault, description, metadata } = object
-        addPriority(metadata.name, {
-          value,
-          ...(globalDefault && { globalDefault }),
-          ...(description !== '' && { description }),
-        })
+        addPriority(
+          metadata.name,
+          {
+            value,
+            ...(globalDefault && { globalDefault }),
+            ...(description !== '' && { description }),
+          },
+          kept,
+        )
       }
       if (object.kind === 'RuntimeClass')
-        addRuntime(object.metadata.name, { handler: object.handler, overhead: object.overhead?.podFixed })
+        addRuntime(
+          object.metadata.name,
+          { handler: object.handler, overhead: object.overhead?.podFixed },
+          kept,
+        )
     }
     for (const [name, runtimeClass] of runtimeClasses) addRuntime(name, runtimeClass)
     shown.priorityclasses.replaceAll(priorities)

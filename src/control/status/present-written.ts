@@ -1,6 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
+import { gateReadiness } from '../../decide/writing/readiness-gates.ts'
 import type { PodCondition } from '../../pod/state/status.ts'
 
 /** A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found. */
@@ -29,7 +30,10 @@ export function presentWritten(object: PodObject, written: JsonObject): PodObjec
       ...(priority === undefined ? {} : { priority }),
       ...(overhead === undefined ? {} : { overhead }),
     },
-    status: { ...object.status, conditions: [...object.status.conditions, ...conditionsOf(status)] },
+    status: gateReadiness(
+      { ...object.status, conditions: [...object.status.conditions, ...conditionsOf(status)] },
+      isJsonObject(spec) ? spec : {},
+    ),
   }
 }
 

@@ -22,6 +22,8 @@ export function judgeUpdate(
   if (kind === 'Pod') judgePod(old, fresh, scope, issues)
   else if (kind === 'ConfigMap' || kind === 'Secret') judgeData(before, after, issues)
   else if (kind === 'PersistentVolumeClaim') judgeClaim(old, fresh, issues)
+  else if (kind === 'RuntimeClass') judgeField(before, after, 'handler', issues)
+  else if (kind === 'PriorityClass') judgeField(before, after, 'value', issues)
   return issues.problems
 }
 
@@ -98,6 +100,11 @@ function judgeClaim(before: JsonObject, after: JsonObject, issues: Issues): void
       ['spec'],
       'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
     )
+}
+
+function judgeField(before: JsonObject, after: JsonObject, field: string, issues: Issues): void {
+  if (!sameData(before[field], after[field]))
+    issues.invalid([field], after[field] ?? null, 'field is immutable')
 }
 
 /** What an update of a pod leaves as it is. */

@@ -129,7 +129,7 @@ export const podSpecSchema = object('PodSpec', {
   dnsConfig: optional(podDNSConfigSchema),
   readinessGates: refused(
     list(object('PodReadinessGate', { conditionType: required(string) })),
-    'nothing on this host could ever set the condition, so the pod would never be ready',
+    'nobody could set the condition of a pod that was not written over the API',
   ),
   runtimeClassName: optional(string, {
     kind: 'supported',

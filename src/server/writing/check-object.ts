@@ -6,7 +6,8 @@ import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/field-path.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
-import { invalid, strictDecoding } from './write-errors.ts'
+import { readinessGateProblems, withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
+import { invalid, strictDecoding, wrongType } from './write-errors.ts'
 import type { FieldValidationMode } from './write-query.ts'
 
 /** An object that may be kept. */
@@ -36,6 +37,8 @@ export function checkObject(
   const { known, unknown } = splitUnknown(kind.kind, manifest)
   const names = unknown.map((path) => formatFieldPath(path))
   if (names.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, names)
+  const wrongTypes = problemsOf(kind.kind, known).filter(({ reason }) => reason === 'FieldValueTypeInvalid')
+  if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes)
   const problems = [...problemsOf(kind.kind, known), ...more]
   const errors = problems.filter(({ severity }) => severity === 'error')
   const { metadata } = known
@@ -47,7 +50,10 @@ export function checkObject(
 }
 
 function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {
-  if (kind === 'Pod') return decodePod(manifest, 'Strict').problems
+  if (kind === 'Pod')
+    return decodePod(withoutReadinessGates(manifest), 'Strict').problems.concat(
+      readinessGateProblems(manifest),
+    )
   return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
 }
 

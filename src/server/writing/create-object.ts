@@ -44,6 +44,7 @@ export function createObject(
       creationTimestamp: formatTime(clock.wallMs()),
     })
     const { manifest, warnings } = checkObject(kind, prepared, options)
+    refuseClass(written, manifest, name)
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
     if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
     await writer.put(manifest)
@@ -51,6 +52,19 @@ export function createObject(
     const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
     return { object: shown ?? manifest, status: 201, warnings }
   })
+}
+
+/** Throws ApiError Forbidden for a pod of a class that isn't there (`plugin/pkg/admission/runtimeclass`, 1.36). */
+function refuseClass({ kind, runtimeClasses }: WrittenKind, { spec }: JsonObject, name: string): void {
+  const wanted = kind.kind === 'Pod' && isJsonObject(spec) ? spec['runtimeClassName'] : undefined
+  if (typeof wanted !== 'string' || wanted === '') return
+  if (runtimeClasses.list().some(({ metadata }) => metadata.name === wanted)) return
+  throw new ApiError(
+    403,
+    `pods ${JSON.stringify(name)} is forbidden: pod rejected: RuntimeClass ${JSON.stringify(wanted)} not found`,
+    undefined,
+    { name, kind: 'pods' },
+  )
 }
 
 /** Throws ApiError where nothing can be made in a namespace. */

@@ -33,6 +33,16 @@ export function strictDecoding({ kind, apiVersion }: Named, fields: readonly str
   )
 }
 
+/** As a decoder refuses a value of another type than its field's. */
+export function wrongType({ kind, apiVersion }: Named, problems: readonly FieldProblem[]): ApiError {
+  const version = apiVersion.split('/').at(-1) ?? ''
+  const texts = problems.map(({ path, message }) => `${formatFieldPath(path)}: ${message}`)
+  return new ApiError(
+    400,
+    `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: ${texts.join(', ')}`,
+  )
+}
+
 export function alreadyExists({ resource, ...kind }: Named, name: string): ApiError {
   return new ApiError(
     409,

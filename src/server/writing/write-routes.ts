@@ -28,6 +28,7 @@ function routesOf(
     reader,
     writer,
     namespaces: readers.resources.namespaces.reader,
+    runtimeClasses: readers.resources.runtimeclasses.reader,
     clock: call.clock,
     random,
   })

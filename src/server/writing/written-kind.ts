@@ -1,4 +1,4 @@
-import type { NamespaceObject } from '../../api/cluster-objects.ts'
+import type { NamespaceObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -17,6 +17,7 @@ export interface WrittenKind {
   readonly reader: ResourceReader<ResourceObject>
   readonly writer: ObjectWriter
   readonly namespaces: ResourceReader<NamespaceObject>
+  readonly runtimeClasses: ResourceReader<RuntimeClassObject>
   readonly clock: Clock
   readonly random: RandomSource
 }

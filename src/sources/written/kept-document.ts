@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
+import { withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
 import { decodeObject } from '../../pod/decode/decode-object.ts'
 import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
@@ -48,7 +49,7 @@ export function decodeKept(
   const place = { path }
   const { kind } = manifest
   if (kind === 'Pod') {
-    const { accepted, problems } = decodePod(manifest, 'Warn')
+    const { accepted, problems } = decodePod(withoutReadinessGates(manifest), 'Warn')
     return { document: accepted && { ...accepted, place, kept }, problems }
   }
   if (!isObjectKind(kind)) return { document: undefined, problems: [] }

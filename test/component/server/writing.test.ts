@@ -541,3 +541,43 @@ describe('server-side apply', () => {
     expect(await rig.ask('PATCH', `${pods}/p`, image, type)).toMatchObject({ code: 422 })
   })
 })
+
+describe('classes', () => {
+  const classes = '/apis/node.k8s.io/v1/runtimeclasses'
+  const runtimeClass = {
+    apiVersion: 'node.k8s.io/v1',
+    kind: 'RuntimeClass',
+    metadata: { name: 'kata' },
+    handler: 'kata',
+  }
+
+  it('are written, and a pod of one that is not there is refused', async () => {
+    await using rig = await startRig()
+    const pod1 = pod('p', { runtimeClassName: 'kata' })
+    expect(await rig.ask('POST', pods, pod1)).toMatchObject({
+      code: 403,
+      body: { message: 'pods "p" is forbidden: pod rejected: RuntimeClass "kata" not found' },
+    })
+    const made = await rig.ask('POST', classes, runtimeClass)
+    expect(made).toMatchObject({ code: 201, body: { kind: 'RuntimeClass', handler: 'kata' } })
+    expect(
+      await rig.ask('PATCH', `${classes}/kata`, { handler: 'other' }, 'application/merge-patch+json'),
+    ).toMatchObject({
+      code: 422,
+    })
+    expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({
+      body: { metadata: { uid: metadataOf(made)['uid'] } },
+    })
+    expect(await rig.ask('POST', pods, pod1)).toMatchObject({ code: 201 })
+    expect(await rig.ask('DELETE', `${classes}/kata`)).toMatchObject({ code: 200 })
+    expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({ code: 404 })
+  })
+})
+
+it('says of a value of another type what Kubernetes says: the object cannot be read', async () => {
+  await using rig = await startRig()
+  expect(await rig.ask('POST', pods, pod('p', { hostNetwork: 'yes' }))).toMatchObject({
+    code: 400,
+    body: { reason: 'BadRequest' },
+  })
+})
