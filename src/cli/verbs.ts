@@ -38,6 +38,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/streams/exec.ts')).execVerb,
   },
   {
+    name: 'attach',
+    summary: "Join a container's own input and output",
+    load: async () => (await import('./verbs/streams/attach.ts')).attachVerb,
+  },
+  {
     name: 'port-forward',
     summary: 'Forward local ports to a pod',
     load: async () => (await import('./verbs/streams/port-forward.ts')).portForwardVerb,

@@ -138,6 +138,48 @@ describePodd('reaching into pods', {}, (rig) => {
     })
   })
 
+  // id: attaches-container-input-output
+  it('attaches to a container, passes input on and its end, and leaves it running', async () => {
+    const podd = rig()
+    const reader = 'while read -r word; do echo "got $word"; echo "err $word" >&2; done; echo over; stay'
+    const container = shellContainer('main', 'console', reader, { stdin: true, stdinOnce: true })
+    const terminal = shellContainer(
+      'terminal',
+      'terminal',
+      'read -r word; stty size; echo "got $word"; stay',
+      {
+        stdin: true,
+        tty: true,
+      },
+    )
+    podd.drop('console', podOf('console', podd.shared, [container, terminal]))
+    const before = await podd.untilReady('console')
+    const call = podd.spawnCli('attach', '-i', 'console', '-c', 'main')
+    call.child.stdin?.write('one\n')
+    await podd.until('the answer', () => call.output().includes('got one'))
+    call.child.stdin?.end('two\n')
+    await podd.until('the end of the input', () => call.output().includes('over'))
+    call.child.kill('SIGINT')
+    await once(call.child, 'close')
+    expect((await podd.cliOk('logs', 'console', '-c', 'main')).split('\n').toSorted().join(' ')).toBe(
+      ' err one err two got one got two over',
+    )
+    const seen = atTerminal(podd, ['attach', '-it', 'console', '-c', 'terminal'])
+    seen.type('three\n')
+    await podd.until('the terminal', () => /\n31 97\ngot three\n/u.test(seen.shown()))
+    seen.child.kill()
+    expect(await podd.cli('attach', '-i', 'shell', '-c', 'main')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('container main of pod shell takes no input'),
+    })
+    const after = await podd.untilReady('console')
+    expect(containerOf(after, 'main')).toMatchObject({
+      containerID: containerOf(before, 'main').containerID,
+      restartCount: 0,
+    })
+    podd.removeManifest('console')
+  })
+
   it('gives a large output whole to a slow reader', async () => {
     const podd = rig()
     const args = withSocket(podd, ['exec', 'shell', '-q', '--', 'sh', '-c', 'head -c 5000000 /dev/zero'])

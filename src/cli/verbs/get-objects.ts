@@ -3,11 +3,15 @@ import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resourc
 import type { DaemonStatus } from '../../api/routes.ts'
 import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
 import { readOutputFormat } from '../arguments/output-format.ts'
+import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
 import { creationNotes } from '../output/creation-notes.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
+import { customListing } from '../output/custom-columns.ts'
+import { printJsonPath } from '../output/json-path-template.ts'
 import { listObjects } from '../output/object-listing.ts'
+import { sortObjects } from '../output/sort-objects.ts'
 
 /** Some objects of a kind. */
 export interface Asked {
@@ -16,6 +20,10 @@ export interface Asked {
   readonly names: readonly string[]
   /** Terms of a field selector. */
   readonly fields?: readonly string[]
+  /** A label selector. */
+  readonly labels?: string | undefined
+  /** A JSONPath. */
+  readonly sortBy?: string | undefined
 }
 
 /** Where the objects are, and how they look. */
@@ -30,19 +38,28 @@ interface Asking extends Asked {
 export async function getObjects(context: VerbContext, asked: Asked): Promise<VerbResult> {
   const { args, client, clock, signal } = context
   const { kind, names } = asked
-  const format = readOutputFormat(args)
+  const custom = readCustomOutput(args.value('output'))
+  const format = custom === undefined ? readOutputFormat(args) : 'table'
   const withNamespace = args.has('all-namespaces')
   const namespace = withNamespace || !kind.namespaced ? undefined : readNamespace(args)
   if (names.length > 0 && namespace === undefined && kind.namespaced) throw namedInAll(kind.singular)
-  const isData = format === 'json' || format === 'yaml'
+  const isData = format === 'json' || format === 'yaml' || custom !== undefined
   const asking: Asking = {
     ...asked,
     namespace,
     path: listPath(kind.resource, namespace, isData ? kind.root : kind.tableRoot),
     listing: (objects) =>
-      listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
+      custom?.kind === 'columns'
+        ? customListing(custom.spec, objects)
+        : listObjects(kind, objects, { withNamespace, nowMs: clock.wallMs(), isSingle: names.length === 1 }),
   }
   if (args.has('watch')) {
+    if (custom?.kind === 'jsonPath')
+      throw new UsageError(
+        '-w prints tables, JSON and YAML',
+        'kubectl get -w -o jsonpath prints each change.',
+      )
+    if (asked.sortBy !== undefined) throw new UsageError('a watch cannot be sorted')
     // A name that nothing bears would be waited for without a word.
     for (const name of names) await getOne(context, asking, name)
     return { kind: 'watch', listings: watchObjects(context, asking), format }
@@ -51,18 +68,24 @@ export async function getObjects(context: VerbContext, asked: Asked): Promise<Ve
     names.length === 0
       ? await client.get<ResourceList>(withQuery(asking, {}), signal)
       : await getNamed(context, asking)
+  const items = asked.sortBy === undefined ? found.items : sortObjects(found.items, asked.sortBy)
   const missing = 'missing' in found ? found.missing : []
   const notes = missing.map((error) => `podd: ${error.message}`)
-  if (names.length === 0 && found.items.length === 0 && !isData)
+  if (names.length === 0 && items.length === 0 && !isData)
     notes.push(
       namespace === undefined
         ? `No ${kind.resource} found`
         : `No ${kind.resource} found in namespace ${namespace}`,
     )
   notes.push(...(await notesOn(kind, context)))
-  if (format === 'table' || format === 'wide') notes.push(...creationNotes(found.items))
+  if (format === 'table' || format === 'wide') notes.push(...creationNotes(items))
   const exitCode = missing.length === 0 ? 0 : 1
-  return { kind: 'listing', listing: asking.listing(found.items), format, notes, exitCode }
+  if (custom?.kind === 'jsonPath') {
+    const [only] = names.length === 1 ? items : []
+    const value = only ?? { kind: 'List', apiVersion: 'v1', metadata: {}, items }
+    return { kind: 'text', text: printJsonPath(custom.template, value), notes, exitCode }
+  }
+  return { kind: 'listing', listing: asking.listing(items), format, notes, exitCode }
 }
 
 function getOne({ client, signal }: VerbContext, { path }: Asking, name: string): Promise<ResourceObject> {
@@ -104,9 +127,21 @@ async function* watchObjects(context: VerbContext, asking: Asking): AsyncGenerat
   }
 }
 
-function withQuery({ path, fields = [] }: Asking, params: Readonly<Record<string, string>>): string {
+type CustomOutput =
+  | { readonly kind: 'columns'; readonly spec: string }
+  | { readonly kind: 'jsonPath'; readonly template: string }
+
+/** What `-o` says of how objects look; undefined for the formats that every verb has. */
+function readCustomOutput(text: string | undefined): CustomOutput | undefined {
+  const [, name, rest = ''] = /^(custom-columns|jsonpath)=(.*)$/su.exec(text ?? '') ?? []
+  if (name === undefined) return undefined
+  return name === 'jsonpath' ? { kind: 'jsonPath', template: rest } : { kind: 'columns', spec: rest }
+}
+
+function withQuery({ path, fields = [], labels }: Asking, params: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams(params)
   if (fields.length > 0) query.set('fieldSelector', fields.join(','))
+  if (labels !== undefined) query.set('labelSelector', labels)
   return query.size === 0 ? path : `${path}?${query.toString()}`
 }
 

@@ -8,12 +8,24 @@ import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 
 export const getVerb: Verb = {
-  usage: 'get pods|events|configmaps|secrets|pvc [NAME...] [-o wide|json|yaml|name] [-w] [-n NAMESPACE | -A]',
+  usage:
+    'get pods|events|configmaps|secrets|pvc [NAME...] [-o FORMAT] [-l SELECTOR] [-w] [-n NAMESPACE | -A]',
   help: `Lists pods, events or the objects that pods refer to, as kubectl does. Tables of ConfigMaps and Secrets show only
 keys; -o json and yaml show the values too, in base64 those of Secrets. Manifests with errors, and problems of the
 container runtime, follow on standard error.`,
   flags: [
-    outputFlag,
+    {
+      ...outputFlag,
+      label: 'FORMAT',
+      doc: 'wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,…; by default a table.',
+    },
+    { name: 'selector', short: 'l', label: 'SELECTOR', doc: 'Only with these labels (app=web,tier!=db).' },
+    {
+      name: 'field-selector',
+      label: 'SELECTOR',
+      doc: 'Only with these fields (status.phase=Running,metadata.name!=web).',
+    },
+    { name: 'sort-by', label: 'PATH', doc: 'By what this JSONPath leads to (.status.startTime).' },
     { name: 'watch', short: 'w', doc: 'After listing, watch for changes until Ctrl-C.' },
     namespaceFlag,
     allNamespacesFlag,
@@ -23,6 +35,9 @@ container runtime, follow on standard error.`,
     ['get pods -A -o wide', 'all pods, with addresses and manifests'],
     ['get pod web -o yaml', 'one pod with its whole status'],
     ['get pods -w', 'the pods, then each change'],
+    ["get pods -l app=web -o jsonpath='{.items[*].status.podIP}'", 'the addresses of some pods'],
+    ['get pods -A -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName', 'columns of your own'],
+    ['get pods --sort-by .status.startTime', 'the oldest first'],
     ['get events', 'what happened'],
     ['get secrets', 'their keys; `-o yaml` shows their values in base64'],
     ['get pvc', 'claims, and how much is in them'],
@@ -33,7 +48,19 @@ container runtime, follow on standard error.`,
     const slash = first.indexOf('/')
     const kind = requireKind(slash === -1 ? first : first.slice(0, slash))
     const names = [...(slash === -1 ? [] : [first]), ...rest].map((name) => name.replace(/^[a-z]+\//u, ''))
-    return getObjects(context, { kind, names })
+    const { args } = context
+    const labels = args.value('selector')
+    const fields = args.value('field-selector')
+    if (names.length > 0 && (labels !== undefined || fields !== undefined))
+      throw new UsageError('name cannot be provided when a selector is specified')
+    const sortBy = args.value('sort-by')
+    return getObjects(context, {
+      kind,
+      names,
+      labels,
+      sortBy,
+      ...(fields !== undefined && { fields: [fields] }),
+    })
   },
 }
 

@@ -188,6 +188,20 @@ web             1/1     Running            0             5m
 `)
   })
 
+  it.each<[line: string, stdout: string]>([
+    ['get pods -A -o jsonpath={.items[*].metadata.name} --sort-by .metadata.name', 'a-longer-name till web'],
+    ['get pod web -o jsonpath={.status.podIP}', '10.88.0.2'],
+    ['get pods -A --field-selector metadata.name=till -o name', 'pod/till\n'],
+    ['get pods -A --field-selector metadata.namespace!=default -o name', 'pod/till\n'],
+    ['get pods -l app=none -o name', ''],
+    [
+      'get pods -o custom-columns=NAME:.metadata.name,IP:.status.podIP --sort-by .metadata.creationTimestamp',
+      'NAME            IP\na-longer-name   <none>\nweb             10.88.0.2\n',
+    ],
+  ])('podd %s', async (line, stdout) => {
+    expect(await podd(line)).toMatchObject({ exitCode: 0, stdout })
+  })
+
   it('shows more when asked to', async () => {
     const { stdout } = await podd('get po web -o wide')
     expect(stdout).toBe(`NAME   READY   STATUS    RESTARTS   AGE   IP          NODE   SOURCE
@@ -308,23 +322,20 @@ warning: the container runtime at unix:///run/c.sock does not work: connection r
     expect(call.stdout().match(/NAME/gu)).toHaveLength(1)
   })
 
-  it.each([['get pods -w'], ['get events -w'], ['events -w'], ['logs web -f']])(
-    'fails when podd ends: %s',
-    async (line) => {
-      rig.events.put(eventObject('e1'))
-      const starting = containerStatus('main', { state: { waiting: { reason: 'ContainerCreating' } } })
-      rig.pods.put(podObject({ status: { containerStatuses: [starting] } }))
-      const call = startCli(line.split(' '), withSocket())
-      await expect.poll(() => rig.pods.watchers + rig.events.watchers).toBe(1)
-      await rig.close()
-      expect(await call.outcome).toMatchObject({
-        exitCode: 1,
-        stderr: expect.stringMatching(
-          /^podd: the connection to podd at .* broke: .*\npodd may have been stopped or restarted; try again.\n$/u,
-        ) as string,
-      })
-    },
-  )
+  it.each([['get pods -w'], ['get events -w'], ['events -w']])('fails when podd ends: %s', async (line) => {
+    rig.events.put(eventObject('e1'))
+    const starting = containerStatus('main', { state: { waiting: { reason: 'ContainerCreating' } } })
+    rig.pods.put(podObject({ status: { containerStatuses: [starting] } }))
+    const call = startCli(line.split(' '), withSocket())
+    await expect.poll(() => rig.pods.watchers + rig.events.watchers).toBe(1)
+    await rig.close()
+    expect(await call.outcome).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(
+        /^podd: the connection to podd at .* broke: .*\npodd may have been stopped or restarted; try again.\n$/u,
+      ) as string,
+    })
+  })
 
   it('fails when a podd that says goodbye ends the watch', async () => {
     await rig.close()
@@ -435,7 +446,12 @@ describe('wrong usage', () => {
     ['run --max-pods many', 'podd: --max-pods must be a whole number'],
     ['run now', 'podd: run takes no argument "now"'],
     ['logs web main more', 'podd: logs takes no argument "more"'],
-    ['get pods --sort-by name', 'podd: unknown flag --sort-by\nWith --help the verb lists its flags.'],
+    ['get pods --sorted name', 'podd: unknown flag --sorted\nWith --help the verb lists its flags.'],
+    ['get pods web -l app=web', 'podd: name cannot be provided when a selector is specified'],
+    ['get pods -w --sort-by .metadata.name', 'podd: a watch cannot be sorted'],
+    ['get pods -o custom-columns=NAME', 'podd: unexpected custom-columns spec: NAME'],
+    ['attach', 'podd: attach to which pod?'],
+    ['attach web more', 'podd: attach takes no argument "more"'],
     ['get pods web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
     ['get pods web -A -w', 'podd: a pod cannot be asked for by its name in all namespaces'],
     ['top pod web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],

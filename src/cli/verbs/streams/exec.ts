@@ -1,20 +1,13 @@
-import { ReadStream, WriteStream } from 'node:tty'
 import { commandProtocols } from '../../../api/remote-command.ts'
-import type { TerminalSize } from '../../../api/remote-command.ts'
 import type { PodObject } from '../../../api/objects.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { runExec } from '../../client/exec-stream.ts'
-import type { ExecStreams } from '../../client/exec-stream.ts'
-import {
-  annotatedContainer,
-  containerNames,
-  firstContainer,
-  namesOfAll,
-} from '../../arguments/default-container.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
-import type { Verb, VerbContext } from '../../arguments/verb.ts'
+import type { Verb } from '../../arguments/verb.ts'
+import { chooseContainer } from './choose-container.ts'
+import { chooseStreams } from './choose-streams.ts'
 
 export const execVerb: Verb = {
   usage: 'exec POD [-c CONTAINER] [-i] [-t] -- COMMAND [ARGUMENT...]',
@@ -73,48 +66,4 @@ function readCommand(args: ParsedArguments): { readonly name: string; readonly c
   // Without the dashes a flag of the command could be taken for one of podd's.
   if (args.dashesAt !== 1) throw new UsageError('the command must stand after --', hint)
   return { name: first.replace(/^pods?\//u, ''), command }
-}
-
-/** The annotation's, else the first, as kubectl chooses. Throws PoddError for an annotation that names none. */
-function chooseContainer(pod: PodObject, notify: (line: string) => void): string {
-  const annotated = annotatedContainer(pod)
-  if (annotated === undefined) return firstContainer(pod, notify)
-  const lists = ['containers', 'initContainers', 'ephemeralContainers'] as const
-  if (lists.some((list) => containerNames(pod, list).includes(annotated))) return annotated
-  throw new PoddError(
-    'CONTAINER_NOT_FOUND',
-    `container ${annotated} is not valid for pod ${pod.metadata.name} out of: ${namesOfAll(pod).join(', ')}`,
-    { hint: "The pod's annotation kubectl.kubernetes.io/default-container names it; -c names another." },
-  )
-}
-
-/** A terminal takes input and shows output: where this isn't one, the command gets none, as with kubectl. */
-function chooseStreams({ args, stdio }: VerbContext, notify: (line: string) => void): ExecStreams {
-  const { stdin, stdout, stderr } = stdio
-  if (!args.has('stdin')) {
-    if (args.has('tty')) notify('A TTY needs input too: without -i there is none')
-    return { stdin: undefined, stdout, stderr, terminal: undefined }
-  }
-  if (!args.has('tty')) return { stdin, stdout, stderr, terminal: undefined }
-  if (!(stdin instanceof ReadStream)) {
-    notify('Unable to use a TTY - input is not a terminal or the right kind of file')
-    return { stdin, stdout, stderr, terminal: undefined }
-  }
-  const size = (): TerminalSize =>
-    stdout instanceof WriteStream && stdout.columns > 0 && stdout.rows > 0
-      ? { columns: stdout.columns, rows: stdout.rows }
-      : { columns: 80, rows: 24 }
-  return {
-    stdin,
-    stdout,
-    stderr,
-    terminal: {
-      size,
-      setRaw: (isRaw) => void stdin.setRawMode(isRaw),
-      onResize(listener) {
-        stdout.on('resize', listener)
-        return () => void stdout.off('resize', listener)
-      },
-    },
-  }
 }

@@ -4,6 +4,7 @@ import { parseDuration } from '../../../config/duration.ts'
 import { annotatedContainer, containerNames, firstContainer } from '../../arguments/default-container.ts'
 import { ServerError } from '../../client/client.ts'
 import type { ApiClient } from '../../client/client.ts'
+import { followLog } from '../../client/follow-log.ts'
 import { mergeLines } from '../../client/merge-lines.ts'
 import { listPath, namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import type { ParsedArguments } from '../../arguments/parse-arguments.ts'
@@ -14,7 +15,8 @@ export const logsVerb: Verb = {
   usage:
     'logs (POD | -l SELECTOR) [-c CONTAINER | --all-containers] [-f] [-p] [--tail LINES] [--since DURATION]',
   help: `Prints the log of a pod's container, from the oldest line that is kept, rotated files included. With -f it
-follows the log, across rotations and restarts of the container, until the container has terminated for good or Ctrl-C.
+follows the log, across rotations and restarts of the container and of podd, until the container has terminated for good
+or Ctrl-C.
 The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.`,
   flags: [
     {
@@ -60,7 +62,7 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     ['logs web -p', 'why it restarted'],
     ['logs web --all-containers --prefix', 'everything in one stream'],
   ],
-  async run({ args, client, signal, notify }) {
+  async run({ args, client, clock, signal, notify }) {
     const [first, second, extra] = args.positionals
     const selector = args.value('selector')
     if (selector !== undefined && first !== undefined)
@@ -72,8 +74,18 @@ The log of a removed pod is printed for as long as removedPodLogMaxAge keeps it.
     const query = readQuery(args)
     const mostFollowed = args.count('max-log-requests', 0) ?? defaultMostFollowed
     const namespace = readNamespace(args)
-    const stream = ({ namespace: where, name }: PodName, container: string | undefined) =>
-      client.stream(`${podPath(where, name)}/log?${logQuery(container, query)}`, signal)
+    const goesOn = args.has('follow') && !query.includes('limitBytes')
+    let isAway = false
+    const onAway = (line: string): void => {
+      if (!isAway) notify(line)
+      isAway = true
+    }
+    const stream = ({ namespace: where, name }: PodName, container: string | undefined) => {
+      const path = `${podPath(where, name)}/log`
+      const asked = logQuery(container, query)
+      if (!goesOn) return client.stream(`${path}?${asked}`, signal)
+      return followLog(client, clock, { path, query: new URLSearchParams(asked), signal, notify: onAway })
+    }
     const name = first?.replace(/^pods?\//u, '') ?? ''
     let pods: readonly PodObject[]
     try {

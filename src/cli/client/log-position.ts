@@ -1,0 +1,111 @@
+const newline = 0x0a
+const space = 0x20
+/** An RFC 3339 time with nanoseconds and a zone is shorter. */
+const mostTimeBytes = 64
+
+/**
+ * How far a log with times before its lines was printed: gives what is to be printed of the bytes that come, and after a
+ * connection broke, of those that come again, only what was not printed yet. Lines have no numbers: their times stand
+ * for them, and how many lines bear the same one.
+ */
+export class LogPosition {
+  readonly #showsTimes: boolean
+  /** The lines of the newest millisecond, by their whole times; `fresh` holds what the connection has still to repeat. */
+  #printed = new Map<string, number>()
+  #repeats = new Map<string, number>()
+  #newestTime: string | undefined
+  /** What was printed of the newest line, which has no end yet. */
+  #openBytes = 0
+  #isOpen = false
+  /** What is still to be skipped of the line that comes; Infinity: all of it. */
+  #skipBytes = 0
+  #head: Buffer | undefined = Buffer.alloc(0)
+
+  constructor(showsTimes: boolean) {
+    this.#showsTimes = showsTimes
+  }
+
+  /** The time from which on to ask again; undefined where no line has come yet. */
+  get time(): string | undefined {
+    return this.#newestTime
+  }
+
+  /** What comes now begins at that time, with a whole line. */
+  resume(): void {
+    this.#repeats = new Map(this.#printed)
+    this.#head = Buffer.alloc(0)
+    this.#skipBytes = 0
+  }
+
+  push(chunk: Uint8Array): Buffer {
+    const parts: Uint8Array[] = []
+    for (let at = 0; at < chunk.length;) {
+      if (this.#head === undefined) at = this.#takeBody(chunk, at, parts)
+      else at = this.#takeHead(chunk, at, parts, this.#head)
+    }
+    return Buffer.concat(parts)
+  }
+
+  /** The time before a line; what has none, such as an error in the middle of the log, is printed as it is. */
+  #takeHead(chunk: Uint8Array, at: number, parts: Uint8Array[], held: Buffer): number {
+    const end = chunk.indexOf(space, at)
+    const lineEnd = chunk.indexOf(newline, at)
+    const stop = end === -1 ? chunk.length : end
+    const head = Buffer.concat([held, chunk.subarray(at, stop)])
+    if (head.length > mostTimeBytes || (lineEnd !== -1 && lineEnd < stop)) {
+      this.#head = undefined
+      this.#skipBytes = 0
+      parts.push(held)
+      return at
+    }
+    if (end === -1) {
+      this.#head = head
+      return chunk.length
+    }
+    this.#head = undefined
+    this.#begin(head.toString('latin1'), parts)
+    return end + 1
+  }
+
+  #begin(time: string, parts: Uint8Array[]): void {
+    const repeats = this.#repeats.get(time) ?? 0
+    if (repeats > 0) {
+      this.#repeats.set(time, repeats - 1)
+      const isOpenLine = this.#isOpen && repeats === 1 && time === this.#newestTime
+      this.#skipBytes = isOpenLine ? this.#openBytes : Number.POSITIVE_INFINITY
+      return
+    }
+    this.#skipBytes = 0
+    // The open line came no further: it is another one that goes on.
+    if (this.#isOpen) parts.push(Buffer.from('\n'))
+    if (millisecondOf(time) !== millisecondOf(this.#newestTime ?? '')) this.#printed = new Map()
+    this.#printed.set(time, (this.#printed.get(time) ?? 0) + 1)
+    this.#newestTime = time
+    this.#isOpen = true
+    this.#openBytes = 0
+    if (this.#showsTimes) parts.push(Buffer.from(`${time} `))
+  }
+
+  #takeBody(chunk: Uint8Array, at: number, parts: Uint8Array[]): number {
+    const lineEnd = chunk.indexOf(newline, at)
+    const end = lineEnd === -1 ? chunk.length : lineEnd + 1
+    const skipped = Math.min(this.#skipBytes, end - at)
+    this.#skipBytes -= skipped
+    const rest = chunk.subarray(at + skipped, end)
+    if (rest.length > 0) {
+      parts.push(rest)
+      this.#openBytes += rest.length
+    }
+    if (lineEnd !== -1) {
+      if (rest.length > 0) this.#isOpen = false
+      this.#head = Buffer.alloc(0)
+    }
+    return end
+  }
+}
+
+/** The first three digits behind the seconds, with all before them. */
+function millisecondOf(time: string): string {
+  const [, seconds = time, fraction = '', zone = ''] = /^([^.Z+]+)(?:\.(\d+))?(.*)$/u.exec(time) ?? []
+  return `${seconds}.${fraction.padEnd(3, '0').slice(0, 3)}${zone}`
+}
