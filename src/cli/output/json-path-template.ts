@@ -19,13 +19,12 @@ export function printJsonPath(template: string, value: unknown): string {
 }
 
 function readTemplate(template: string): readonly Part[] {
-  const words = template.match(/\{(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^}"'])*\}|[^{]+|\{/gu) ?? []
+  const words = splitTemplate(template)
   const stack: { readonly path: readonly JsonPathStep[]; readonly parts: Part[] }[] = [
     { path: [], parts: [] },
   ]
   for (const word of words) {
     const parts = stack.at(-1)?.parts ?? []
-    if (word === '{') throw new UsageError(`a brace of ${JSON.stringify(template)} is not closed`)
     if (!word.startsWith('{')) {
       parts.push({ kind: 'text', text: word })
       continue
@@ -45,6 +44,30 @@ function readTemplate(template: string): readonly Part[] {
   }
   if (stack.length > 1) throw new UsageError(`${JSON.stringify(template)} has a {range} without an {end}`)
   return stack[0]?.parts ?? []
+}
+
+/** Texts in braces, with the braces, and those between them; a brace in quotes is text. */
+function splitTemplate(template: string): readonly string[] {
+  const words: string[] = []
+  let start = 0
+  let quote: string | undefined
+  let isOpen = false
+  for (let at = 0; at < template.length; at += 1) {
+    const character = template[at]
+    if (quote !== undefined) {
+      if (character === '\\') at += 1
+      else if (character === quote) quote = undefined
+    } else if (isOpen && (character === '"' || character === "'")) quote = character
+    else if (character === (isOpen ? '}' : '{')) {
+      const end = isOpen ? at + 1 : at
+      if (end > start) words.push(template.slice(start, end))
+      start = end
+      isOpen = !isOpen
+    }
+  }
+  if (isOpen) throw new UsageError(`a brace of ${JSON.stringify(template)} is not closed`)
+  if (start < template.length) words.push(template.slice(start))
+  return words
 }
 
 function unquote(text: string): string {
