@@ -33,6 +33,7 @@ chmod 1777 "$scratch"
 echo "tmp $scratch" >"$PODD_TEST_MARKS"
 cache=${PODD_TEST_CACHE:-/var/cache/podd-test}
 fetch_pid=
+kubectl_pid=
 suites_pid=
 
 # The tests start what they use; a package's own service would only be in the way. A policy that a killed run left is
@@ -50,6 +51,7 @@ let_services_start() { ! grep -qsxF "$policy_mark" $policy || rm -f $policy; }
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
   [ -z "$fetch_pid" ] || kill "$fetch_pid" 2>/dev/null
+  [ -z "$kubectl_pid" ] || kill "$kubectl_pid" 2>/dev/null
   # Interrupted in the middle: the tests end with it. What they leave, the next ones clear up.
   [ -z "$suites_pid" ] || { kill "$suites_pid" && wait "$suites_pid"; } 2>/dev/null
   ! is_root || let_services_start
@@ -144,6 +146,10 @@ if is_root; then
   if install_missing_packages; then host_ready=1; else failed 'the packages that the tests need'; fi
   test/lib/containerd-versions.sh forky "$cache/containerd-2" >"$results/fetched" 2>"$results/fetch-error" &
   fetch_pid=$!
+  for suite in trixie forky; do
+    test/lib/debian-packages.sh "$suite" "$cache/kubectl-$suite" kubectl || break
+  done >"$results/kubectl" 2>&1 &
+  kubectl_pid=$!
 fi
 
 say 'build'
@@ -213,6 +219,9 @@ fi
 wait "$fetch_pid"
 fetch_status=$?
 fetch_pid=
+# Where it fails, the test that needs it says why.
+wait "$kubectl_pid"
+kubectl_pid=
 
 # Files beside each other, on both containerds: much of what they do is waiting.
 # Both, whatever the environment names: the host's and the newer one.

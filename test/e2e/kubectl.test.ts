@@ -1,0 +1,146 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { fetchKubectl, kubectlSuites, runKubectl } from '../support/kubectl.ts'
+import type { KubectlResult } from '../support/kubectl.ts'
+import { freePort } from '../support/free-port.ts'
+import { describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shell } from '../support/podd-program.ts'
+import { slowness } from '../support/slowness.ts'
+
+const port = await freePort()
+
+const manifest = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  containers:
+    - name: main
+      image: ${shell}
+      command: [sh, -c, 'echo hello from web; trap "exit 0" TERM; sleep 1000000 & wait']
+      volumeMounts: [{name: conf, mountPath: /conf}]
+  volumes: [{name: conf, configMap: {name: conf}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf}
+data: {key: value}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: hidden}
+stringData: {key: hush-hush}
+`
+
+type Kubectl = (...args: readonly string[]) => Promise<KubectlResult>
+
+/** kubectl as somebody with a kubeconfig of their own. */
+async function login(rig: PoddRig, program: string, user: string, role: string): Promise<Kubectl> {
+  const kubeconfig = join(rig.directory, `${user}.conf`)
+  const stdout = await rig.cliOk('kubeconfig', '--user', user, '--role', role)
+  writeFileSync(kubeconfig, stdout, { mode: 0o600 })
+  const cacheDirectory = join(rig.directory, `kube-${user}`)
+  mkdirSync(cacheDirectory, { recursive: true })
+  return (...args) => runKubectl(program, { kubeconfig, cacheDirectory }, args)
+}
+
+/** What a command prints, which must end well and say nothing on standard error. */
+async function output(kubectl: Kubectl, line: string): Promise<string> {
+  const { code, stdout, stderr } = await kubectl(...line.split(' '))
+  expect({ line, code, stderr }).toEqual({ line, code: 0, stderr: '' })
+  return stdout
+}
+
+const header = (text: string): readonly string[] => text.split('\n')[0]?.trim().split(/ {2,}/u) ?? []
+
+describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (podd) => {
+  describe.each(kubectlSuites)('of Debian %s', (suite) => {
+    it(
+      'reads what runs on the host',
+      async () => {
+        const rig = podd()
+        const program = fetchKubectl(suite)
+        rig.dropText('web.yaml', manifest)
+        await rig.untilReady('web')
+        const kubectl = await login(rig, program, `admin-${suite}`, 'admin')
+        const print = (line: string): Promise<string> => output(kubectl, line)
+
+        const pods = await print('get pods -o wide')
+        expect(header(pods)).toEqual([
+          'NAME',
+          'READY',
+          'STATUS',
+          'RESTARTS',
+          'AGE',
+          'IP',
+          'NODE',
+          'NOMINATED NODE',
+          'READINESS GATES',
+        ])
+        expect(pods).toMatch(/^web +1\/1 +Running +0 /mu)
+        expect(header(await print('get pods -A'))[0]).toBe('NAMESPACE')
+        expect(await print('get all')).toMatch(/^web +1\/1 +Running /mu)
+        expect(await print('get pod web -o jsonpath={.status.phase}')).toBe('Running')
+        expect(await print('get pods -l app=web -o name')).toBe('pod/web\n')
+        expect(await print('logs web')).toBe('hello from web\n')
+        expect(await print('wait pod/web --for=condition=Ready --timeout=60s')).toContain('condition met')
+
+        const described = await print('describe pod web')
+        expect(described).toMatch(/^Status: +Running$/mu)
+        expect(described).toMatch(/Normal +Started .*podd/u)
+        expect(await print('events --for pod/web')).toContain('Started')
+        expect(header(await print('get events'))).toEqual([
+          'LAST SEEN',
+          'TYPE',
+          'REASON',
+          'OBJECT',
+          'MESSAGE',
+        ])
+        expect(header(await print('get configmaps'))).toEqual(['NAME', 'DATA', 'AGE'])
+        expect(await print('get secrets')).toMatch(/^hidden +Opaque +1 /mu)
+        expect(await print('get secret hidden -o jsonpath={.data.key}')).toBe(
+          Buffer.from('hush-hush').toString('base64'),
+        )
+        expect(await print('get namespaces')).toMatch(/^kube-system +Active /mu)
+        expect(await print('get serviceaccounts')).toMatch(/^default /mu)
+        expect(await print('get priorityclasses')).toMatch(/^system-node-critical +2000001000 +false /mu)
+
+        const node = await print('get nodes -o jsonpath={.items[0].metadata.name}')
+        expect(await print('get nodes -o wide')).toMatch(
+          new RegExp(`^${node} +Ready +<none> .*containerd://`, 'mu'),
+        )
+        const nodeDescribed = await print(`describe node ${node}`)
+        expect(nodeDescribed).toContain('Allocatable:')
+        expect(nodeDescribed).toMatch(/default +web /u)
+        expect(await print('top nodes')).toContain(node)
+        expect(await print('top pods --containers')).toMatch(/^web +main +\d+m +\d+Mi/mu)
+        expect(await print('explain pod.spec.hostNetwork')).toContain('FIELD: hostNetwork <boolean>')
+        expect(await print('auth whoami')).toContain('system:masters')
+        expect(await print('api-versions')).toContain('metrics.k8s.io/v1beta1')
+        const missing = await kubectl('get', 'pod', 'other')
+        expect(missing).toMatchObject({
+          code: 1,
+          stderr: 'Error from server (NotFound): pods "other" not found\n',
+        })
+      },
+      180_000 * slowness,
+    )
+
+    it(
+      'shows a viewer all but Secrets',
+      async () => {
+        const rig = podd()
+        const kubectl = await login(rig, fetchKubectl(suite), `ann-${suite}`, 'view')
+        expect(await output(kubectl, 'get pods')).toMatch(/^web /mu)
+        expect(await output(kubectl, 'auth can-i get pods')).toBe('yes\n')
+        const secrets = await kubectl('get', 'secrets')
+        expect(secrets).toMatchObject({ code: 1, stdout: '' })
+        expect(secrets.stderr).toContain(`User "ann-${suite}" cannot list resource "secrets"`)
+        expect((await kubectl('auth', 'can-i', 'get', 'secrets')).stdout).toBe('no\n')
+      },
+      60_000 * slowness,
+    )
+  })
+})
