@@ -5,6 +5,7 @@ import { parseCoreFields } from './core-fields.ts'
 import { errorsDoc } from './errors-doc.ts'
 import { optionsDoc } from './options-doc.ts'
 import { supportDoc } from './support-doc.ts'
+import { validationDoc } from './validation-doc.ts'
 
 const root = join(import.meta.dirname, '..')
 const core = parseCoreFields(readFileSync(join(root, 'test/fixtures/core-v1-fields.json'), 'utf8'))
@@ -12,3 +13,4 @@ const core = parseCoreFields(readFileSync(join(root, 'test/fixtures/core-v1-fiel
 writeFileSync(join(root, 'docs/ERRORS.md'), errorsDoc())
 writeFileSync(join(root, 'docs/OPTIONS.md'), optionsDoc())
 writeFileSync(join(root, 'docs/SUPPORT.md'), supportDoc(core))
+writeFileSync(join(root, 'docs/VALIDATION.md'), validationDoc())

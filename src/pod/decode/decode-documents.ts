@@ -151,7 +151,9 @@ class Decoder {
   #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
     const kind = value['kind']
     if (kind === undefined || kind === null || kind === '') {
-      this.#refuse({ severity: 'error', path: ['kind'], message: 'Required value' }, at, written, value)
+      const reason = 'FieldValueRequired' as const
+      const message = 'Required value'
+      this.#refuse({ severity: 'error', path: ['kind'], reason, message }, at, written, value)
     } else if (typeof kind !== 'string') {
       this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
     } else if (kind === 'Pod') this.#takePod(value, at, written)
@@ -159,7 +161,14 @@ class Decoder {
     else if ((kind === 'List' || kind === 'PodList') && at.length === 0) this.#takeList(kind, value, written)
     else {
       const { message, hint, isOtherKind } = refuseKind(kind)
-      this.#refuse({ severity: 'error', path: ['kind'], message, hint }, at, written, value, !isOtherKind)
+      const reason = 'RefusedHere' as const
+      this.#refuse(
+        { severity: 'error', path: ['kind'], reason, message, hint },
+        at,
+        written,
+        value,
+        !isOtherKind,
+      )
     }
   }
 

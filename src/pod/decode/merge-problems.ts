@@ -23,7 +23,9 @@ export function mergeProblems(
     if (parents.has(key(path))) return true
     return [path, near ?? []].some((own) => own.some((_, index) => faulty.has(key(own.slice(0, index + 1)))))
   }
-  return [...named, ...validated.filter((problem) => !isConsequence(problem))]
+  const all = [...named, ...validated.filter((problem) => !isConsequence(problem))]
+  // It has a name's template, which is complained of.
+  return faulty.has(key(generateName)) ? all.filter((problem) => !isMissingName(problem)) : all
 }
 
 /** Whose values the API server complains of without the index of their item. */
@@ -43,6 +45,12 @@ function asApiNames(problem: FieldProblem): FieldProblem {
   const items = path.indexOf('items')
   if (path[items - 1] !== 'downwardAPI') return problem
   return { ...problem, path: [...path.slice(0, items), ...path.slice(items + 2)], near: path }
+}
+
+const generateName = ['metadata', 'generateName']
+
+function isMissingName({ path, reason }: FieldProblem): boolean {
+  return reason === 'FieldValueRequired' && path.length === 2 && path[0] === 'metadata' && path[1] === 'name'
 }
 
 function key(path: FieldPath): string {

@@ -21,6 +21,10 @@ const integerPattern = /^([-+]?)(?:(0[xX])([\da-fA-F]+)|(0[bB])([01]+)|(0[oO]?)(
 /** `.nan` and `.inf`, which JSON has no word for. */
 const unspeakable = /^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$/
 
+export function isUnspeakable(source: string): boolean {
+  return unspeakable.test(source)
+}
+
 export function resolvePlain(source: string): Plain {
   const word = words.get(source)
   if (word !== undefined) return word

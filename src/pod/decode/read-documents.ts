@@ -2,8 +2,10 @@ import type { Json } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { FieldLocator } from './field-locator.ts'
 import type { FieldPath } from '../schema/field-path.ts'
-import { yamlMessage } from './yaml-message.ts'
+import { findTextFault, splitJson } from './text-faults.ts'
+import { isTemplate, unrenderedTemplate, yamlMessage } from './yaml-message.ts'
 import { parseYaml } from './parse-yaml.ts'
+import type { Slice } from './text-faults.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 import { YamlValueError, yamlToJson } from './yaml-value.ts'
 
@@ -72,11 +74,15 @@ function isEscaped(text: string, index: number): boolean {
 /** Splits a text at its `---` lines and reads each document on its own, so that none spoils another. */
 export async function readYamlDocuments(text: string): Promise<readonly RawDocument[]> {
   const yaml = await import('yaml')
-  const lines = new LineIndex(text)
-  return splitDocuments(text).flatMap(({ start, end }) => {
-    const read = readOne(yaml, text.slice(start, end), (offset) => lines.positionOf(start + offset))
-    return read === undefined ? [] : [read]
-  })
+  // A bare carriage return ends a line; offsets stay.
+  const ofLines = text.replaceAll(/\r(?!\n)/g, '\n')
+  const lines = new LineIndex(ofLines)
+  return splitDocuments(ofLines)
+    .flatMap((slice) => splitJson(ofLines, slice))
+    .flatMap(({ start, end }) => {
+      const read = readOne(yaml, ofLines.slice(start, end), (offset) => lines.positionOf(start + offset))
+      return read === undefined ? [] : [read]
+    })
 }
 
 function readOne(
@@ -85,10 +91,15 @@ function readOne(
   positionOf: (offset: number) => Position,
 ): RawDocument | undefined {
   try {
+    const fault = findTextFault(text)
+    if (fault !== undefined) {
+      return { kind: 'broken', message: fault.message, position: positionOf(fault.offset) }
+    }
     const document = parseYaml(yaml, text)
     const [error] = document.errors
     if (error !== undefined) {
-      return { kind: 'broken', message: yamlMessage(error), position: positionOf(error.pos[0]) }
+      const message = isTemplate(text, error.pos[0]) ? unrenderedTemplate : yamlMessage(error)
+      return { kind: 'broken', message, position: positionOf(error.pos[0]) }
     }
     const { value, targetOf } = yamlToJson(yaml, document)
     if (value === null) return undefined
@@ -117,11 +128,6 @@ function textOf(yaml: YamlLibrary, node: unknown): string | undefined {
   return yaml.isScalar(node) && typeof node.value === 'string' ? node.value : undefined
 }
 
-interface Slice {
-  readonly start: number
-  readonly end: number
-}
-
 /** At column 0 `---` and `...` always end a document, whatever stands around them. */
 function splitDocuments(text: string): readonly Slice[] {
   const slices: Slice[] = []
@@ -133,7 +139,10 @@ function splitDocuments(text: string): readonly Slice[] {
     start = marker.index + (isStart ? 3 : marker[0].length)
   }
   slices.push({ start, end: text.length })
-  return slices.filter((slice) => hasContent(text.slice(slice.start, slice.end)))
+  return slices.filter(({ start, end }) => {
+    const part = text.slice(start, end)
+    return hasContent(part) || findTextFault(part) !== undefined
+  })
 }
 
 /** False for what is blank, comments or directives alone. Each character is looked at once. */

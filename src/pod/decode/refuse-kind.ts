@@ -13,6 +13,29 @@ const workloads = [
 
 const others = [
   'APIService',
+  'CSIDriver',
+  'CSINode',
+  'CSIStorageCapacity',
+  'CertificateSigningRequest',
+  'ClusterTrustBundle',
+  'ControllerRevision',
+  'DeviceClass',
+  'FlowSchema',
+  'IPAddress',
+  'LeaseCandidate',
+  'MutatingAdmissionPolicy',
+  'MutatingAdmissionPolicyBinding',
+  'PodGroup',
+  'PriorityLevelConfiguration',
+  'ResourceClaim',
+  'ResourceClaimTemplate',
+  'ResourceSlice',
+  'ServiceCIDR',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+  'VolumeAttachment',
+  'VolumeAttributesClass',
+  'Workload',
   'Binding',
   'ClusterRole',
   'ClusterRoleBinding',
@@ -54,24 +77,32 @@ export interface KindRefusal {
 export function refuseKind(kind: string): KindRefusal {
   if (kind === 'List' || kind === 'PodList') {
     const hint = 'put its items into the outer one'
-    return { message: `a ${kind} inside another list is not supported`, hint, isOtherKind: false }
+    return { message: `not supported: a ${kind} inside another list`, hint, isOtherKind: false }
   }
   const item = kind.replace(/List$/, '')
   if (item !== kind && isObjectKind(item)) {
     const hint = `write a List, or each ${item} as a document of its own`
-    return { message: `kind ${kind} is not supported`, hint, isOtherKind: false }
+    return { message: `not supported: ${kind}`, hint, isOtherKind: false }
   }
   if (workloads.includes(kind)) {
     return {
-      message: `kind ${kind} is not supported: podd runs Pods`,
+      message: `not supported: podd runs Pods, and no ${kind}`,
       hint: 'write its pod template as a Pod',
       isOtherKind: true,
     }
   }
   if (others.includes(kind)) {
-    return { message: `kind ${kind} is not supported: there is no control plane here`, isOtherKind: true }
+    return { message: `not supported: ${kind} needs a control plane`, isOtherKind: true }
   }
-  const nearest = nearestName(kind, ['Pod', 'PodList', 'List', ...objectKindNames, ...workloads, ...others])
-  const guess = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`
-  return { message: `unknown kind ${JSON.stringify(kind)}${guess}`, isOtherKind: false }
+  const taken = ['Pod', 'PodList', 'List', ...objectKindNames]
+  const nearest = nearestName(kind, taken)
+  // What the API has by other names isn't a typo of what it has here.
+  if (nearest !== undefined) {
+    const message = `not supported: ${JSON.stringify(kind)}; did you mean ${JSON.stringify(nearest)}?`
+    return { message, isOtherKind: false }
+  }
+  return {
+    message: `not supported: ${JSON.stringify(kind)}; podd takes ${taken.join(', ')}`,
+    isOtherKind: false,
+  }
 }

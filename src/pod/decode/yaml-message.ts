@@ -23,11 +23,35 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
       if (message.startsWith('Block scalar header')) {
         return 'a value that begins with `|` or `>` needs quotes, unless it is a block of lines'
       }
+      if (message.startsWith('Unexpected scalar at node end')) {
+        return 'text behind a value that is complete: put quotes around the whole value'
+      }
       // What it found stands behind the colon.
       return message.replace(/: .*/s, '')
+    case 'BAD_INDENT':
+    case 'MISSING_CHAR':
+      return /[\]}]$/.test(message)
+        ? 'a bracket that is opened here or above is not closed, or stands too far to the left'
+        : message
+    case 'BLOCK_AS_IMPLICIT_KEY':
+    case 'MULTILINE_IMPLICIT_KEY':
+      return 'a `:` too many: a value that has `: ` in it needs quotes, and a nested field a line of its own'
+    case 'BLOCK_IN_FLOW':
+      return 'lines of fields or items within brackets: close the bracket first'
     default:
       return message
   }
+}
+
+/** What a chart or a playbook has before it is rendered. */
+export const unrenderedTemplate =
+  'a template that was not rendered (`{{ … }}`): podd reads YAML, such as `helm template` writes'
+
+/** Whether the line at `offset` has a template's braces. */
+export function isTemplate(text: string, offset: number): boolean {
+  const start = text.lastIndexOf('\n', offset - 1) + 1
+  const end = text.indexOf('\n', offset)
+  return /\{\{|\{%/.test(text.slice(start, end < 0 ? text.length : end))
 }
 
 export const unknownTag = 'podd does not know this tag; a value that begins with `!` needs quotes'

@@ -2,8 +2,8 @@ import type * as yaml from 'yaml'
 import type { Alias, Document, Pair, Scalar } from 'yaml'
 import type { Json } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { resolvePlain } from './plain-scalar.ts'
-import { unknownTag } from './yaml-message.ts'
+import { isUnspeakable, resolvePlain } from './plain-scalar.ts'
+import { unknownTag, unrenderedTemplate } from './yaml-message.ts'
 
 /** The YAML library, loaded when it is first needed (see read-documents.ts). */
 export type YamlLibrary = typeof yaml
@@ -35,7 +35,12 @@ type Entry = readonly [key: string, value: Json]
 
 const coreTag = 'tag:yaml.org,2002:'
 const scalarTags = new Set(['int', 'float', 'bool', 'null'].map((name) => `${coreTag}${name}`))
-const knownTags = new Set([...scalarTags, `${coreTag}str`, `${coreTag}map`, `${coreTag}seq`])
+const binaryTag = `${coreTag}binary`
+const knownTags = new Set([
+  ...scalarTags,
+  binaryTag,
+  ...['str', 'map', 'seq', 'timestamp'].map((name) => `${coreTag}${name}`),
+])
 
 /** What a document says. */
 export interface YamlValue {
@@ -125,7 +130,8 @@ class YamlReader {
     const key = this.read(node, depth + 1)
     if (typeof key === 'string') return key
     if (typeof key === 'number' || typeof key === 'boolean') return String(key)
-    throw new YamlValueError('a key must be a string', offset)
+    // `{{ .Values.name }}` is a mapping with a mapping as its key.
+    throw new YamlValueError(isJsonObject(key) ? unrenderedTemplate : 'a key must be a string', offset)
   }
 
   #offsetOf(node: unknown): number {
@@ -135,8 +141,27 @@ class YamlReader {
 
 function readScalar(node: Scalar): Json {
   const text = typeof node.value === 'string' ? node.value : ''
-  if (node.tag === undefined) return node.type === 'PLAIN' ? resolvePlain(text) : text
+  if (node.tag === binaryTag) return readBinary(text, node.range?.[0] ?? 0)
+  if (node.tag === undefined) {
+    if (node.type !== 'PLAIN') return text
+    if (isUnspeakable(text)) {
+      throw new YamlValueError(
+        'a number that JSON has no word for; put quotes around it',
+        node.range?.[0] ?? 0,
+      )
+    }
+    return resolvePlain(text)
+  }
   return scalarTags.has(node.tag) ? resolvePlain(text) : text
+}
+
+/** Base64 as go-yaml reads it: with its padding. */
+function readBinary(text: string, offset: number): string {
+  const packed = text.replaceAll(/\s/g, '')
+  if (packed.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(packed)) {
+    throw new YamlValueError('!!binary takes base64', offset)
+  }
+  return Buffer.from(packed, 'base64').toString('utf8')
 }
 
 function isMergeKey(key: unknown): boolean {

@@ -92,7 +92,7 @@ class Check {
     for (const [key, item] of Object.entries(value)) {
       const field = Object.hasOwn(fields, key) ? fields[key] : undefined
       const fieldPath = [...path, key]
-      if (field === undefined) meant.add(this.#unknown(key, Object.keys(fields), path))
+      if (field === undefined) meant.add(this.#unknown(key, Object.keys(fields), value, path))
       else if (!isAbsent(field, item) && this.#isTaken(field, item, fieldPath)) {
         const checked = this.value(field.type, item, fieldPath)
         if (checked !== undefined) kept.push([key, checked])
@@ -138,7 +138,7 @@ class Check {
   }
 
   /** Gives the name that was probably meant, so that this field isn't reported as missing as well. */
-  #unknown(key: string, known: readonly string[], path: FieldPath): string | undefined {
+  #unknown(key: string, known: readonly string[], owner: JsonObject, path: FieldPath): string | undefined {
     const nearest = this.problems.length < maxGuesses ? nearestName(key, known) : undefined
     const parent = path.length === 0 ? 'the document' : formatFieldPath(path)
     const guess = nearest === undefined ? '' : `; did you mean ${JSON.stringify(nearest)}?`
@@ -150,7 +150,7 @@ class Check {
       message: `unknown field ${JSON.stringify(key)} in ${parent}${guess}`,
     })
     if (warn) return undefined
-    if (nearest !== undefined) this.meant.push([...path, nearest])
+    if (nearest !== undefined && !Object.hasOwn(owner, nearest)) this.meant.push([...path, nearest])
     return nearest
   }
 

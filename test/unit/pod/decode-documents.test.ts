@@ -305,12 +305,16 @@ describe('what is refused', () => {
   it.each([
     [
       'Deployment',
-      'kind Deployment is not supported: podd runs Pods (write its pod template as a Pod)',
+      'not supported: podd runs Pods, and no Deployment (write its pod template as a Pod)',
       false,
     ],
-    ['Service', 'kind Service is not supported: there is no control plane here', false],
-    ['pod', 'unknown kind "pod"; did you mean "Pod"?', true],
-    ['Quux', 'unknown kind "Quux"', true],
+    ['Service', 'not supported: Service needs a control plane', false],
+    ['pod', 'not supported: "pod"; did you mean "Pod"?', true],
+    [
+      'Quux',
+      'not supported: "Quux"; podd takes Pod, PodList, List, ConfigMap, Secret, PersistentVolumeClaim, RuntimeClass, PriorityClass',
+      true,
+    ],
   ])('kind %s', async (kind, message, holds) => {
     const { problems, held, holdsAll } = await decode(
       `apiVersion: v1\nkind: ${kind}\nmetadata: {name: web}\n`,
@@ -333,8 +337,8 @@ describe('what is refused', () => {
   })
 
   it.each([
-    ['List', 'a List inside another list is not supported (put its items into the outer one)'],
-    ['PodList', 'a PodList inside another list is not supported (put its items into the outer one)'],
+    ['List', 'not supported: a List inside another list (put its items into the outer one)'],
+    ['PodList', 'not supported: a PodList inside another list (put its items into the outer one)'],
   ])('a %s in a List', async (kind, message) => {
     const nested = `{"apiVersion":"v1","kind":"${kind}","items":[]}`
     const { problems } = await decode(`{"apiVersion":"v1","kind":"List","items":[${nested}]}`)
@@ -344,7 +348,7 @@ describe('what is refused', () => {
   it('a list of objects of one kind', async () => {
     expect(await decode('apiVersion: v1\nkind: ConfigMapList\nitems: []\n')).toMatchObject({
       problems: [
-        '2:1: kind: kind ConfigMapList is not supported (write a List, or each ConfigMap as a document of its own)',
+        '2:1: kind: not supported: ConfigMapList (write a List, or each ConfigMap as a document of its own)',
       ],
       holdsAll: true,
     })

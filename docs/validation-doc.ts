@@ -1,0 +1,33 @@
+import { differences } from '../test/judge/differences.ts'
+
+/** The text of docs/VALIDATION.md: how podd's verdicts stand to those of the API server. */
+export function validationDoc(): string {
+  return `# Validation as the API server does it
+
+<!-- Made from test/judge/differences.ts by \`npm run generate\`. -->
+
+podd refuses what the API server of Kubernetes 1.36 refuses, with its words and its field paths, and takes what it takes,
+but for what podd doesn't support: such an error says \`not supported\`, and [SUPPORT.md](SUPPORT.md) lists the fields. An
+error stands at its file, line and column.
+
+- **All errors at once.** The API server looks at types first, then at unknown fields, then at values, and says nothing of
+  a later step where an earlier one fails. podd says everything, but what merely follows from another error.
+- **Fields of no effect** (\`affinity\`, \`tolerations\`, \`serviceAccountName\` …) are checked like all others.
+- **Field paths** are those of the API server, also where they name no index (\`volumeMounts.subPath\`) or another field
+  (\`spec.overhead.limits[cpu]\`); line and column are those of the field itself.
+
+Stricter on purpose, as \`not supported\`: relative paths of the host, \`:\` in mount paths, a medium of an emptyDir that
+the kubelet doesn't know, a \`hostIP\` that is no address, and files of volumes that are in each other's way. Kubernetes
+takes these pods and fails to start them.
+
+## What differs
+
+\`npm run judge\` asks podd and a kube-apiserver about the same documents: hundreds made by hand, 5,000 mutations of good
+ones, and those of any directory (\`--also=DIR\`). The API server's verdicts are recorded in \`test/fixtures/verdicts\`, and
+\`test/unit/pod/api-server-verdicts.test.ts\` holds podd to them. These are all the verdicts that differ:
+
+| what | the API server | why |
+|---|---|---|
+${differences.map(({ what, apiServer, reason }) => `| ${what} | ${apiServer} it | ${reason} |`).join('\n')}
+`
+}

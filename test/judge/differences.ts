@@ -1,0 +1,79 @@
+/** A group of documents on which podd and the API server differ, and why that stays. */
+export interface Difference {
+  /** Names of documents of the corpus. */
+  readonly documents: readonly string[]
+  readonly apiServer: 'takes' | 'refuses'
+  readonly what: string
+  readonly reason: string
+}
+
+/** Every verdict of the corpus that differs. docs/VALIDATION.md lists them. */
+export const differences: readonly Difference[] = [
+  {
+    documents: ['spec-22'],
+    apiServer: 'refuses',
+    what: '`ephemeralContainers` in a new pod',
+    reason: 'a manifest is all that podd has: there is no running pod to add them to by another call',
+  },
+  {
+    documents: ['metadata-52'],
+    apiServer: 'refuses',
+    what: 'the annotation `scheduler.alpha.kubernetes.io/tolerations` with a value that is no list of tolerations',
+    reason: 'it has had no effect anywhere since Kubernetes 1.6',
+  },
+  {
+    documents: ['document-1'],
+    apiServer: 'takes',
+    what: 'a document without `apiVersion`',
+    reason: 'the API server knows it from the URL, and kubectl refuses it as podd does',
+  },
+  {
+    documents: ['document-13', 'claim-29'],
+    apiServer: 'refuses',
+    what: 'unknown fields in `status`',
+    reason: 'podd drops the status as a whole, so that dumps of any version of Kubernetes can be read',
+  },
+  {
+    documents: ['container-226'],
+    apiServer: 'takes',
+    what: '`allowPrivilegeEscalation: false` beside the capability `SYS_ADMIN`',
+    reason: 'the API server knows it as `CAP_SYS_ADMIN` alone; podd reads both names as one',
+  },
+  {
+    documents: ['scheduling-95', 'scheduling-116', 'scheduling-117', 'scheduling-122'],
+    apiServer: 'refuses',
+    what: '`priority`, `preemptionPolicy` and `overhead` other than those of the classes (admission)',
+    reason:
+      'admission compares them with the classes of a cluster; podd compares them when it admits the pod, and names the class',
+  },
+  {
+    documents: ['text-2'],
+    apiServer: 'refuses',
+    what: '`\\/` in a double-quoted YAML scalar',
+    reason: 'YAML 1.2 and JSON have it',
+  },
+  {
+    documents: ['text-8', 'text-9'],
+    apiServer: 'takes',
+    what: 'tags that YAML doesn’t define, such as `!local`',
+    reason: 'Kubernetes drops the tag silently; nearly always it is a value that lacks its quotes',
+  },
+  {
+    documents: ['text-41'],
+    apiServer: 'refuses',
+    what: 'a key beside `<<` that the merged mapping has, too',
+    reason: 'that is what merging is for; `kubectl` takes it with `--validate=false`',
+  },
+  {
+    documents: ['effective-110'],
+    apiServer: 'refuses',
+    what: 'another namespace than that of the URL',
+    reason: 'podd takes documents of any namespace',
+  },
+  {
+    documents: ['effective-2926'],
+    apiServer: 'takes',
+    what: 'a list of numbers for the bytes of a Secret',
+    reason: 'Go’s JSON decoder takes it by accident',
+  },
+]

@@ -1,0 +1,116 @@
+import type { Json, JsonObject } from '../../src/base/json.ts'
+import { isJsonObject } from '../../src/base/json.ts'
+import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
+import type { Problem } from '../../src/pod/objects/document.ts'
+
+/**
+ * What was said of a document. The API server looks in three steps, and says nothing of a later one where an earlier one
+ * fails: types, unknown fields, values. podd looks at all of them at once.
+ */
+export interface Verdict {
+  readonly step: 'accepted' | 'types' | 'unknown' | 'values' | 'admission'
+  /** Sorted, each once. Types: without indexes, as the API server names them; empty where it names none. */
+  readonly fields: readonly string[]
+}
+
+/** What podd says, step by step. */
+export interface PoddVerdict {
+  readonly accepted: boolean
+  /** Refused for what Kubernetes takes and podd doesn't, and for nothing else. */
+  readonly isDecision: boolean
+  readonly types: readonly string[]
+  readonly unknown: readonly string[]
+  readonly values: readonly string[]
+}
+
+/** What an API server answered. */
+export function readAnswer(status: number, body: Json): Verdict {
+  if (status === 201) return { step: 'accepted', fields: [] }
+  const answer: JsonObject = isJsonObject(body) ? body : {}
+  const message = typeof answer['message'] === 'string' ? answer['message'] : ''
+  if (status === 422) {
+    const details = isJsonObject(answer['details']) ? answer['details'] : {}
+    const causes = Array.isArray(details['causes']) ? (details['causes'] as readonly Json[]) : []
+    const fields = causes.flatMap((cause) =>
+      isJsonObject(cause) && typeof cause['field'] === 'string' ? [cause['field']] : [],
+    )
+    return { step: 'values', fields: sorted(fields) }
+  }
+  if (status !== 400) return { step: 'admission', fields: [] }
+  if (message.includes('strict decoding error')) {
+    const fields = [...message.matchAll(/unknown field "([^"]*)"/g)].map(([, field]) => field ?? '')
+    return { step: 'unknown', fields: sorted(fields) }
+  }
+  const [, path] = /Go struct field \w+\.(\S+) of type/.exec(message) ?? []
+  return { step: 'types', fields: path === undefined ? [] : [withoutEmbedded(path)] }
+}
+
+/** Go names the types that are embedded in others: `spec.volumes.VolumeSource.hostPath`. */
+function withoutEmbedded(path: string): string {
+  return path
+    .split('.')
+    .filter((step) => !/^[A-Z]\w+$/.test(step))
+    .join('.')
+}
+
+export async function poddVerdict(text: string): Promise<PoddVerdict> {
+  const { documents, problems } = await decodeDocuments(text, { path: 'document' })
+  const errors = problems.filter(({ severity }) => severity === 'error')
+  const fieldsOf = (isOf: (problem: Problem) => boolean): readonly string[] =>
+    sorted(errors.filter((problem) => isOf(problem)).map(({ field }) => field ?? ''))
+  return {
+    accepted: errors.length === 0 && documents.length > 0,
+    isDecision: errors.length > 0 && errors.every(({ reason }) => reason === 'RefusedHere'),
+    types: sorted(
+      fieldsOf(({ reason }) => reason === 'FieldValueTypeInvalid').map((field) => withoutIndexes(field)),
+    ),
+    unknown: fieldsOf(({ reason }) => reason === 'UnknownField'),
+    values: fieldsOf(({ reason }) => reason !== undefined && !otherSteps.has(reason)),
+  }
+}
+
+const otherSteps: ReadonlySet<string> = new Set(['FieldValueTypeInvalid', 'UnknownField', 'RefusedHere'])
+
+function withoutIndexes(field: string): string {
+  return field.replaceAll(/\[[^\]]*\]/g, '')
+}
+
+function sorted(fields: readonly string[]): readonly string[] {
+  return [...new Set(fields)].sort()
+}
+
+/** How podd's verdict stands to the API server's. */
+export interface Comparison {
+  /** podd refuses what it doesn't support, and says nothing else. */
+  readonly isDecision: boolean
+  readonly sameVerdict: boolean
+  /** Of documents that both refuse. */
+  readonly sameFields: boolean | undefined
+}
+
+export function compareVerdicts(podd: PoddVerdict, judge: Verdict): Comparison {
+  const isAccepted = judge.step === 'accepted'
+  const sameVerdict = podd.accepted === isAccepted
+  const { isDecision } = podd
+  if (!sameVerdict || isAccepted) return { isDecision, sameVerdict, sameFields: undefined }
+  return { isDecision, sameVerdict, sameFields: sameFields(podd, judge) }
+}
+
+function sameFields(podd: PoddVerdict, { step, fields }: Verdict): boolean {
+  switch (step) {
+    case 'types':
+      // It stops at the first one, and names no field for some.
+      return fields.every((field) => podd.types.includes(field))
+    case 'unknown':
+      return same(podd.unknown, fields)
+    case 'values':
+      return same(podd.values, fields)
+    case 'admission':
+    case 'accepted':
+      return true
+  }
+}
+
+function same(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((field, index) => field === b[index])
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+
+const head = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n'
+const good = `${head}spec: {containers: [{name: a, image: b}]}\n`
+const spec = (fields: string): string => `${head}spec: {containers: [{name: a, image: b}], ${fields}}\n`
+const container = (fields: string): string => `${head}spec: {containers: [{name: a, image: b, ${fields}}]}\n`
+
+async function errorsOf(text: string): Promise<readonly string[]> {
+  const { problems } = await decodeDocuments(text, { path: 'p.yaml' })
+  return problems
+    .filter(({ severity }) => severity === 'error')
+    .map(({ place, field, message }) => {
+      const at = `${place.line}:${place.column}`
+      return field === undefined ? `${at}: ${message}` : `${at}: ${field}: ${message}`
+    })
+}
+
+describe('refused as by the API server', () => {
+  it.each([
+    [spec('affinity: 5'), 'spec.affinity: Invalid value: must be an object'],
+    [spec('affinity: {nodeAfinity: {}}'), 'unknown field "nodeAfinity" in spec.affinity'],
+    [spec('nodeSelector: [a]'), 'spec.nodeSelector: Invalid value'],
+    [
+      spec('tolerations: [{key: a, operator: Foo}]'),
+      'spec.tolerations[0].operator: Unsupported value: "Foo"',
+    ],
+    [
+      spec('topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]'),
+      'maxSkew: Invalid value: 0: must be greater than zero',
+    ],
+    [spec('automountServiceAccountToken: "no"'), 'automountServiceAccountToken: Invalid value'],
+    [spec('enableServiceLinks: 3'), 'enableServiceLinks: Invalid value'],
+    [spec('preemptionPolicy: Foo'), 'preemptionPolicy: Unsupported value: "Foo"'],
+    [spec('serviceAccountName: Foo_Bar'), 'serviceAccountName: Invalid value: "Foo_Bar"'],
+    [spec('nodeName: Foo_Bar'), 'nodeName: Invalid value: "Foo_Bar"'],
+    [spec('priorityClassName: Foo_Bar'), 'priorityClassName: Invalid value: "Foo_Bar"'],
+    [spec('runtimeClassName: A_B'), 'runtimeClassName: Invalid value: "A_B"'],
+    [spec('dnsConfig: {searches: ["-x"]}'), 'dnsConfig.searches[0]: Invalid value: "-x"'],
+    [
+      spec('securityContext: {supplementalGroupsPolicy: ""}'),
+      'supplementalGroupsPolicy: Unsupported value: ""',
+    ],
+    [
+      container('resources: {limits: {cpu: null}, requests: {cpu: 1}}'),
+      'resources.requests: Invalid value: "1": must be less than or equal to cpu limit of 0',
+    ],
+    [
+      container('securityContext: {appArmorProfile: {type: Localhost, localhostProfile: " a"}}'),
+      'must not be padded with whitespace',
+    ],
+    [container('args: ["a\u0001b"]'), '4:50: a control character (U+0001)'],
+    [container('args: [.inf]'), 'a number that JSON has no word for'],
+    [`%YAML 1.2\n---\n${good}`, '1:1: Kubernetes reads YAML 1.1'],
+    [`%FOO bar\n---\n${good}`, '1:1: a line that begins with `%` is a directive'],
+  ])('%j', async (text, expected) => {
+    expect((await errorsOf(text)).join('\n')).toContain(expected)
+  })
+})
+
+describe('taken as by the API server', () => {
+  it.each([
+    container('args: ["it\\\'s"]'),
+    good.replaceAll('\n', '\r'),
+    container('args: [!!binary aGVsbG8=]'),
+    container('resources: {limits: {cpu: "1 "}}'),
+    container('args: [null]'),
+    container('readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: A}]}}'),
+    container(
+      'restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: []}}]',
+    ),
+    'apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\n',
+    'apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}\n',
+  ])('%j', async (text) => {
+    expect(await errorsOf(text)).toEqual([])
+  })
+
+  it('JSON documents one after the other, with the places of what is wrong', async () => {
+    const one = (name: string, image: string): string =>
+      `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"${name}"},"spec":{"containers":[{"name":"a","image":${image}}]}}`
+    const { documents } = await decodeDocuments(`${one('a', '"b"')}\n${one('b', '"b"')}\n`, {
+      path: 'p.json',
+    })
+    expect(documents).toHaveLength(2)
+    expect(await errorsOf(`${one('a', '"b"')}\n${one('b', '5')}`)).toEqual([
+      expect.stringMatching(/^2:\d+: spec.containers\[0\].image: Invalid value: must be a string/),
+    ])
+  })
+})
+
+describe('all at once', () => {
+  it('whatever is wrong with types, names, values and support', async () => {
+    const text = `${head}spec:
+  hostNetwork: "yes"
+  contaners: []
+  dnsPolicy: Foo
+  schedulingGates: [{name: a}]
+  containers:
+  - name: A_B
+    ports: [{containerPort: 0}]
+`
+    expect((await errorsOf(text)).map((error) => error.replace(/^\d+:\d+: ([^:]+):.*$/s, '$1'))).toEqual([
+      'spec.hostNetwork',
+      'spec.contaners',
+      'spec.dnsPolicy',
+      'spec.schedulingGates',
+      'spec.containers[0].image',
+      'spec.containers[0].name',
+      'spec.containers[0].ports[0].containerPort',
+    ])
+  })
+
+  it('without what merely follows from another error', async () => {
+    expect(await errorsOf(good.replace('name: web', 'generateName: web-'))).toEqual([
+      expect.stringContaining('metadata.generateName'),
+    ])
+    expect(await errorsOf(container('readinessProbe: {htpGet: {port: 1}}'))).toEqual([
+      expect.stringContaining('unknown field "htpGet"'),
+    ])
+  })
+})
+
+describe('in plain words', () => {
+  it.each([
+    [container('args: [{{ .Values.x }}]'), 'a template that was not rendered'],
+    [`${head}spec:\n  {{- if .Values.x }}\n  containers: []\n`, 'a template that was not rendered'],
+    [container('image: "b" c'), 'text behind a value that is complete'],
+    [`${head}spec: {containers: [\n`, 'is not closed'],
+    [
+      'apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n',
+      'not supported: ResourceClaim needs a control plane',
+    ],
+    ['apiVersion: apps/v1\nkind: Deploymnt\n', 'not supported: "Deploymnt"; podd takes Pod'],
+    [spec('os: {name: plan9}'), 'Unsupported value: "plan9": supported values: "linux"'],
+  ])('%j', async (text, expected) => {
+    const errors = await errorsOf(text)
+    expect(errors.join('\n')).toContain(expected)
+    expect(errors.join('\n')).not.toMatch(/scalar|flow|collection|"windows"/i)
+  })
+})
