@@ -21,6 +21,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['.'],
     ['verbs', 'verbs/host', 'verbs/images', 'verbs/streams'],
     ['local', 'output'],
+    ['support'],
     ['arguments'],
     ['client'],
   ],

@@ -104,6 +104,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/host/doctor-verb.ts')).doctorVerb,
   },
   {
+    name: 'support-bundle',
+    summary: 'Pack what is needed to find out what is wrong, without secrets',
+    load: async () => (await import('./verbs/host/support-bundle.ts')).supportBundleVerb,
+  },
+  {
     name: 'kubeconfig',
     summary: 'Print a kubeconfig for kubectl and other clients',
     load: async () => (await import('./verbs/kubeconfig.ts')).kubeconfigVerb,

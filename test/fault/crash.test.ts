@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -10,7 +11,7 @@ import { versionedFiles } from '../support/state-files.ts'
 const kindOf = (path: string): string =>
   path.replace(/(?<=records\/|sources\/|worked\/|pulled\/|pulling\/)[^/]+$/u, '')
 
-describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s' } }, (rig) => {
+describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '10h' } }, (rig) => {
   it.each([
     ['a rejected promise', 'void Promise.reject(new Error("planted")); 1', 1],
     ['an exception', 'setTimeout(() => { throw new Error("planted") }, 0); 1', 2],
@@ -70,13 +71,14 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
     await podd.untilReady('steady')
     const record = (): string => readFileSync(join(podd.rootDir, 'trial.json'), 'utf8')
     const worked = (): string => readFileSync(join(podd.rootDir, 'sources/worked/file.json'), 'utf8')
+    const config = join(podd.directory, 'config.yaml')
+    const setPeriod = (from: string, to: string): void =>
+      writeFileSync(config, readFileSync(config, 'utf8').replace(`"${from}"`, `"${to}"`))
+    setPeriod('10h', '1s')
+    await podd.restartDaemon()
     await podd.until('the set to have worked', () => worked().includes('steady'))
     // However slow the host is: the next sets get no time to prove themselves.
-    const config = join(podd.directory, 'config.yaml')
-    writeFileSync(
-      config,
-      readFileSync(config, 'utf8').replace('"sourceTrialPeriod":"1s"', '"sourceTrialPeriod":"10h"'),
-    )
+    setPeriod('1s', '10h')
     await podd.restartDaemon()
     const before = await podd.untilReady('steady')
     podd.drop('late', shellPod('late', podd.shared, 'stay'))
@@ -100,5 +102,53 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '1s
     )
     expect(found.filter((path) => !known.has(kindOf(path)))).toEqual([])
     expect(found.length).toBeGreaterThan(5)
+  })
+
+  it('leaves a daemon that support can look into, alive or dead, without its secrets', async () => {
+    const podd = rig()
+    const pod = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'steady' },
+      spec: {
+        containers: [
+          {
+            name: 'main',
+            image: 'localhost/podd-test/shell:1',
+            command: ['/bin/sh', '-c', 'echo hunter2-env; exec sleep 1000'],
+            env: [{ name: 'WORD', value: 'hunter2-env' }],
+          },
+        ],
+      },
+    }
+    const data = { word: Buffer.from('hunter2-secret').toString('base64') }
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'word' }, data }
+    podd.drop('steady', pod, secret)
+    await podd.until('the new copy', () =>
+      readFileSync(join(podd.rootDir, 'sources/file.json'), 'utf8').includes(data.word),
+    )
+    const auth = Buffer.from('robot:hunter2-registry').toString('base64')
+    writeFileSync(join(podd.rootDir, 'config.json'), JSON.stringify({ auths: { 'registry.test': { auth } } }))
+    const pack = async (name: string): Promise<string> => {
+      const path = join(podd.directory, `${name}.tar.gz`)
+      const { code, stderr } = await podd.cli('support-bundle', path, ...podd.flags())
+      expect(stderr).toBe('')
+      expect(code).toBe(0)
+      return execFileSync('tar', ['-xzO', '-f', path], { encoding: 'latin1', maxBuffer: 2 ** 28 })
+    }
+    const words = [data.word, 'hunter2', auth]
+    for (const state of ['alive', 'dead']) {
+      if (state === 'dead') await podd.stopDaemon('SIGKILL')
+      const bundle = await pack(state)
+      for (const word of words) expect(bundle.includes(word), `${word} is in the bundle`).toBe(false)
+      for (const part of ['"steady"', 'SourceHeld', '"planted"', 'cgroup-controllers', '<redacted>'])
+        expect(bundle, `${part} is in the bundle`).toContain(part)
+    }
+    const { code, stdout } = await podd.cli('status', ...podd.flags().slice(0, 6))
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^Daemon: +not running/mu)
+    expect(stdout).toMatch(/^Pods: +\d on record, \d with processes$/mu)
+    expect(stdout).toMatch(/^Runtime: +containerd runs \(pid \d+\)$/mu)
+    await podd.startDaemon()
   })
 })

@@ -3,10 +3,10 @@ import type { EventObject } from '../../api/objects.ts'
 import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../../base/atomic-file.ts'
 import type { Clock, Timer } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
-import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { readState } from '../../base/state-file.ts'
-import type { Migration } from '../../base/state-file.ts'
+import { eventMigrations, isKept } from '../../store/event-file.ts'
+import type { Kept, KeptEvent } from '../../store/event-file.ts'
 import { createStateReport } from '../../store/state-report.ts'
 import { digestText, uuidOfText } from '../../pod/values/hash.ts'
 import type { ShownResources } from './shown-resources.ts'
@@ -27,20 +27,7 @@ const similarEvents = { most: 10, withinMs: 600_000 }
 const nodeEventNamespace = 'default'
 const combinedPrefix = '(combined from similar events): '
 
-/** Without a pod it is about the node. */
-type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
-
-/** Version 1 was the bare list. */
-const migrations: readonly Migration[] = [(content) => ({ events: content })]
-const version = migrations.length + 1
-
-interface Kept {
-  /** In its newest words, where it stands for similar ones. */
-  event: KeptEvent
-  readonly firstAtMs: number
-  lastAtMs: number
-  count: number
-}
+const version = eventMigrations.length + 1
 
 export interface RingEventRecorderOptions {
   readonly rootDir: string
@@ -77,7 +64,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     try {
       const text = await readIfExists(this.#path)
       if (text === undefined) return
-      const reading = readState(text, migrations)
+      const reading = readState(text, eventMigrations)
       const events: unknown = reading.kind === 'current' ? reading.content['events'] : undefined
       if (Array.isArray(events)) {
         const revision = reading.kind === 'current' ? reading.content['revision'] : undefined
@@ -222,13 +209,4 @@ function isSimilar(one: KeptEvent, other: KeptEvent): boolean {
     one.container === other.container &&
     one.type === other.type
   )
-}
-
-function isKept(value: unknown): value is Kept {
-  if (!isJsonObject(value) || !isJsonObject(value['event'])) return false
-  const { pod } = value['event']
-  if (pod !== undefined && !isJsonObject(pod)) return false
-  const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
-  const { event } = value
-  return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
 }

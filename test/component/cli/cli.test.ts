@@ -52,16 +52,35 @@ describe('podd status', () => {
     },
   ]
 
-  it('shows the runtime, the sources, and the periodic work with its last run', async () => {
+  it('shows the host, the runtime, the sources, the pods, the last errors, and the periodic work that failed', async () => {
     vi.setSystemTime(Date.now())
     rig.status = { ...rig.status, startedAt: recent(300), jobs }
+    rig.pods.put(podObject({ metadata: { name: 'web' }, status: { phase: 'Running' } }))
+    for (const [type, reason, message] of [
+      ['Warning', 'DiskFull', 'no space'],
+      ['Normal', 'Started', 'all is well'],
+    ] as const)
+      rig.events.put(
+        eventObject(reason, {
+          type,
+          reason,
+          message,
+          lastTimestamp: recent(300),
+          involvedObject: { kind: 'Node', namespace: '', name: 'box', uid: 'box' },
+        }),
+      )
     const { exitCode, stdout } = await podd('status')
     expect(exitCode).toBe(0)
     expect(stdout).toMatch(/^Daemon: +podd 0\.1\.0 \(pid 42\), started 5m ago$/mu)
     expect(stdout).toMatch(/^Runtime: +containerd 2\.1\.0 \(embedded\), healthy$/mu)
     expect(stdout).toMatch(/^file +yes +0 +\/etc\/pods$/mu)
-    expect(stdout).toMatch(/^limit-volumes +10s +0 +<none> +<none>$/mu)
-    expect(stdout).toMatch(/^rotate-logs +10s +3 +\ds ago +12ms +no answer$/mu)
+    expect(stdout).toMatch(/^Host: +\S+ \(.+\), Linux \S+, \d+ CPUs, .+iB, up \S+$/mu)
+    expect(stdout).toMatch(/^Pods: +1: 1 Running; \d ready$/mu)
+    expect(stdout).toMatch(/^Node jobs: +rotate-logs failed \ds ago: no answer$/mu)
+    expect(stdout).toMatch(/^5m ago +Node +DiskFull +no space$/mu)
+    expect(stdout).not.toContain('all is well')
+    // One screen.
+    expect(stdout.split('\n').length).toBeLessThan(24)
   })
 
   it('fails where the runtime does not work, and says why', async () => {
@@ -79,6 +98,41 @@ describe('podd status', () => {
     expect((await podd('status')).stdout).toMatch(
       /^warning: podd crashed 120m ago and restarted: \/var\/lib\/podd\/crash\/1\.json$/mu,
     )
+  })
+
+  it('reads the files of a daemon that is dead, and says that it is', async () => {
+    vi.setSystemTime(Date.now())
+    const runDir = join(rig.directory, 'dead')
+    const state = (path: string, content: object): Promise<void> =>
+      writeFile(join(rig.directory, path), JSON.stringify(content))
+    for (const name of ['records', 'sources', 'crash']) await mkdir(join(rig.directory, name))
+    await state('records/u.json', { version: 1, namespace: 'default', name: 'web' })
+    await state('records/torn.json.unreadable', {})
+    await state('sources/file.json', {
+      version: 1,
+      location: '/etc/pods',
+      documents: [{ manifest: { kind: 'Pod' } }],
+    })
+    const event = { type: 'Warning', reason: 'DiskFull', message: 'no space' }
+    const lastAtMs = Date.now() - 300_000
+    await state('events.json', { version: 2, events: [{ event, firstAtMs: 0, lastAtMs, count: 3 }] })
+    await state(`crash/${Date.now() - 60_000}.json`, {})
+    const dead = (...words: readonly string[]): Promise<CliOutcome> =>
+      callCli(['status', ...words, '--root-dir', rig.directory, '--run-dir', runDir], {
+        env: { PODD_SOCKET: join(runDir, 'podd.sock') },
+      })
+    const { exitCode, stdout } = await dead()
+    expect(exitCode).toBe(1)
+    expect(stdout).toMatch(/^Daemon: +not running: /mu)
+    expect(stdout).toMatch(/^Pods: +1 on record, 0 with processes$/mu)
+    expect(stdout).toMatch(/^file +1 +\/etc\/pods$/mu)
+    expect(stdout).toMatch(/^5m ago \(x3\) +Node +DiskFull +no space$/mu)
+    expect(stdout).toMatch(/^warning: \S+torn\.json\.unreadable was put aside$/mu)
+    expect(stdout).toMatch(/^warning: podd crashed 60s ago/mu)
+    expect(JSON.parse((await dead('-o', 'json')).stdout)).toMatchObject({
+      running: false,
+      pods: ['default/web'],
+    })
   })
 
   it('is a report for programs', async () => {

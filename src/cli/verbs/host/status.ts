@@ -1,77 +1,51 @@
-import type { DaemonStatus, PressureStatus } from '../../../api/routes.ts'
+import { apiSocketPath } from '../../../config/places.ts'
+import { namedSocket } from '../../arguments/socket-path.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
-import type { Verb } from '../../arguments/verb.ts'
-import { formatAgeOf } from '../../../api/kinds/age.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
+import { configFlags, loadConfig } from '../../local/load-config.ts'
 import { formatReport, readReportFormat, reportFlag } from '../../output/report-format.ts'
-import { Table } from '../../output/table.ts'
-import { daemonNotes } from '../../output/daemon-notes.ts'
+import { formatStatus } from '../../output/status-screen.ts'
+import { gatherStatus } from '../../support/gather-status.ts'
+
+const placeFlags = ['config', 'root-dir', 'run-dir']
 
 export const statusVerb: Verb = {
-  usage: 'status [-o json|yaml]',
-  help: `Shows the daemon's state: its container runtime, its sources, its periodic jobs, and its problems.
-The exit code is 1 if the container runtime doesn't work.`,
-  flags: [reportFlag('lines of text')],
+  usage: 'status [-o json|yaml] [FLAGS]',
+  help: `Shows the host, the daemon, its container runtime, sources, pods, pressure, failed periodic jobs, last errors and
+problems. Where the daemon doesn't answer, it says so, and shows what the files in its state directory tell. The exit
+code is 1 if the daemon or the container runtime doesn't work.`,
+  flags: [reportFlag('lines of text'), ...configFlags.filter(({ name }) => placeFlags.includes(name))],
   examples: [
     ['status', ''],
-    ['status -o json', 'for monitoring'],
+    ['status -o json', 'for monitoring: with all periodic jobs'],
   ],
-  async run({ args, client, clock, signal }) {
+  async run(context) {
+    const { args, client, clock, signal } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`status takes no argument ${JSON.stringify(extra)}`)
     const format = readReportFormat(args)
-    const status = await client.get<DaemonStatus>('/podd/v1/status', signal)
+    const report = await gatherStatus(client, await placesOf(context), signal)
     return {
       kind: 'text',
       text:
         format === undefined
-          ? formatStatus(status, clock.wallMs())
-          : await formatReport(format, 'StatusReport', { ...status }),
-      exitCode: status.runtime.healthy ? 0 : 1,
+          ? formatStatus(report, clock.wallMs())
+          : await formatReport(format, 'StatusReport', { ...report }),
+      exitCode: report.running && report.runtime.healthy ? 0 : 1,
     }
   },
 }
 
-function formatStatus(status: DaemonStatus, nowMs: number): string {
-  const { version, pid, startedAt, runtime, sources, jobs } = status
-  const runtimeName = [runtime.name, runtime.version].filter((part) => part !== undefined).join(' ')
-  const sections = [
-    new Table().layOut([
-      ['Daemon:', `podd ${version} (pid ${pid}), started ${formatAgeOf(startedAt, nowMs)} ago`],
-      ['Runtime:', `${runtimeName} (${runtime.endpoint}), ${runtime.healthy ? 'healthy' : 'not healthy'}`],
-      ['Pressure:', formatPressure(status.pressure)],
-      ...(status.draining === true
-        ? [['Drained:', 'no pod is admitted; `podd drain --undo` ends that']]
-        : []),
-    ]),
-    new Table().layOut([
-      ['SOURCE', 'READY', 'PODS', 'PLACE'],
-      ...sources.map(({ source, ready, pods, path }) => [source, ready ? 'yes' : 'no', String(pods), path]),
-    ]),
-    new Table().layOut([
-      ['NODE JOB', 'PERIOD', 'RUNS', 'LAST', 'TOOK', 'ERROR'],
-      ...jobs.map(({ name, periodSeconds, running, runs, lastStartTime, lastDurationMs, error }) => [
-        name,
-        `${periodSeconds}s`,
-        String(runs),
-        running
-          ? 'running'
-          : lastStartTime === undefined
-            ? '<none>'
-            : `${formatAgeOf(lastStartTime, nowMs)} ago`,
-        lastDurationMs === undefined ? '<none>' : `${lastDurationMs}ms`,
-        error ?? '',
-      ]),
-    ]),
-  ]
-  const crash = status.crashes.at(-1)
-  const crashNote = `warning: podd crashed ${formatAgeOf(crash?.time, nowMs)} ago and restarted: ${crash?.report}`
-  const notes = [...daemonNotes(status), ...(crash === undefined ? [] : [crashNote])].map(
-    (note) => `${note}\n`,
-  )
-  return [...sections, ...(notes.length === 0 ? [] : [notes.join('')])].join('\n')
-}
-
-function formatPressure(pressure: PressureStatus | undefined): string {
-  if (pressure === undefined) return 'not watched: no eviction threshold is set'
-  return pressure.conditions.length === 0 ? 'none' : pressure.conditions.join(', ')
+/** Those of the config, unless a socket is named that is not of it. */
+async function placesOf({
+  args,
+  client,
+  env,
+}: VerbContext): Promise<{ readonly rootDir: string; readonly runDir: string } | undefined> {
+  const { config } = await loadConfig(args)
+  const { rootDir, runDir } = config
+  const isNamed = namedSocket(args.value('socket'), env) !== undefined
+  return isNamed && client.socketPath !== apiSocketPath(runDir) && args.value('root-dir') === undefined
+    ? undefined
+    : { rootDir, runDir }
 }

@@ -1,0 +1,119 @@
+import { closeSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { Json } from '../../base/json.ts'
+import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
+import { readUnitLog } from '../../containerd/process/containerd-process.ts'
+import { runCommand } from '../../host/run-command.ts'
+import { nodeDockerConfigPaths } from '../../images/credentials/node-docker-config.ts'
+
+/** Of a longer log its end. */
+const mostLogBytes = 2 ** 20
+/** A state file is far smaller. */
+const mostStateBytes = 2 ** 20
+const podUnit = 'podd.service'
+
+/** A file of a bundle before anything is taken out of it. */
+export type BundleSource =
+  | { readonly path: string; readonly kind: 'json'; readonly content: Json }
+  | { readonly path: string; readonly kind: 'text'; readonly content: string }
+
+/** podd's own files; those that are no JSON any more as text that is left out, because nothing tells what is secret in it. */
+export function readStateFiles(rootDir: string): readonly BundleSource[] {
+  const directories = ['.', 'records', 'sources', 'sources/worked', 'crash']
+  return directories.flatMap((directory) =>
+    namesIn(join(rootDir, directory))
+      .filter((name) => /\.json(?:\.unreadable)?$/u.test(name))
+      // It holds the node's credentials.
+      .filter((name) => directory !== '.' || name !== 'config.json')
+      .map((name): BundleSource => {
+        const path = join('state', directory, name)
+        const text = readTail(join(rootDir, directory, name), mostStateBytes)
+        try {
+          const content: Json = JSON.parse(text)
+          return { path, kind: 'json', content }
+        } catch {
+          return { path, kind: 'text', content: `left out: ${text.length} letters that are no JSON\n` }
+        }
+      }),
+  )
+}
+
+/** What podd and containerd have logged, as far as it is found. */
+export async function readLogs(rootDir: string, runDir: string): Promise<readonly BundleSource[]> {
+  const places = containerdPlaces(rootDir, runDir)
+  const journal = ['--unit', podUnit, '--lines', '5000', '--output', 'short-iso', '--no-pager']
+  const podd = await runCommand('journalctl', journal).then(
+    ({ stdout }) => stdout,
+    () => '',
+  )
+  const unit = await readUnitLog(places).catch(() => '')
+  const logs: readonly (readonly [string, string])[] = [
+    ['logs/podd.log', podd.slice(-mostLogBytes)],
+    ['logs/containerd-unit.log', unit.slice(-mostLogBytes)],
+    ['logs/containerd.log', readTail(places.logPath, mostLogBytes)],
+    ['logs/containerd.toml', readTail(places.configPath, mostLogBytes)],
+    ['logs/pod-network.conflist', readTail(places.conflistPath, mostLogBytes)],
+  ]
+  return logs.flatMap(([path, content]) => (content === '' ? [] : [{ path, kind: 'text', content }]))
+}
+
+/** What the kernel tells of the host. */
+export function readHostFiles(): readonly BundleSource[] {
+  const paths = [
+    'version',
+    'uptime',
+    'loadavg',
+    'meminfo',
+    'self/mountinfo',
+    'net/route',
+    'pressure/memory',
+    'pressure/io',
+  ]
+  return paths.flatMap((path) => {
+    const content = readTail(join('/proc', path), mostLogBytes)
+    return content === '' ? [] : [{ path: join('host', path.replaceAll('/', '-')), kind: 'text', content }]
+  })
+}
+
+/** The node's registry credentials, so that they can be taken out of everything else. */
+export function readCredentials(rootDir: string): readonly Json[] {
+  const paths = nodeDockerConfigPaths({ rootDir, homeDir: homedir() }).map(([path]) => path)
+  return paths.flatMap((path) => {
+    try {
+      const content: Json = JSON.parse(readTail(path, mostStateBytes))
+      return [content]
+    } catch {
+      // There is none, or nobody can use it.
+      return []
+    }
+  })
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).toSorted()
+  } catch {
+    // podd was never here, or only root may look.
+    return []
+  }
+}
+
+/** The end of a file; nothing where it can't be read. Files of /proc have no size: those are read whole. */
+function readTail(path: string, mostBytes: number): string {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const { size } = fstatSync(file)
+      if (size === 0) return readFileSync(file, 'utf8').slice(-mostBytes)
+      const bytes = Buffer.alloc(Math.min(size, mostBytes))
+      const read = readSync(file, bytes, 0, bytes.length, size - bytes.length)
+      return bytes.subarray(0, read).toString('utf8')
+    } finally {
+      closeSync(file)
+    }
+  } catch {
+    // What is not there is not in the bundle.
+    return ''
+  }
+}

@@ -1,0 +1,21 @@
+import { uptime } from 'node:os'
+import { readHostInfo } from '../../host/facts/host-info.ts'
+import { readNodeAddress } from '../../host/network/node-address.ts'
+
+/** The host in a line. */
+export interface HostSummary {
+  readonly name: string
+  readonly address: string
+  readonly kernel: string
+  readonly cpus: number
+  readonly memoryBytes: number
+  /** Since the boot. */
+  readonly upSeconds: number
+  readonly bootId: string
+}
+
+export function summarizeHost(): HostSummary {
+  const { hostname, kernel, cpus, memoryBytes, bootId } = readHostInfo()
+  const upSeconds = Math.round(uptime())
+  return { name: hostname, address: readNodeAddress(), kernel, cpus, memoryBytes, upSeconds, bootId }
+}

@@ -1,0 +1,43 @@
+import { gzipSync } from 'node:zlib'
+import type { Json } from '../../base/json.ts'
+import { formatTar } from '../../images/tar.ts'
+import type { TarEntry } from '../../images/tar.ts'
+import type { BundleSource } from './bundle-sources.ts'
+import { Redaction } from './redact.ts'
+
+/** Of all files together, before they are compressed. */
+const mostBytes = 24 * 2 ** 20
+const longestPath = 100
+const directory = 'podd-support'
+
+/**
+ * A tar.gz of these files without what may be secret: values of environment variables, of headers, of ConfigMaps and
+ * Secrets, and credentials, wherever they stand. Files that no longer fit are left out, and named in `left-out.txt`.
+ * @param secrets documents whose values are secret too, and which are in no file
+ */
+export function makeBundle(sources: readonly BundleSource[], secrets: readonly Json[]): Buffer {
+  const redaction = new Redaction()
+  for (const document of secrets) redaction.json(document, true)
+  // All of them first: a log may have what a record tells to be secret.
+  const redacted = sources.map(({ path, ...source }) => ({
+    path,
+    text:
+      source.kind === 'text' ? source.content : JSON.stringify(redaction.json(source.content), undefined, 1),
+  }))
+  const entries: TarEntry[] = [{ kind: 'directory', path: directory, mode: 0o700 }]
+  const leftOut: string[] = []
+  let sizeBytes = 0
+  const add = (path: string, text: string): void => {
+    const data = Buffer.from(redaction.text(text))
+    const name = `${directory}/${path}`
+    if (sizeBytes + data.length > mostBytes || Buffer.byteLength(name) > longestPath) {
+      leftOut.push(`${path} (${data.length} bytes)`)
+      return
+    }
+    sizeBytes += data.length
+    entries.push({ kind: 'file', path: name, mode: 0o600, data })
+  }
+  for (const { path, text } of redacted) add(path, text)
+  if (leftOut.length > 0) add('left-out.txt', `${leftOut.slice(0, 1000).join('\n')}\n`)
+  return gzipSync(formatTar(entries))
+}

@@ -1,0 +1,158 @@
+import { isJsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+
+/** What stands in place of a value that may be secret. */
+const redacted = '<redacted>'
+/** Shorter ones stand in ordinary words: they are redacted where they are known to be values, and nowhere else. */
+const shortestSecret = 4
+/** Of a value of several lines. */
+const shortestLine = 8
+/** Maps of values of ConfigMaps and Secrets. */
+const valueMaps = ['data', 'stringData', 'binaryData']
+/** A whole manifest as text. */
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+/** In podd's settings: values by the headers' names. */
+const headerKey = /headers?$/iu
+/** Keys of what a program keeps of credentials, in any file. */
+const secretKey = /^(?:auth|identitytoken|registrytoken|password|token|hash)$/iu
+
+/**
+ * Collects what is secret in JSON and takes it out: values of environment variables and of headers, data of ConfigMaps
+ * and Secrets, credentials. Then takes the same values out of any text.
+ */
+export class Redaction {
+  readonly #secrets = new Set<string>()
+  #pattern: RegExp | undefined
+
+  /**
+   * Has `text` redact this value too; Base64 of it as well.
+   * @param isSecret it is known to be one, however ordinary it looks
+   */
+  add(value: string, isSecret = false): void {
+    if (value.length < shortestSecret || (!isSecret && isOrdinary(value))) return
+    this.#secrets.add(value)
+    this.#secrets.add(Buffer.from(value).toString('base64'))
+    // As it stands in JSON, and where it is printed line by line.
+    this.#secrets.add(JSON.stringify(value).slice(1, -1))
+    if (!value.includes('\n') && !/[=:]/u.test(value)) return this.#forgetPattern()
+    // As it is printed line by line, and what such a line sets: `password = …`.
+    for (const line of value.split('\n').map((text) => text.trim())) {
+      const set = /^[^=:]{1,80}[=:](?<value>.+)$/u.exec(line)?.groups?.['value']?.trim() ?? ''
+      for (const part of [line, set, set.replace(/^(["'])(.*)\1,?$/u, '$2')])
+        if (part.length >= shortestLine) this.#secrets.add(part).add(Buffer.from(part).toString('base64'))
+    }
+    this.#forgetPattern()
+  }
+
+  /**
+   * The same data without values that may be secret, all of which it has `text` redact.
+   * @param isSecret it belongs to a Secret
+   */
+  json(value: Json, isSecret = false): Json {
+    if (Array.isArray(value)) return value.map((item: Json) => this.json(item, isSecret))
+    if (typeof value === 'string') this.#takeUrl(value)
+    if (!isJsonObject(value)) return value
+    const isOfSecret = isSecret || value['kind'] === 'Secret'
+    const isVariable = typeof value['name'] === 'string' && typeof value['value'] === 'string'
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => {
+        if (isVariable && key === 'value') return [key, this.#take(item, isOfSecret)]
+        if (valueMaps.includes(key) && isJsonObject(item)) return [key, this.#takeMap(item, isOfSecret)]
+        if (headerKey.test(key) && isJsonObject(item)) return [key, this.#takeHeaders(item)]
+        if (secretKey.test(key) && typeof item === 'string') return [key, this.#takeCredential(item)]
+        return [key, key === lastApplied ? this.#takeManifest(item, isOfSecret) : this.json(item, isOfSecret)]
+      }),
+    )
+  }
+
+  /** The text without any of these values, nor what a URL names between `//` and `@`. */
+  text(text: string): string {
+    const named = text.replaceAll(/(?<=:\/\/)[^/\s"'@]+(?=@)/gu, redacted)
+    if (this.#secrets.size === 0) return named
+    // The longest first: one may hold another.
+    this.#pattern ??= new RegExp(
+      [...this.#secrets]
+        .toSorted((a, b) => b.length - a.length)
+        .map((secret) => secret.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, '\\$&'))
+        .join('|'),
+      'gu',
+    )
+    return named.replaceAll(this.#pattern, redacted)
+  }
+
+  #forgetPattern(): void {
+    this.#pattern = undefined
+  }
+
+  #take(value: Json, isSecret: boolean): Json {
+    if (typeof value === 'string') this.add(value, isSecret)
+    return redacted
+  }
+
+  #takeHeaders(headers: JsonObject): Json {
+    for (const value of Object.values(headers).flat())
+      if (typeof value === 'string')
+        // `Bearer TOKEN`: without its first word, too.
+        for (const part of [value, ...value.split(' ').slice(1)]) this.add(part, true)
+    return Object.keys(headers)
+  }
+
+  /** What it names before an `@`, and its query. */
+  #takeUrl(value: string): void {
+    if (!/^https?:\/\/.*[@?]/u.test(value) || !URL.canParse(value)) return
+    const { username, password, searchParams } = new URL(value)
+    const encoded = new URL(value).search.slice(1).split('&')
+    const values = encoded.map((pair) => pair.slice(pair.indexOf('=') + 1))
+    // A name without a password is the secret itself.
+    for (const part of [password === '' ? username : password, ...searchParams.values(), ...values])
+      this.add(part, true)
+  }
+
+  /** A docker config has user and password in Base64. */
+  #takeCredential(value: string): Json {
+    this.add(value, true)
+    const [user = '', ...password] = Buffer.from(value, 'base64').toString('utf8').split(':')
+    if (password.length > 0 && /^[\x20-\x7e]+$/u.test(user)) this.add(password.join(':'), true)
+    return redacted
+  }
+
+  #takeMap(values: JsonObject, isSecret: boolean): Json {
+    return Object.fromEntries(
+      Object.entries(values).map(([name, value]) => {
+        if (typeof value !== 'string') return [name, redacted]
+        this.add(value, isSecret)
+        this.#addDecoded(value, isSecret)
+        return [name, `<redacted, ${value.length} letters>`]
+      }),
+    )
+  }
+
+  #takeManifest(value: Json, isSecret: boolean): Json {
+    if (typeof value === 'string') this.#takeJson(value, isSecret)
+    return redacted
+  }
+
+  /** A Secret has its values in Base64; one of a registry holds a docker config in turn. */
+  #addDecoded(value: string, isSecret: boolean): void {
+    const bytes = Buffer.from(value, 'base64')
+    if (bytes.toString('base64').replace(/=+$/u, '') !== value.replace(/=+$/u, '')) return
+    const text = bytes.toString('utf8')
+    this.add(text, isSecret)
+    this.#takeJson(text, isSecret)
+  }
+
+  /** Whatever is secret in it, where it is JSON. */
+  #takeJson(text: string, isSecret: boolean): void {
+    try {
+      const content: Json = JSON.parse(text)
+      this.json(content, isSecret)
+    } catch {
+      // What it is a part of was added as a whole.
+    }
+  }
+}
+
+/** Words that are values all the time: taking them out of every text would leave none readable. */
+function isOrdinary(value: string): boolean {
+  return /^(?:true|false|null|none|default|info|debug|warn|error|\d{1,6}|\/[a-z/]{0,12})$/iu.test(value)
+}

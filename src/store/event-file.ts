@@ -1,0 +1,35 @@
+import { isJsonObject } from '../base/json.ts'
+import { readState } from '../base/state-file.ts'
+import type { Migration } from '../base/state-file.ts'
+import type { NodeEvent, PodEvent } from '../pod/state/pod-event.ts'
+
+/** Without a pod it is about the node. */
+export type KeptEvent = PodEvent | (NodeEvent & { readonly pod?: undefined; readonly container?: undefined })
+
+/** An event as it is kept in `<root-dir>/events.json`, with when it happened: wall milliseconds. */
+export interface Kept {
+  /** In its newest words, where it stands for similar ones. */
+  event: KeptEvent
+  readonly firstAtMs: number
+  lastAtMs: number
+  count: number
+}
+
+/** Version 1 was the bare list. */
+export const eventMigrations: readonly Migration[] = [(content) => ({ events: content })]
+
+/** The events of that file, oldest first; none where this version can't read them. */
+export function readEventFile(text: string | undefined): readonly Kept[] {
+  const reading = text === undefined ? undefined : readState(text, eventMigrations)
+  const events: unknown = reading?.kind === 'current' ? reading.content['events'] : undefined
+  return Array.isArray(events) ? events.filter((item) => isKept(item)) : []
+}
+
+export function isKept(value: unknown): value is Kept {
+  if (!isJsonObject(value) || !isJsonObject(value['event'])) return false
+  const { pod } = value['event']
+  if (pod !== undefined && !isJsonObject(pod)) return false
+  const numbers = ['firstAtMs', 'lastAtMs', 'count'].every((key) => typeof value[key] === 'number')
+  const { event } = value
+  return numbers && ['type', 'reason', 'message'].every((key) => typeof event[key] === 'string')
+}

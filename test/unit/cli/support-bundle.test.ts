@@ -1,0 +1,88 @@
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../../src/base/json.ts'
+import type { BundleSource } from '../../../src/cli/support/bundle-sources.ts'
+import { makeBundle } from '../../../src/cli/support/make-bundle.ts'
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+const unpack = (sources: readonly BundleSource[], secrets: readonly Json[] = []): string =>
+  gunzipSync(makeBundle(sources, secrets)).toString('utf8')
+const json = (content: Json): BundleSource => ({ path: 'state/records/u.json', kind: 'json', content })
+
+const secret = (data: { readonly [key: string]: Json }): Json => ({ apiVersion: 'v1', kind: 'Secret', data })
+
+describe('a support bundle', () => {
+  it.each<[string, Json, string]>([
+    ['an environment variable', { env: [{ name: 'PASSWORD', value: 'hunter2-env' }] }, 'hunter2-env'],
+    ['a header of a probe', { httpHeaders: [{ name: 'X-Key', value: 'hunter2-head' }] }, 'hunter2-head'],
+    ['a Secret', secret({ word: base64('hunter2-data') }), 'hunter2-data'],
+    ['a Secret that is a number', secret({ pin: base64('123456') }), '123456'],
+    ['stringData', { kind: 'Secret', stringData: { word: 'hunter2-text' } }, 'hunter2-text'],
+    ['a ConfigMap', { kind: 'ConfigMap', data: { 'app.conf': 'key = hunter2-conf' } }, 'hunter2-conf'],
+    [
+      'a Secret of a registry',
+      secret({
+        '.dockerconfigjson': base64(JSON.stringify({ auths: { r: { auth: base64('u:hunter2-reg') } } })),
+      }),
+      'hunter2-reg',
+    ],
+    [
+      'the manifest in an annotation',
+      { 'kubectl.kubernetes.io/last-applied-configuration': '{"env":[{"name":"A","value":"hunter2-last"}]}' },
+      'hunter2-last',
+    ],
+    [
+      'a header of the configuration',
+      { staticPodUrlHeader: { Authorization: ['Bearer hunter2-conf'] } },
+      'hunter2-conf',
+    ],
+    ['a URL with a password', { staticPodUrl: 'https://user:hunter2-url@host/pods' }, 'hunter2-url'],
+    ['a URL with a token', { staticPodUrl: 'https://host/pods?token=hunter2-query' }, 'hunter2-query'],
+  ])('has no value of %s, in its file or in any log', (_title, content, word) => {
+    const log: BundleSource = {
+      path: 'logs/podd.log',
+      kind: 'text',
+      content: `probe said: ${word}!\n${base64(word)}\n"${JSON.stringify(JSON.stringify(content))}"\nthe end\n`,
+    }
+    const bundle = unpack([log, json(content)])
+    expect(bundle).not.toContain(word)
+    expect(bundle).not.toContain(base64(word))
+    expect(bundle).toContain('probe said: <redacted>!')
+    expect(bundle).toContain('the end')
+  })
+
+  it('has nothing of the credentials of the node, nor what a log writes before an @', () => {
+    const config = {
+      auths: { 'r.test': { auth: base64('robot:hunter2-node'), identitytoken: 'hunter2-idt' } },
+    }
+    const content = 'GET https://someone:else@r.test/v2\nrobot hunter2-node hunter2-idt\n'
+    const bundle = unpack([{ path: 'logs/podd.log', kind: 'text', content }], [config])
+    expect(bundle).not.toMatch(/hunter2|someone|else@/u)
+    expect(bundle).toContain('https://<redacted>@r.test/v2')
+  })
+
+  it('keeps the words that are needed to read it', () => {
+    const env = [
+      { name: 'DEBUG', value: 'true' },
+      { name: 'PORT', value: '8080' },
+    ]
+    const content = 'ready: true on port 8080\n'
+    const bundle = unpack([json({ env }), { path: 'logs/podd.log', kind: 'text', content }])
+    expect(bundle).toContain(content)
+    expect(bundle).not.toContain('"value": "8080"')
+  })
+
+  it('is bounded, and names what no longer fits', () => {
+    const content = 'x'.repeat(10 * 2 ** 20)
+    const logs = ['a', 'b', 'c'].map((name): BundleSource => ({
+      path: `logs/${name}`,
+      kind: 'text',
+      content,
+    }))
+    const long: BundleSource = { path: `state/${'n'.repeat(100)}`, kind: 'text', content: '' }
+    const bundle = unpack([...logs, long])
+    expect(bundle.length).toBeLessThan(25 * 2 ** 20)
+    expect(bundle).toContain(`logs/c (${content.length} bytes)`)
+    expect(bundle).toContain(`state/${'n'.repeat(100)} (0 bytes)`)
+  })
+})
