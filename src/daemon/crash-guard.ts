@@ -106,7 +106,8 @@ export class CrashGuard {
     this.#patience?.cancel()
     const { clock, logger, replaceProcess, onDelay } = this.#options
     const sinceMs = clock.wallMs() - windowMs
-    const recent = this.reports().filter(({ atMs }) => atMs > sinceMs)
+    // Those of the future date from before the clock was set back.
+    const recent = this.reports().filter(({ atMs }) => atMs > sinceMs && atMs <= clock.wallMs())
     // Where reports can't be written nothing tells how often it crashes.
     if (this.#crashed && (recent.length > freeCrashes || !this.#isReported)) {
       logger.error(
@@ -146,7 +147,8 @@ export class CrashGuard {
       writeFileSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`, {
         mode: 0o600,
       })
-      for (const { path } of this.reports().slice(0, -mostReports)) rmSync(path, { force: true })
+      const earlier = this.reports().filter((other) => other.atMs !== atMs)
+      for (const { path } of earlier.slice(0, -mostReports + 1)) rmSync(path, { force: true })
       return true
     } catch (failure) {
       logger.error({ err: failure, path: directory }, 'cannot write the crash report')

@@ -34,7 +34,8 @@ export function createReaders(
     readonly clusterObjects: ClusterObjects
     readonly writer: WrittenObjects
     readonly sources: readonly NamedSource[]
-    readonly startedAtMs: number
+    /** By the wall clock as it is set now. */
+    readonly startedAtMs: () => number
     readonly crashes: () => readonly CrashReport[]
   },
 ): ApiReaders {
@@ -62,7 +63,7 @@ export function createReaders(
       nodeName: hostName,
       config: kubeletConfigOf(config),
       measure: (signal) => facts.meter.read(signal),
-      process: () => processFacts(facts.startedAtMs),
+      process: () => processFacts(facts.startedAtMs()),
     },
     status: {
       applied: () => ({
@@ -76,7 +77,7 @@ export function createReaders(
         return {
           version: poddVersion,
           pid: process.pid,
-          startedAt: formatTime(facts.startedAtMs),
+          startedAt: formatTime(facts.startedAtMs()),
           places: placesOf(config),
           runtime: {
             endpoint: config.containerRuntimeEndpoint === 'embedded' ? 'embedded' : runtime.endpoint,

@@ -1,5 +1,8 @@
 import { networkInterfaces } from 'node:os'
 import { systemClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { clockSetMs } from '../decide/plan/clock-set.ts'
+import type { ClockReading } from '../decide/plan/clock-set.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { createLogger } from '../base/logger.ts'
 import { makeDirectory } from '../base/make-directory.ts'
@@ -42,6 +45,7 @@ export interface DaemonRequest {
 export async function startDaemon({ config, warnings }: DaemonRequest): Promise<number> {
   const clock = systemClock
   const logger = createLogger(config.logLevel)
+  const started = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
   const stop = new AbortController()
   const release = await takePlaces(config)
   const manager = takeServiceManager(process.env, process.pid)
@@ -102,7 +106,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     localObjects,
     writer: createWriting(apiObjects, assembly, { localObjects, logger }),
     sources,
-    startedAtMs: clock.wallMs(),
+    startedAtMs: () => startedAtMs(clock, started),
     crashes: () => guard.reports(),
   })
   const socketPath = apiSocketPath(config.runDir)
@@ -184,6 +188,11 @@ function networkOf(config: PoddConfig, hostName: string): NetworkOptions | undef
   const reachable = addresses.filter((found) => !found.startsWith('fe80:'))
   const names = new Set(['localhost', hostName, '127.0.0.1', ...reachable])
   return { address, names: [...names], rootDir, tokenFile }
+}
+
+/** The moment of the start by the wall clock as it is set now. */
+function startedAtMs(clock: Clock, started: ClockReading): number {
+  return started.wallMs + clockSetMs(started, { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
 }
 
 /** Pods are shown meanwhile. A runtime that isn't there is reported, and waited for by `watch`. */

@@ -67,7 +67,7 @@ export class Replacement {
 
   /** Whether it got ready so long ago that the host is to be looked at again. */
   get isStale(): boolean {
-    return this.#deps.clock.wallMs() - this.#readyAtMs > readyForMs
+    return this.#deps.clock.monotonicMs() - this.#readyAtMs > readyForMs
   }
 
   /** The images that were made sure of. */
@@ -105,7 +105,7 @@ export class Replacement {
       await this.#deps.foreseeStart(pod)
       this.#problem = undefined
       this.#state = 'ready'
-      this.#readyAtMs = clock.wallMs()
+      this.#readyAtMs = clock.monotonicMs()
     } catch (error) {
       if (this.#abort.signal.aborted) return
       this.#problem = errorMessage(error)

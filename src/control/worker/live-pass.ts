@@ -1,3 +1,5 @@
+import { clockSetMs } from '../../decide/plan/clock-set.ts'
+import type { ClockReading } from '../../decide/plan/clock-set.ts'
 import { errorMessage } from '../../base/errors.ts'
 import { trace } from '../../base/trace.ts'
 import { computePodActions } from '../../decide/plan/compute-pod-actions.ts'
@@ -33,16 +35,20 @@ const saveAgainMs = 10_000
 export class LivePass {
   readonly #deps: LivePassDeps
   readonly #state: PodState
+  /** At the last pass. */
+  #looked: ClockReading
 
   constructor(deps: LivePassDeps, state: PodState) {
     this.#deps = deps
     this.#state = state
+    this.#looked = { wallMs: deps.clock.wallMs(), monotonicMs: deps.clock.monotonicMs() }
   }
 
   async run(signals: PassSignals): Promise<void> {
     const { clock, publishStatus, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
+    this.#followClock()
     memory.rememberProbes(observed, probes())
     const overdueMs = this.#state.activeDeadlineMs
     if (overdueMs !== undefined && clock.wallMs() >= overdueMs) return this.#exceedDeadline()
@@ -171,6 +177,17 @@ export class LivePass {
     this.#deps.warn(reason, message)
     await memory.save('required')
     this.#deps.wake()
+  }
+
+  /** A pod has been there for as long as before the clock was set: its start moves with it, and so does its deadline. */
+  #followClock(): void {
+    const { clock } = this.#deps
+    const { memory } = this.#state
+    const now = { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() }
+    const setMs = clockSetMs(this.#looked, now)
+    this.#looked = now
+    const { startedAtMs } = memory.record
+    if (setMs !== 0 && startedAtMs !== undefined) memory.change({ startedAtMs: startedAtMs + setMs })
   }
 
   /** A pod's deadline ends it in the middle of what takes long, too. */

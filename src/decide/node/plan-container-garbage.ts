@@ -66,7 +66,10 @@ export function planContainerGarbage(
   const units: Dead[][] = []
   for (const pod of facts.pods) {
     const { containers, uid } = pod.observed
-    const dead = containers.filter((each) => isDead(each) && nowMs - each.createdAtMs >= policy.minimumAgeMs)
+    // One that was created in the future dates from before the clock was set back.
+    const isOld = ({ createdAtMs }: ObservedContainer): boolean =>
+      createdAtMs > nowMs || nowMs - createdAtMs >= policy.minimumAgeMs
+    const dead = containers.filter((each) => isDead(each) && isOld(each))
     const fate = fateOf(pod, facts)
     if (fate !== 'live') {
       for (const { id } of dead) reasons.set(id, fate)

@@ -35,6 +35,7 @@ export class OwnAuthority {
   #authorities: readonly KeyPair[] | undefined
   #server: KeyPair | undefined
   #renewAtMs = 0
+  #validFromMs = 0
 
   constructor(options: AuthorityOptions) {
     this.#options = options
@@ -70,7 +71,8 @@ export class OwnAuthority {
 
   /** Whether the server is to show another certificate than the one that `server` gave. */
   get mustRenew(): boolean {
-    return this.#options.clock.wallMs() >= this.#renewAtMs
+    const now = this.#options.clock.wallMs()
+    return now >= this.#renewAtMs || now < this.#validFromMs
   }
 
   /** A certificate for a client; it can't be revoked before its end. */
@@ -87,6 +89,7 @@ export class OwnAuthority {
   #take(server: KeyPair): KeyPair {
     this.#server = server
     this.#renewAtMs = endOf(server) - serverRenewDays * dayMs
+    this.#validFromMs = new X509Certificate(server.certificate).validFromDate.getTime()
     return server
   }
 

@@ -86,6 +86,22 @@ describe('a pod whose deadline passes', () => {
     expect(rig.pod('web').status).toMatchObject({ phase: 'Failed', reason: 'DeadlineExceeded' })
   })
 
+  it.each([
+    ['forward by years, at the first synchronization of a board', 56 * 365 * 86_400_000],
+    ['back by years', -30 * 365 * 86_400_000],
+  ])('has all its time, and no more, where the wall clock is set %s', async (_title, jumpMs) => {
+    await rig.apply(podManifest('web', { activeDeadlineSeconds: 600 }))
+    await rig.clock.advance(300_000)
+    rig.clock.setWall(rig.clock.wallMs() + jumpMs)
+    rig.fake.exitContainer('main', 1)
+    await rig.clock.advance(200_000)
+    const { status } = rig.pod('web')
+    expect(status.phase).toBe('Running')
+    expect(Date.parse(status.startTime ?? '') - rig.clock.wallMs()).toBeCloseTo(-500_000, -4)
+    await rig.clock.advance(110_000)
+    expect(rig.pod('web').status).toMatchObject({ reason: 'DeadlineExceeded' })
+  })
+
   it('ends although it waits for something that takes long', async () => {
     rig.fake.fault('PullImage', { kind: 'delays', delayMs: 3_600_000 })
     await rig.apply(

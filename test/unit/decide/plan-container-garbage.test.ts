@@ -145,6 +145,12 @@ describe('planContainerGarbage', () => {
     ]
   >([
     [
+      'removes what was created in the future, before the clock was set back',
+      [`foo bar 0 ${nowMs * 2}`],
+      [],
+      { ...minuteOld, maxPerContainer: 1, maxTotal: 0 },
+    ],
+    [
       'removes all where none may be kept',
       ['foo bar 0 0'],
       [],
