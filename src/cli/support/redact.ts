@@ -135,7 +135,7 @@ export class Redaction {
   /** A Secret has its values in Base64; one of a registry holds a docker config in turn. */
   #addDecoded(value: string, isSecret: boolean): void {
     const bytes = Buffer.from(value, 'base64')
-    if (bytes.toString('base64').replace(/=+$/u, '') !== value.replace(/=+$/u, '')) return
+    if (bytes.toString('base64') !== value) return
     const text = bytes.toString('utf8')
     this.add(text, isSecret)
     this.#takeJson(text, isSecret)
