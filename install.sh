@@ -15,7 +15,7 @@ Installs podd on this machine and starts it, or upgrades the one that is here: r
   /usr/local/bin/podd     the command
   /etc/podd/config.yaml   the settings
   /etc/pods               the manifests: drop Pods here
-  podd.service, podd-containerd.service
+  podd.service, podd-containerd.service, podd-drain.service
 
 What podd needs and this machine lacks comes from the distribution: containerd, runc, CNI plugins, iptables,
 catatonit. A containerd or Docker that is here stays as it is. Nothing that is only needed to build podd
