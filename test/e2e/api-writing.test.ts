@@ -147,4 +147,58 @@ describePodd('writing over the API', {}, (podd) => {
     },
     120_000 * slowness,
   )
+
+  it(
+    'debugs, resizes and evicts a pod, and ends a namespace with the pods in it',
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      const strategic = 'application/strategic-merge-patch+json'
+      const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } }
+      const inTeam = '/api/v1/namespaces/team/pods'
+      const read = (name: string) => rig.findPod(name, 'team')
+      expect(await ask('POST', inTeam, podOf('early', stay))).toMatchObject({ code: 404 })
+      expect(await ask('POST', '/api/v1/namespaces', namespace)).toMatchObject({ code: 201 })
+      const limits = { cpu: '200m', memory: '32Mi' }
+      const main = { name: 'main', image: shell, command: ['sh', '-c', stay], resources: { limits } }
+      for (const name of ['web', 'evicted'])
+        expect(await ask('POST', inTeam, podOf(name, stay, { containers: [main] }))).toMatchObject({
+          code: 201,
+        })
+      await rig.until('both run', async () => {
+        const both = [await read('web'), await read('evicted')]
+        return both.every((pod) => pod?.status.containerStatuses?.[0]?.ready === true) ? true : undefined
+      })
+
+      const debug = { name: 'debug', image: shell, command: ['sh', '-c', 'exit 0'] }
+      const added = { spec: { ephemeralContainers: [debug] } }
+      expect(await ask('PATCH', `${inTeam}/web/ephemeralcontainers`, added, strategic)).toMatchObject({
+        code: 200,
+      })
+      const larger = { name: 'main', resources: { limits: { cpu: '300m' }, requests: { cpu: '300m' } } }
+      const resized = { spec: { containers: [larger] } }
+      expect(await ask('PATCH', `${inTeam}/web/resize`, resized, strategic)).toMatchObject({ code: 200 })
+      await rig.until('the debugger has run and the pod has more', async () => {
+        const { status } = (await read('web')) ?? {}
+        const [debugged] = status?.ephemeralContainerStatuses ?? []
+        const [running] = status?.containerStatuses ?? []
+        const isDone = debugged?.state.terminated?.exitCode === 0
+        return isDone && running?.resources?.limits?.['cpu'] === '300m' && running.restartCount === 0
+          ? true
+          : undefined
+      })
+
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: 'evicted' } }
+      expect(await ask('POST', `${inTeam}/evicted/eviction`, eviction)).toMatchObject({ code: 201 })
+      await rig.until('it is gone', async () => ((await read('evicted')) === undefined ? true : undefined))
+      const deleted = await ask('DELETE', '/api/v1/namespaces/team')
+      expect(deleted).toMatchObject({ code: 200, body: { status: { phase: 'Terminating' } } })
+      await rig.until('the namespace is gone', async () =>
+        (await ask('GET', '/api/v1/namespaces/team')).code === 404 ? true : undefined,
+      )
+      expect(await read('web')).toBeUndefined()
+      expect(readdirSync(join(rig.rootDir, 'api'))).toEqual([])
+    },
+    120_000 * slowness,
+  )
 })

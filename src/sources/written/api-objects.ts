@@ -56,6 +56,8 @@ export class ApiObjects {
   async run(take: TakeSnapshot, signal: AbortSignal): Promise<void> {
     this.#take = take
     const { directory, logger, watch = watchDirectory } = this.#options
+    // What is watched is there then; on a disk that can't be written, the next write tells.
+    await makeDirectory(directory, 0o700).catch(() => undefined)
     await this.#writes.run(() => this.#load())
     this.#loaded.resolve()
     void this.#publish()
@@ -159,6 +161,7 @@ export class ApiObjects {
 
   async #load(): Promise<void> {
     const { directory, logger } = this.#options
+    this.#directoryProblem = undefined
     try {
       const names = await readdir(directory)
       if (names.some((name) => isAtomicFileTemp(name)))
@@ -179,9 +182,11 @@ export class ApiObjects {
   /** Somebody may have edited or removed the file. */
   #reread(name: string): void {
     if (!isManifest(name)) return
+    const isBlind = this.#directoryProblem !== undefined
     void this.#writes
       .run(async () => {
-        if (await this.#read(name)) await this.#publish()
+        if (isBlind) await this.#load()
+        if ((await this.#read(name)) || isBlind) await this.#publish()
       })
       .catch((error: unknown) =>
         this.#options.logger.error({ path: name, err: error }, 'cannot read an API object'),
