@@ -16,7 +16,7 @@ import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
-import { decodeKept, nameOfManifest } from './kept-document.ts'
+import { decodeKept, nameOfManifest, recoverKept } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
 import { watchDirectory } from '../watch-directory.ts'
 import type { WatchDirectory } from '../watch-directory.ts'
@@ -231,7 +231,12 @@ export class ApiObjects {
     const errors = problems.filter(({ severity }) => severity === 'error')
     if (before !== undefined) errors.push(...judgeUpdate(before.manifest, manifest, 'object'))
     const [first] = errors
-    if (first !== undefined) return `${formatFieldPath(first.path)}: ${first.message}`
+    if (first !== undefined) {
+      const recovered = before === undefined ? recoverKept(manifest, path) : undefined
+      if (recovered !== undefined)
+        this.#objects.set(keyOf(named), { ...named, manifest, path, document: recovered })
+      return `${formatFieldPath(first.path)}: ${first.message}`
+    }
     this.#objects.set(keyOf(named), { ...named, manifest, path, document })
     return undefined
   }

@@ -2,9 +2,11 @@ import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
 import { decodeObject } from '../../pod/decode/decode-object.ts'
+import { podFromManifest } from '../../pod/decode/pod-from-manifest.ts'
+import { objectFromManifest } from '../../pod/objects/local-object.ts'
 import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
-import type { SourceDocument } from '../../pod/objects/document.ts'
+import type { KeptObject, SourceDocument } from '../../pod/objects/document.ts'
 import type { FieldProblem } from '../../pod/schema/field-path.ts'
 
 /** What tells an object of the API from all others. */
@@ -33,19 +35,28 @@ export function nameOfManifest({ kind, metadata }: JsonObject): (ObjectName & { 
   return { kind, namespace, name, uid }
 }
 
+/**
+ * The document of a manifest that was valid when it was written and isn't by the rules of this version: what runs by it
+ * goes on. Undefined where nothing can be made of it.
+ */
+export function recoverKept(manifest: JsonObject, path: string): SourceDocument | undefined {
+  const own = withoutReadinessGates(manifest)
+  const kept = keptOf(manifest)
+  try {
+    if (own['kind'] === 'Pod') return { pod: podFromManifest(own), manifest: own, place: { path }, kept }
+    return { object: objectFromManifest(own), manifest: own, place: { path }, kept }
+  } catch {
+    // Not of this version at all: its fields are of other types.
+    return undefined
+  }
+}
+
 /** The document that the sync loop takes of a manifest, and what is wrong with the manifest. */
 export function decodeKept(
   manifest: JsonObject,
   path: string,
 ): { readonly document: SourceDocument | undefined; readonly problems: readonly FieldProblem[] } {
-  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
-  const { uid, creationTimestamp } = metadata
-  const createdAtMs = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
-  const kept = {
-    uid: typeof uid === 'string' ? uid : '',
-    createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
-    metadata,
-  }
+  const kept = keptOf(manifest)
   const place = { path }
   const { kind } = manifest
   if (kind === 'Pod') {
@@ -55,4 +66,15 @@ export function decodeKept(
   if (!isObjectKind(kind)) return { document: undefined, problems: [] }
   const { accepted, problems } = decodeObject(kind, manifest, 'Warn')
   return { document: accepted && { ...accepted, place, kept }, problems }
+}
+
+function keptOf(manifest: JsonObject): KeptObject {
+  const metadata = isJsonObject(manifest['metadata']) ? manifest['metadata'] : {}
+  const { uid, creationTimestamp } = metadata
+  const createdAtMs = typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) : Number.NaN
+  return {
+    uid: typeof uid === 'string' ? uid : '',
+    createdAtMs: Number.isNaN(createdAtMs) ? 0 : createdAtMs,
+    metadata,
+  }
 }
