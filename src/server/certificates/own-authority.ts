@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { writeFileAtomicSync } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -103,7 +104,7 @@ export class OwnAuthority {
     const lasts = now + serverRenewDays * dayMs < parsed.validToDate.getTime()
     const hasBegun = parsed.validFromDate.getTime() <= now
     const names = this.#options.names.every(
-      (name) => parsed.checkHost(name) !== undefined || parsed.checkIP(name) !== undefined,
+      (name) => (isIP(name) === 0 ? parsed.checkHost(name) : parsed.checkIP(name)) !== undefined,
     )
     return isOurs && lasts && hasBegun && names
   }
