@@ -14,6 +14,7 @@
  * PUT, PATCH …/pods/{name}/status, resize, ephemeralcontainers   what each is about
  * POST …/pods/{name}/eviction                             policy/v1 Eviction: as DELETE
  *
+ * Events are served in the form of events.k8s.io/v1 too.
  * Objects and lists come as meta/v1 Table or PartialObjectMetadata where `Accept` asks for that.
  *
  * GET  /api, /apis, /api/v1, /apis/{group}[/{version}]     discovery, old and aggregated
@@ -47,6 +48,7 @@
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)
  * POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews, …/selfsubjectrulesreviews, /apis/authentication.k8s.io/v1/selfsubjectreviews
  *                                                         what who asks may do, and who that is; JSON or protobuf
+ * GET  /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}   Lease, renewed at the moment
  * GET  /apis/metrics.k8s.io/v1beta1/nodes[/{name}]        NodeMetricsList; what the host uses
  * GET  /apis/metrics.k8s.io/v1beta1/pods                  PodMetricsList (pod-metrics.ts); takes a second where none was asked for in the last minute
  * GET  /apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods  the same, of one namespace; …/{name}: PodMetrics

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { computedResources } from '../api/kinds/api-resource.ts'
 import { toApiResource } from '../api/kinds/served-kind.ts'
+import { regardingEventKind } from '../api/kinds/regarding-events.ts'
 import { servedKinds } from '../api/kinds/served-kinds.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
@@ -10,6 +11,7 @@ import { accessRoutes } from './access-routes.ts'
 import { healthRoutes } from './health-routes.ts'
 import { imageRoutes } from './image-routes.ts'
 import type { NetworkApi } from './network-api.ts'
+import { leaseRoutes } from './lease-routes.ts'
 import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
 import { discoveryRoutes } from './discovery/discovery-routes.ts'
@@ -48,7 +50,10 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),
     { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
-    ...discoveryRoutes([...servedKinds.map((kind) => toApiResource(kind)), ...computedResources]),
+    ...discoveryRoutes([
+      ...[...servedKinds, regardingEventKind].map((kind) => toApiResource(kind)),
+      ...computedResources,
+    ]),
     ...resourceRoutes(readers, new WatchLines()),
     ...(readers.writer === undefined
       ? []
@@ -58,6 +63,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...poddRoutes(readers),
     ...accessRoutes(network),
     ...reviewRoutes(),
+    ...leaseRoutes(readers),
   ]
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {

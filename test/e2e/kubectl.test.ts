@@ -113,6 +113,7 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
         )
         const nodeDescribed = await print(`describe node ${node}`)
         expect(nodeDescribed).toContain('Allocatable:')
+        expect(nodeDescribed).toMatch(/^ +RenewTime: /mu)
         expect(nodeDescribed).toMatch(/default +web /u)
         expect(await print('top nodes')).toContain(node)
         expect(await print('top pods --containers')).toMatch(/^web +main +\d+m +\d+Mi/mu)

@@ -9,7 +9,7 @@ import {
   serviceAccountTable,
 } from './cluster-tables.ts'
 import { nameColumn } from './common-columns.ts'
-import { claimTable, configMapTable, eventTable, secretTable } from './object-tables.ts'
+import { claimTable, configMapTable, eventTable, regardingEventTable, secretTable } from './object-tables.ts'
 import { podTable } from './pod-table.ts'
 
 const tables: Readonly<Record<string, ApiTable>> = {
@@ -26,7 +26,14 @@ const tables: Readonly<Record<string, ApiTable>> = {
 }
 
 /** The table of a kind; of one that has none, names and times alone, as an API server does it. */
-export function tableOf(kind: string): ApiTable {
+export function tableOf({
+  apiVersion,
+  kind,
+}: {
+  readonly apiVersion: string
+  readonly kind: string
+}): ApiTable {
+  if (apiVersion === 'events.k8s.io/v1') return regardingEventTable
   const known = Object.hasOwn(tables, kind) ? tables[kind] : undefined
   return (
     known ??

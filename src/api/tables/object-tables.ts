@@ -1,7 +1,11 @@
 import { formatAgeOf } from '../kinds/age.ts'
+import { toCoreEvent } from '../kinds/regarding-events.ts'
+import type { RegardingEventObject } from '../kinds/regarding-events.ts'
+import type { ResourceObject } from '../resource.ts'
 import type { ClaimObject, ConfigObject } from '../local-objects.ts'
 import type { EventObject } from '../objects.ts'
 import { apiTable } from './api-table.ts'
+import type { ApiTable } from './api-table.ts'
 import { ageColumn, nameColumn } from './common-columns.ts'
 
 export const eventTable = apiTable<EventObject>('Event', [
@@ -39,6 +43,16 @@ export const eventTable = apiTable<EventObject>('Event', [
   { name: 'Count', description: 'How often it has happened.', wide: true, cell: ({ count }) => count },
   { name: 'Name', description: "The event's own name.", wide: true, cell: ({ metadata }) => metadata.name },
 ])
+
+/** Events in the form of events.k8s.io/v1 have the same table. */
+export const regardingEventTable: ApiTable = {
+  ...eventTable,
+  cells: (object, nowMs) => (isRegarding(object) ? eventTable.cells(toCoreEvent(object), nowMs) : []),
+}
+
+function isRegarding(object: ResourceObject): object is RegardingEventObject {
+  return object.kind === 'Event' && 'regarding' in object
+}
 
 const dataColumn = {
   name: 'Data',

@@ -94,7 +94,7 @@ function toPartial(apiVersion: string, metadata: object): object {
 
 function asTable(apiVersion: string, include: string, nowMs: () => number): Representation {
   const row = (object: ResourceObject): object => {
-    const table = tableOf(object.kind)
+    const table = tableOf(object)
     const conditions = table.conditions(object)
     return {
       cells: table.cells(object, nowMs()),
@@ -103,7 +103,7 @@ function asTable(apiVersion: string, include: string, nowMs: () => number): Repr
         include === 'Object' ? object : include === 'None' ? null : toPartial(apiVersion, object.metadata),
     }
   }
-  const head = (kind: string, metadata: object): object => ({
+  const head = (kind: { readonly apiVersion: string; readonly kind: string }, metadata: object): object => ({
     kind: 'Table',
     apiVersion,
     metadata,
@@ -111,10 +111,10 @@ function asTable(apiVersion: string, include: string, nowMs: () => number): Repr
   })
   return {
     isPlain: false,
-    listHead: ({ kind }, metadata) => ({ head: head(kind, metadata), field: 'rows' }),
+    listHead: (kind, metadata) => ({ head: head(kind, metadata), field: 'rows' }),
     listItem: row,
     single: (object) => ({
-      ...head(object.kind, { resourceVersion: object.metadata.resourceVersion }),
+      ...head(object, { resourceVersion: object.metadata.resourceVersion }),
       rows: [row(object)],
     }),
     bookmark: ({ metadata }) => ({

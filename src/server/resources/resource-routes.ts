@@ -1,4 +1,5 @@
 import { servedKinds } from '../../api/kinds/served-kinds.ts'
+import { regardingEventKind, toRegardingEvent } from '../../api/kinds/regarding-events.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { jsonResponse } from '../requests/api-request.ts'
@@ -9,6 +10,7 @@ import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.
 import type { Call, Route } from '../requests/route.ts'
 import { listResources } from './list-resources.ts'
 import { readListOptions, readWatchOptions } from './list-options.ts'
+import { mapReader } from './map-reader.ts'
 import { redactSecrets } from './redact-secrets.ts'
 import { chooseRepresentation } from './representation.ts'
 import type { Representation } from './representation.ts'
@@ -26,13 +28,22 @@ interface Served {
 
 /** Lists, watches and single objects of every kind that is served, and podd's own form of Secrets, without their values. */
 export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
-  return servedKinds.flatMap((kind) => {
+  const events = readers.resources.events
+  const regarding = {
+    kind: regardingEventKind,
+    root: regardingEventKind.root,
+    reader: mapReader(events.reader, toRegardingEvent),
+    whenListed: events.whenListed,
+    lines,
+  }
+  const routes = servedKinds.flatMap((kind) => {
     const { reader, whenListed } = readers.resources[kind.resource]
     const routes = routesOf({ kind, root: kind.root, reader, whenListed, lines })
     if (kind.tableRoot === kind.root) return routes
     const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines }
     return routes.concat(routesOf(own))
   })
+  return routes.concat(routesOf(regarding))
 }
 
 function routesOf(served: Served): readonly Route[] {

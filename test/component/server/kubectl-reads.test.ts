@@ -251,6 +251,28 @@ describe('a table', () => {
   })
 })
 
+describe('an event of events.k8s.io', () => {
+  const path = '/apis/events.k8s.io/v1/namespaces/default/events'
+
+  it('is the one of the core group under other names', async () => {
+    rig.events.put(eventObject('e'))
+    expect(await json(path)).toMatchObject({
+      kind: 'EventList',
+      apiVersion: 'events.k8s.io/v1',
+      items: [
+        { apiVersion: 'events.k8s.io/v1', regarding: { kind: 'Pod', name: 'web' }, deprecatedCount: 1 },
+      ],
+    })
+    expect(await json(`${path}?fieldSelector=regarding.name%3Dother`)).toMatchObject({ items: [] })
+    const [core, other] = await Promise.all(
+      ['/api/v1/namespaces/default/events', path].map((each) => json(each, { headers: { accept: asTable } })),
+    )
+    expect((other as { rows: unknown }).rows).toMatchObject([
+      { cells: (core as { rows: [{ cells: unknown[] }] }).rows[0].cells },
+    ])
+  })
+})
+
 describe('an answer', () => {
   it('is metadata alone where a client asks for that', async () => {
     rig.pods.put(podObject())
