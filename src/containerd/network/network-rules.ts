@@ -28,6 +28,7 @@ export function readSandboxRules(saved: string, networkName: string): SandboxRul
   const add = (id: string, more: readonly string[]): void => {
     found.set(id, [...(found.get(id) ?? []), ...more])
   }
+  const ofChains = Map.groupBy(rules, chainOf)
   for (const rule of rules) {
     const id = sandboxOf(rule, networkName)
     if (id === undefined) {
@@ -35,7 +36,7 @@ export function readSandboxRules(saved: string, networkName: string): SandboxRul
       continue
     }
     const chain = jumpTarget(rule) ?? ''
-    const own = containerChain.test(chain) ? rules.filter((other) => chainOf(other) === chain) : []
+    const own = containerChain.test(chain) ? (ofChains.get(chain) ?? []) : []
     add(id, [...own, rule])
   }
   return found
