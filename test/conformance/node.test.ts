@@ -14,6 +14,8 @@ import { suiteArchives } from './suite-images.ts'
 const programs = findPrograms(process.env['PODD_CONFORMANCE_PROGRAMS'])
 const chosen = (process.env['PODD_CONFORMANCE_FILES'] ?? '').split(',').filter((file) => file !== '')
 const focus = process.env['PODD_CONFORMANCE_FOCUS'] ?? ''
+/** Where the suite's logs and reports stay. */
+const reportsDir = process.env['PODD_CONFORMANCE_REPORTS']
 const isWhole = chosen.length === 0 && focus === ''
 
 /** The rooms of the suite that are about a node. */
@@ -58,7 +60,7 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
     if (address === null || typeof address === 'string') throw new Error('no address')
     const kubeconfig = join(podd.directory, 'kubeconfig')
     writeFileSync(kubeconfig, formatKubeconfig(address))
-    const suite = new NodeSuite(programs.suite, podd.directory, kubeconfig)
+    const suite = new NodeSuite(programs.suite, reportsDir ?? podd.directory, kubeconfig)
     for (const archive of suiteArchives(suite.images(), programs.agnhost)) {
       const path = join(podd.directory, 'image.tar')
       writeFileSync(path, archive)
@@ -82,10 +84,6 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
     }
     await Promise.all(Array.from({ length: parallel }, () => takeTurns()))
     results.sort((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
-    writeFileSync(
-      join(process.env['PODD_CONFORMANCE_REPORT'] ?? podd.directory, 'specs.json'),
-      JSON.stringify(results),
-    )
     if (isWhole) {
       const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')
       writeFileSync(path, formatConformance(results, podd.install.version))
