@@ -14,9 +14,10 @@ import { suiteArchives } from './suite-images.ts'
 const programs = findPrograms(process.env['PODD_CONFORMANCE_PROGRAMS'])
 const chosen = (process.env['PODD_CONFORMANCE_FILES'] ?? '').split(',').filter((file) => file !== '')
 const focus = process.env['PODD_CONFORMANCE_FOCUS'] ?? ''
+const skip = process.env['PODD_CONFORMANCE_SKIP'] ?? ''
 /** Where the suite's logs and reports stay. */
 const reportsDir = process.env['PODD_CONFORMANCE_REPORTS']
-const isWhole = chosen.length === 0 && focus === ''
+const isWhole = chosen.length === 0 && focus === '' && skip === ''
 
 /** The rooms of the suite that are about a node. */
 const isOfNode = ({ file }: SpecResult): boolean => /^(common\/node|common\/storage|node)\//u.test(file)
@@ -66,7 +67,10 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
       writeFileSync(path, archive)
       await podd.cliOk('images', 'import', path)
     }
-    const flags = focus === '' ? [] : [`--ginkgo.focus=${focus}`]
+    const flags = [
+      ...(focus === '' ? [] : [`--ginkgo.focus=${focus}`]),
+      ...(skip === '' ? [] : [`--ginkgo.skip=${skip}`]),
+    ]
     const listed = suite.list(flags).filter((spec) => isOfNode(spec) && spec.state !== 'skipped')
     const files = [...new Set(listed.map(({ file }) => file))]
     const waiting = files.filter((file) => chosen.length === 0 || chosen.includes(file))
