@@ -103,6 +103,7 @@ describe('exec over a WebSocket', () => {
     expect(requests).toEqual([
       { containerId: '1', command: ['sh'], stdin: true, terminal: true, size: undefined },
     ])
+    await expect.poll(() => received().toString()).toContain('\r\n\r\n')
     expect(received().toString()).toMatch(
       /^HTTP\/1\.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r\nSec-WebSocket-Protocol: v5\.channel\.k8s\.io\r\n\r\n/u,
     )

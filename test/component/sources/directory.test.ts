@@ -446,6 +446,7 @@ describe('bad documents', () => {
       {
         severity: 'error',
         place: { path: join(pods, 'a.yaml'), line: 17, column: 5 },
+        reason: 'UnknownField',
         field: 'spec.containers[0].imagee',
         message: 'unknown field "imagee" in spec.containers[0]; did you mean "image"?',
         object: 'default/two',
