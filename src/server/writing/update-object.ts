@@ -1,5 +1,5 @@
 import type { ResourceObject } from '../../api/resource.ts'
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
@@ -86,10 +86,22 @@ async function writeStatus(
   const conditions = given.filter(
     (condition) => isJsonObject(condition) && !isOwnCondition(condition['type']),
   )
-  const manifest = { ...kept.manifest, status: { conditions } }
+  const prepared = prepareUpdate(kept.manifest, { ...kept.manifest, metadata: metadataOf(wanted) })
+  const manifest = { ...prepared, status: { conditions } }
   if (kind.kind === 'Pod' && !options.dryRun && !sameData(manifest, kept.manifest)) await writer.put(manifest)
   const object = reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
-  return { object, status: 200, warnings: [] }
+  return { object: withTold(plain(object), status), status: 200, warnings: [] }
+}
+
+/** What is said of a pod holds until podd says what it finds: at once. */
+function withTold(object: JsonObject, status: Json | undefined): JsonObject {
+  const { message, reason } = isJsonObject(status) ? status : {}
+  const found = isJsonObject(object['status']) ? object['status'] : {}
+  const told = {
+    ...(typeof message === 'string' && { message }),
+    ...(typeof reason === 'string' && { reason }),
+  }
+  return { ...object, status: { ...found, ...told } }
 }
 
 /** What a subresource changes is all that a request for it changes. */

@@ -447,9 +447,19 @@ describe('subresources', () => {
       { type: 'example.com/ready', status: 'True' },
       { type: 'Ready', status: 'True' },
     ]
-    const status = await rig.ask('PATCH', `${pods}/a/status`, { status: { conditions } }, strategic)
+    const status = await rig.ask(
+      'PATCH',
+      `${pods}/a/status`,
+      { metadata: { labels: { by: 'status' } }, status: { conditions, message: 'said' } },
+      strategic,
+    )
     expect(status).toMatchObject({ code: 200 })
-    expect(status.body['status']).toMatchObject({ phase: 'Pending', conditions: [conditions[0]] })
+    expect(status.body['status']).toMatchObject({
+      phase: 'Pending',
+      conditions: [conditions[0]],
+      message: 'said',
+    })
+    expect(metadataOf(status)['labels']).toEqual({ by: 'status' })
     expect(await rig.ask('GET', `${pods}/a/status`)).toMatchObject({
       body: { status: { conditions: [conditions[0]] } },
     })
