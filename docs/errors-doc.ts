@@ -400,7 +400,8 @@ const sections: readonly {
   },
   {
     title: 'Reaching into pods',
-    intro: 'Errors of `podd exec`, `podd attach`, `podd port-forward`, `podd restart` and `podd top`.',
+    intro:
+      'Errors of `podd exec`, `podd attach`, `podd cp`, `podd port-forward`, `podd restart` and `podd top`.',
     entries: [
       entry(
         'EXEC_FAILED',
@@ -416,6 +417,11 @@ const sections: readonly {
         'ATTACH_FAILED',
         "The runtime does not give a container's own streams.",
         'The message says why; `podd exec` and `podd logs -f` do not need them.',
+      ),
+      entry(
+        'COPY_FAILED',
+        '`podd cp` could not copy a file.',
+        'The message says on which side; both need tar.',
       ),
       entry(
         'BAD_FRAME',

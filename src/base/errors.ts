@@ -31,6 +31,7 @@ export const errorCodes = [
   'CLOSING',
   'CONFIG_UNREADABLE',
   'CONTAINER_NOT_FOUND',
+  'COPY_FAILED',
   'CRASHED',
   'DAEMON_GONE',
   'DAEMON_NOT_RUNNING',

@@ -168,7 +168,6 @@ const otherVerbs = new Map([
   ['replace', byManifest],
   ['scale', byManifest],
   ['rollout', '`podd restart POD` restarts a pod.'],
-  ['cp', '`podd exec POD -- cat FILE` shows a file; `podd exec -i POD -- sh` takes one in.'],
 ])
 
 function findVerb(name: string): VerbEntry {

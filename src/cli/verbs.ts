@@ -43,6 +43,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/streams/attach.ts')).attachVerb,
   },
   {
+    name: 'cp',
+    summary: 'Copy files between this host and a container',
+    load: async () => (await import('./verbs/streams/cp.ts')).cpVerb,
+  },
+  {
     name: 'port-forward',
     summary: 'Forward local ports to a pod',
     load: async () => (await import('./verbs/streams/port-forward.ts')).portForwardVerb,
@@ -127,6 +132,11 @@ export const verbs: readonly VerbEntry[] = [
     name: 'status',
     summary: "Show the daemon's state and problems",
     load: async () => (await import('./verbs/host/status.ts')).statusVerb,
+  },
+  {
+    name: 'completion',
+    summary: 'Print the completion for a shell',
+    load: async () => (await import('./completion.ts')).createCompletionVerb(verbs),
   },
   {
     name: 'version',

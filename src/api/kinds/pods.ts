@@ -15,6 +15,9 @@ export const podKind = servedKind<PodObject>({
   categories: ['all'],
   subresources: [
     { name: 'log', verbs: ['get'] },
+    { name: 'attach', verbs: ['create', 'get'], kind: 'PodAttachOptions' },
+    { name: 'exec', verbs: ['create', 'get'], kind: 'PodExecOptions' },
+    { name: 'portforward', verbs: ['create', 'get'], kind: 'PodPortForwardOptions' },
     { name: 'status', verbs: ['get', 'patch', 'update'] },
     { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
     { name: 'resize', verbs: ['get', 'patch', 'update'] },

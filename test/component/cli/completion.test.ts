@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { describe, expect, it } from 'vitest'
+import { callCli } from '../../support/cli-rig.ts'
+
+/** What bash offers for a line. */
+async function complete(line: string): Promise<readonly string[]> {
+  const { stdout } = await callCli(['completion', 'bash'])
+  const script = `${stdout}\nCOMP_WORDS=(${line}x)\nCOMP_WORDS[-1]=\${COMP_WORDS[-1]%x}\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\npodd() { echo web db; }\n_podd\nprintf '%s\\n' "\${COMPREPLY[@]}"`
+  return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n')
+}
+
+describe('podd completion', () => {
+  it.each<[line: string, offered: readonly string[]]>([
+    ['podd de', ['describe', 'delete']],
+    ['podd exec ', ['web', 'db']],
+    ['podd get po', ['pods', 'pod', 'po']],
+    ['podd get pods w', ['web']],
+    ['podd get --sort', ['--sort-by']],
+    ['podd images pu', ['pull']],
+  ])('bash: %s', async (line, offered) => {
+    expect((await complete(line)).toSorted()).toEqual(offered.toSorted())
+  })
+
+  it('gives zsh and fish their own', async () => {
+    expect((await callCli(['completion', 'zsh'])).stdout).toMatch(/^#compdef podd\n.*complete .* podd\n$/su)
+    const fish = (await callCli(['completion', 'fish'])).stdout
+    expect(fish).toContain('complete -c podd -n __fish_use_subcommand -f -a get')
+    for (const line of fish.trim().split('\n')) expect(line).toMatch(/^complete -c podd -n .*$/u)
+  })
+
+  it('names the shells that there are', async () => {
+    expect(await callCli(['completion', 'csh'])).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('podd completion bash|zsh|fish'),
+    })
+  })
+})
