@@ -34,7 +34,7 @@ so they are completed for root only.`,
       if (known === undefined || extra !== undefined)
         throw new UsageError('completion for which shell?', `podd completion ${shells.join('|')}`)
       const loaded = await Promise.all(
-        verbs.map(async ({ name, summary, load }) => ({ name, summary, verb: await load() })),
+        verbs.map(async (entry) => ({ name: entry.name, summary: entry.summary, verb: await entry.load() })),
       )
       const text = known === 'fish' ? fish(loaded) : bash(loaded)
       return { kind: 'text', text: known === 'zsh' ? `#compdef podd\n${zshHead}${text}` : text }

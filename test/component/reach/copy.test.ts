@@ -73,11 +73,11 @@ describe('podd cp', () => {
       `#!/bin/sh\ncd ${inside} && mkdir -p evil && ln -sfn ${directory} evil/out && echo x > stolen && exec /bin/tar -cPf - evil ../container/stolen\n`,
       { mode: 0o755 },
     )
-    const { startCommand } = rig.reach
+    const before = rig.reach
     rig.reach = {
       ...rig.reach,
       startCommand: (request) =>
-        startCommand({ ...request, command: [join(inside, 'tar'), ...request.command.slice(1)] }),
+        before.startCommand({ ...request, command: [join(inside, 'tar'), ...request.command.slice(1)] }),
     }
     const target = join(directory, 'target')
     await mkdir(target)
