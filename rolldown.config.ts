@@ -63,7 +63,8 @@ export default defineConfig({
         { name: 'base', test: /\/src\/(?:base\/(?!logger)|pod\/values\/(?!hash))/u, minShareCount: 2 },
         {
           name: 'cli',
-          test: /\/src\/(?:api|cli\/(?:arguments|client|output|verbs\/get))/u,
+          // What carries streams is loaded by the verbs that need it.
+          test: /\/src\/(?:api|cli\/(?:arguments|client\/(?!exec-stream|forward-port|tunnel)|output|verbs\/get))/u,
         },
       ],
     },

@@ -111,8 +111,7 @@ async function upload(context: VerbContext, source: string, to: Place): Promise<
 
 async function download(context: VerbContext, from: Place, destination: string): Promise<void> {
   const execute = await reachContainer(context, from)
-  const path = from.path.replace(/\/+$/u, '') || '/'
-  const name = basename(path)
+  const name = basename(from.path)
   if (name === '' || name === '.' || name === '..')
     throw new UsageError('cp needs a path with a name at its end', 'podd cp POD:/etc/hosts .')
   const isDirectory = await stat(destination).then(
@@ -126,7 +125,7 @@ async function download(context: VerbContext, from: Place, destination: string):
   })
   try {
     const local = runTar(['-xf', '-', '--no-same-owner', '-C', staging], ['pipe', 'ignore', 'pipe'])
-    const command = ['tar', 'cf', '-', '-C', dirname(path), '--', name]
+    const command = ['tar', 'cf', '-', '-C', dirname(from.path), '--', name]
     const { exitCode, errors } = await execute(command, { stdout: local.input() })
     local.input().end()
     if (exitCode !== 0) throw new PoddError('COPY_FAILED', `tar in the container: ${errors}`, tarHint)
