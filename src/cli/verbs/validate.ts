@@ -2,21 +2,24 @@ import { isPodDocument } from '../../pod/objects/document.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb } from '../arguments/verb.ts'
 import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 export const validateVerb: Verb = {
-  usage: 'validate FILE... [--field-validation Strict|Warn]',
+  usage: 'validate FILE... [-o json|yaml] [--field-validation Strict|Warn]',
   help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
-PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. A directory means its .yaml, .yml and .json
+PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A directory means its .yaml, .yml and .json
 files, - means standard input.`,
-  flags: [fieldValidationFlag],
+  flags: [fieldValidationFlag, reportFlag('a line for each problem')],
   examples: [
     ['validate /etc/pods', 'all that podd would run'],
     ['validate web.yaml db.yaml', 'some files'],
     ['validate - <web.yaml', 'standard input'],
+    ['validate web.yaml -o json', 'for other programs'],
   ],
   async run(context) {
     const { positionals } = context.args
     if (positionals.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
+    const format = readReportFormat(context.args)
     const { files, documents, problems } = await readManifests(context, positionals)
     const errors = problems.filter(({ severity }) => severity === 'error').length
     const warnings = problems.length - errors
@@ -31,7 +34,10 @@ files, - means standard input.`,
     context.notify(`${summary} in ${counted(files.length, 'file')}`)
     return {
       kind: 'text',
-      text: problems.map((problem) => `${formatProblemLine(problem)}\n`).join(''),
+      text:
+        format === undefined
+          ? problems.map((problem) => `${formatProblemLine(problem)}\n`).join('')
+          : await formatReport(format, 'ManifestReport', { pods, objects, problems }),
       exitCode: errors === 0 ? 0 : 1,
     }
   },

@@ -50,7 +50,7 @@ export async function parseProviderFiles(path: string, files: ProviderFiles): Pr
 
 async function parseFile(text: string): Promise<ProviderConfigReading> {
   try {
-    const documents = await readYamlDocuments(text)
+    const documents = [...(await readYamlDocuments(text))]
     const [document] = documents
     if (document === undefined || documents.length > 1)
       return { providers: [], problems: ['must hold one CredentialProviderConfig'] }

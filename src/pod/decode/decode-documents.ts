@@ -12,7 +12,7 @@ import { podKey } from '../values/ids.ts'
 import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
 import type { ObjectKind } from '../kinds/object-kinds.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
-import type { RawDocument } from './read-documents.ts'
+import type { Position, RawDocument } from './read-documents.ts'
 import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { refuseKind } from './refuse-kind.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
@@ -53,7 +53,7 @@ export async function decodeDocuments(
   const size = typeof input === 'string' ? Buffer.byteLength(input) : input.byteLength
   if (size > maxSourceBytes) return unreadable(options, `larger than ${maxSourceBytes / 2 ** 20} MiB`)
   const text = toText(input)
-  if (text === undefined) return unreadable(options, 'not a text in UTF-8')
+  if (text === undefined) return unreadable(options, ...describeBytes(input))
   // What a full disk or a power cut leaves of a file. The kubelet calls it an error too.
   if (text.trim() === '')
     return unreadable(options, 'empty: what it gave before stays; delete the file to end that')
@@ -67,9 +67,26 @@ export async function decodeDocuments(
 }
 
 /** A result for what can't be read as a whole. */
-export function unreadable(options: DecodeOptions, message: string): DecodeResult {
-  const problem: Problem = { severity: 'error', place: { path: options.path }, message }
+export function unreadable(options: DecodeOptions, message: string, position?: Position): DecodeResult {
+  const problem: Problem = { severity: 'error', place: { path: options.path, ...position }, message }
   return { documents: [], problems: [problem], heldObjects: [], holdsAll: true }
+}
+
+/** Why bytes are no text that podd reads, and where the first of those stands that isn't. */
+function describeBytes(input: string | Uint8Array): readonly [message: string, position?: Position] {
+  const bytes = Buffer.from(input)
+  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+  if (isUtf16) return ['not a text in UTF-8 but in UTF-16: save it as UTF-8', { line: 1, column: 1 }]
+  const text = bytes.toString('utf8')
+  const nul = text.indexOf('\0')
+  const other = text.indexOf('\uFFFD')
+  const isNul = nul >= 0 && (other < 0 || nul < other)
+  const at = isNul ? nul : other
+  if (at < 0) return ['not a text in UTF-8']
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1
+  const line = text.slice(0, lineStart).split('\n').length
+  const position = { line, column: at - lineStart + 1 }
+  return [isNul ? 'not a text: there is a NUL byte in it' : 'not a text in UTF-8', position]
 }
 
 function toText(input: string | Uint8Array): string | undefined {
@@ -83,7 +100,7 @@ function toText(input: string | Uint8Array): string | undefined {
   }
 }
 
-function decodeAll(raw: readonly RawDocument[], options: DecodeOptions): DecodeResult {
+function decodeAll(raw: Iterable<RawDocument>, options: DecodeOptions): DecodeResult {
   const decoder = new Decoder(options)
   for (const document of raw) decoder.take(document)
   return decoder.result()

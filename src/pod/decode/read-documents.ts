@@ -71,18 +71,22 @@ function isEscaped(text: string, index: number): boolean {
   return (index - start) % 2 === 1
 }
 
-/** Splits a text at its `---` lines and reads each document on its own, so that none spoils another. */
-export async function readYamlDocuments(text: string): Promise<readonly RawDocument[]> {
-  const yaml = await import('yaml')
+/**
+ * Splits a text at its `---` lines and reads each document on its own, so that none spoils another. Each is read when it
+ * is asked for, so that the trees of all of them needn't be in memory together.
+ */
+export async function readYamlDocuments(text: string): Promise<Iterable<RawDocument>> {
+  return readEach(await import('yaml'), text)
+}
+
+function* readEach(yaml: YamlLibrary, text: string): Generator<RawDocument> {
   // A bare carriage return ends a line; offsets stay.
   const ofLines = text.replaceAll(/\r(?!\n)/g, '\n')
   const lines = new LineIndex(ofLines)
-  return splitDocuments(ofLines)
-    .flatMap((slice) => splitJson(ofLines, slice))
-    .flatMap(({ start, end }) => {
-      const read = readOne(yaml, ofLines.slice(start, end), (offset) => lines.positionOf(start + offset))
-      return read === undefined ? [] : [read]
-    })
+  for (const { start, end } of splitDocuments(ofLines).flatMap((slice) => splitJson(ofLines, slice))) {
+    const read = readOne(yaml, ofLines.slice(start, end), (offset) => lines.positionOf(start + offset))
+    if (read !== undefined) yield read
+  }
 }
 
 function readOne(

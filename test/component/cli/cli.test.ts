@@ -1337,6 +1337,11 @@ describe('podd validate', () => {
   })
 
   it('prints every problem with its place and exits 1', async () => {
+    const json = await callCli(['validate', join(directory, 'bad.yaml'), '-o', 'json'])
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      kind: 'ManifestReport',
+      problems: [{ severity: 'error', place: { path: join(directory, 'bad.yaml') } }],
+    })
     const { exitCode, stdout } = await callCli(['validate', join(directory, 'bad.yaml')])
     expect(exitCode).toBe(1)
     expect(stdout).toMatch(/bad\.yaml:9:5: spec\.containers\[0\]\.imag: .*image/u)

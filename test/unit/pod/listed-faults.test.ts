@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
+import { fuzzedText } from '../../judge/fuzzed-text.ts'
+import { seededRandom } from '../../support/walk-pods.ts'
 
 const head = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n'
 const good = `${head}spec: {containers: [{name: a, image: b}]}\n`
@@ -137,4 +139,32 @@ describe('in plain words', () => {
     expect(errors.join('\n')).toContain(expected)
     expect(errors.join('\n')).not.toMatch(/scalar|flow|collection|"windows"/i)
   })
+})
+
+describe('bytes that are no text', () => {
+  it.each([
+    [Buffer.from(`\uFEFF${good}`, 'utf16le'), '1:1: not a text in UTF-8 but in UTF-16'],
+    [Buffer.concat([Buffer.from('a: b\nc: '), Buffer.from([0xff])]), '2:4: not a text in UTF-8'],
+    [Buffer.from('a: b\nc: d\nef\0'), '3:3: not a text: there is a NUL byte in it'],
+  ])('have a place: %#', async (bytes, expected) => {
+    const { problems } = await decodeDocuments(bytes, { path: 'p.yaml' })
+    expect(problems.map(({ place, message }) => `${place.line}:${place.column}: ${message}`)).toEqual([
+      expect.stringContaining(expected),
+    ])
+  })
+})
+
+describe('good documents that are cut off, mutated or changed byte by byte', () => {
+  it('never throw, and are complained of or held in their last good form', async () => {
+    const random = seededRandom(7)
+    for (let index = 0; index < 1500; index += 1) {
+      const text = fuzzedText(random)
+      const { documents, problems, heldObjects, holdsAll } = await decodeDocuments(text, { path: 'p.yaml' })
+      const isBad = problems.some(({ severity }) => severity === 'error')
+      const isOther = problems.some(({ field }) => field?.endsWith('kind') === true)
+      const isHeld = holdsAll || heldObjects.length > 0 || documents.length > 0 || isOther
+      expect({ text, isLost: isBad && !isHeld }).toEqual({ text, isLost: false })
+      expect(problems.map(({ message }) => message).join()).not.toContain('podd cannot check')
+    }
+  }, 300_000)
 })

@@ -1,0 +1,52 @@
+import { stringify } from 'yaml'
+import { pick } from '../support/walk-pods.ts'
+import { textCases } from './cases/text-cases.ts'
+import { mutate } from './mutate.ts'
+import { effectiveBases, ineffectiveBases } from './mutation-bases.ts'
+
+const bases = [...effectiveBases, ...ineffectiveBases]
+const texts = [...bases.map((base) => stringify(base)), ...textCases.map(({ text }) => text)]
+const pieces = [
+  '{',
+  '}',
+  '[',
+  ']',
+  ':',
+  '- ',
+  '"',
+  "'",
+  '\n',
+  '---\n',
+  '&a ',
+  '*a',
+  '!!',
+  '|',
+  '>',
+  '%',
+  '#',
+  '\t',
+  '\0',
+  '\r',
+  '<<: ',
+  '\uFEFF',
+]
+
+/** A good document, spoiled in one of several ways. */
+export function fuzzedText(random: () => number): Buffer {
+  const chosen = random()
+  if (chosen < 0.25) {
+    const document = mutate(pick(random, bases), random)
+    return Buffer.from(random() < 0.5 ? JSON.stringify(document) : stringify(document))
+  }
+  const bytes = Buffer.from(pick(random, texts))
+  const at = Math.floor(random() * bytes.length)
+  if (chosen < 0.5) return bytes.subarray(0, at)
+  if (chosen < 0.65)
+    return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + Math.floor(random() * 20))])
+  if (chosen < 0.85)
+    return Buffer.concat([bytes.subarray(0, at), Buffer.from(pick(random, pieces)), bytes.subarray(at)])
+  for (let flips = 0; flips < 1 + random() * 4; flips += 1) {
+    bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
+  }
+  return bytes
+}
