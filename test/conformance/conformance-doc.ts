@@ -2,7 +2,10 @@ import type { SpecResult } from './ginkgo-report.ts'
 import { reasonFor } from './reasons.ts'
 
 /** The text of docs/CONFORMANCE.md: what came of Kubernetes' specs, and why those that did not pass did not. */
-export function formatConformance(results: readonly SpecResult[], release: string): string {
+export function formatConformance(
+  results: readonly SpecResult[],
+  { release, skip }: { readonly release: string; readonly skip: string },
+): string {
   const ofNode = results.filter(({ isNodeConformance }) => isNodeConformance)
   const left = results.filter(({ state }) => state !== 'passed')
   return `# Kubernetes' own tests of a node
@@ -11,7 +14,7 @@ export function formatConformance(results: readonly SpecResult[], release: strin
 
 Kubernetes' own end-to-end specs (\`test/e2e\`, Kubernetes 1.36: the files of \`common/node\`, \`common/storage\` and \`node\`)
 run against podd's API as they stand; images of their names are made of Kubernetes' \`agnhost\`, busybox and bash. This was
-containerd ${release}.
+containerd ${release}.${skip === '' ? '' : ` Specs whose names match \`${skip}\` were left out of this run.`}
 
 | | specs | passed | failed | skipped by themselves |
 |---|---|---|---|---|

@@ -17,13 +17,13 @@ const focus = process.env['PODD_CONFORMANCE_FOCUS'] ?? ''
 const skip = process.env['PODD_CONFORMANCE_SKIP'] ?? ''
 /** Where the suite's logs and reports stay. */
 const reportsDir = process.env['PODD_CONFORMANCE_REPORTS']
-const isWhole = chosen.length === 0 && focus === '' && skip === ''
+const isWhole = chosen.length === 0 && focus === ''
 
 /** The rooms of the suite that are about a node. */
 const isOfNode = ({ file }: SpecResult): boolean => /^(common\/node|common\/storage|node)\//u.test(file)
 
 /** So many files of specs at once: most of their time they wait. */
-const parallel = 3
+const parallel = 6
 
 /** Brings TCP to podd's socket. */
 async function forward(podd: PoddRig): Promise<Server> {
@@ -90,10 +90,10 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
     results.sort((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
     if (isWhole) {
       const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')
-      writeFileSync(path, formatConformance(results, podd.install.version))
+      writeFileSync(path, formatConformance(results, { release: podd.install.version, skip }))
     }
     const unused = reasons.filter(({ spec }) => !results.some(({ name }) => spec.test(name)))
-    expect(isWhole ? unused : []).toEqual([])
+    expect(isWhole && skip === '' ? unused : []).toEqual([])
     const unexplained = results.filter((spec) => spec.state === 'failed' && reasonFor(spec) === undefined)
     expect(unexplained.map(({ name, message }) => `${name}: ${message}`)).toEqual([])
     expect(results.length).toBeGreaterThan(0)

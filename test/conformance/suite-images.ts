@@ -53,7 +53,9 @@ function compile(source: string): Buffer {
 function makeImage(name: string, agnhost: Buffer): OciImage | undefined {
   const kind = /\/(?<kind>[^/]+):[^:]+$/u.exec(name)?.groups?.['kind']
   const shell = withBash(shellImage(name))
-  const withAgnhost = { ...shell, entries: [...shell.entries, file('agnhost', agnhost)] }
+  // Under a second name too, which specs take for another program.
+  const other: TarEntry = { kind: 'link', path: 'agnhost-2', target: 'agnhost' }
+  const withAgnhost = { ...shell, entries: [...shell.entries, file('agnhost', agnhost), other] }
   switch (kind) {
     case 'agnhost':
       return { ...withAgnhost, entrypoint: ['/agnhost'], command: ['pause'] }
