@@ -32,6 +32,7 @@
  * GET  /metrics, /metrics/resource, /metrics/cadvisor, /metrics/probes   the kubelet's metrics, as text for Prometheus
  * GET  /stats/summary, /pods, /runningpods, /configz      what a kubelet serves there; also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus
+ * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them

@@ -19,6 +19,7 @@ import type { SourceSnapshot } from '../pod/objects/document.ts'
 import type { ApiReaders, Drainer, ProcessFacts } from '../server/requests/readers.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
+import { showSource } from './show-source.ts'
 
 /** Where no host is drained there is nothing to end. */
 const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
@@ -71,6 +72,11 @@ export function createReaders(
         ...manifestDirectoryOf(config),
         podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
       }),
+      sources: () =>
+        facts.sources.map((each) => {
+          const snapshot = pods.snapshots().find(({ source }) => source === each.name)
+          return showSource(each, snapshot, each.source.report())
+        }),
       daemonStatus() {
         const problem = pods.runtimeProblem
         const snapshots = pods.snapshots()

@@ -19,6 +19,11 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
     },
     {
       method: 'GET',
+      pattern: '/podd/v1/sources',
+      handle: () => jsonResponse(status.sources()),
+    },
+    {
+      method: 'GET',
       pattern: '/podd/v1/applied',
       needsPods: true,
       handle: () => jsonResponse(status.applied()),

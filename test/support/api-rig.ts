@@ -9,6 +9,7 @@ import type { ArchiveReport } from '../../src/api/image-archives.ts'
 import type { GarbageReport } from '../../src/api/garbage.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { ResourceObject } from '../../src/api/resource.ts'
+import type { SourceObject } from '../../src/api/sources.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../src/api/routes.ts'
 import { PoddError } from '../../src/base/errors.ts'
 import { systemClock } from '../../src/base/clock.ts'
@@ -177,6 +178,7 @@ export class ApiRig {
   /** What podd knows of its own work. */
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
+  sources: readonly SourceObject[] = []
   drained: DrainReply = { ended: 2, stuck: [] }
   undone = 0
   readonly directory: string
@@ -212,7 +214,7 @@ export class ApiRig {
         priorityclasses: this.priorityclasses,
         runtimeclasses: this.runtimeclasses,
       },
-      status: { daemonStatus: () => this.status, applied: () => this.applied },
+      status: { daemonStatus: () => this.status, sources: () => this.sources, applied: () => this.applied },
       health: { checks: () => judgeHealth(this.health) },
       probes: { listProbes: () => this.probes },
       kubelet: {

@@ -2,6 +2,7 @@ import { findKind, namesOfKind, servedKinds } from '../../api/kinds/served-kinds
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { nearestName } from '../../pod/values/nearest-name.ts'
 import { getObjects } from './get-objects.ts'
+import { getSources, sourceWords } from './get-sources.ts'
 import { allNamespacesFlag, namespaceFlag } from '../arguments/namespace.ts'
 import { outputFlag } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -39,12 +40,14 @@ container runtime, follow on standard error.`,
     ['get pods -A -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName', 'columns of your own'],
     ['get pods --sort-by .status.startTime', 'the oldest first'],
     ['get events', 'what happened'],
+    ['get sources', 'where manifests come from, and how that goes'],
     ['get secrets', 'their keys; `-o yaml` shows their values in base64'],
     ['get pvc', 'claims, and how much is in them'],
   ],
   run(context) {
     const [first, ...rest] = context.args.positionals
     if (first === undefined) throw new UsageError('get what?', 'Try `podd get pods` or `podd get events`.')
+    if (sourceWords.includes(first)) return getSources(context, rest)
     const slash = first.indexOf('/')
     const kind = requireKind(slash === -1 ? first : first.slice(0, slash))
     const names = [...(slash === -1 ? [] : [first]), ...rest].map((name) => name.replace(/^[a-z]+\//u, ''))

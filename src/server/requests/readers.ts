@@ -5,6 +5,7 @@ import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ServedResources } from '../../api/kinds/served-resources.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import type { SourceObject } from '../../api/sources.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
 import type { NodeStats } from '../../pod/state/node-stats.ts'
@@ -42,6 +43,8 @@ export interface ProbeReader {
 
 export interface StatusReader {
   daemonStatus(): DaemonStatus
+  /** The sources that are configured, in their order. */
+  sources(): readonly SourceObject[]
   /** What runs, and where manifests go. */
   applied(): AppliedReply
 }

@@ -1,0 +1,80 @@
+import { formatAgeOf } from '../../api/kinds/age.ts'
+import type { SourceObject } from '../../api/sources.ts'
+import { PoddError } from '../../base/errors.ts'
+import { readOutputFormat } from '../arguments/output-format.ts'
+import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
+
+/** Words for the sources as `podd get` takes them. */
+export const sourceWords: readonly string[] = ['sources', 'source']
+
+/**
+ * The sources, all or by name. Exit code 1 where a named one isn't there.
+ * @throws PoddError API_NotFound where only such are named
+ */
+export async function getSources(context: VerbContext, names: readonly string[]): Promise<VerbResult> {
+  const { args, client, clock, signal } = context
+  const format = readOutputFormat(args)
+  const all = await client.get<readonly SourceObject[]>('/podd/v1/sources', signal)
+  const found =
+    names.length === 0
+      ? all
+      : all.filter(({ metadata }) => names.some((name) => isNamed(metadata.name, name)))
+  const missing = names.filter((name) => !all.some(({ metadata }) => isNamed(metadata.name, name)))
+  const missingText = missing.map((name) => `source ${JSON.stringify(name)} not found`)
+  if (missing.length > 0 && found.length === 0) throw new PoddError('API_NotFound', missingText.join('; '))
+  return {
+    kind: 'listing',
+    listing: listSources(found, clock.wallMs(), names.length === 1),
+    format,
+    notes: [
+      ...missingText.map((text) => `podd: ${text}`),
+      ...(all.length === 0 ? ['No sources are configured'] : []),
+    ],
+    exitCode: missing.length > 0 ? 1 : 0,
+  }
+}
+
+/** By its whole name, or what follows its kind: `edge` is `file:edge`. */
+function isNamed(name: string, asked: string): boolean {
+  return name === asked || name.endsWith(`:${asked}`)
+}
+
+function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: boolean): Listing {
+  const age = (time: string | undefined): string => (time === undefined ? '<none>' : formatAgeOf(time, nowMs))
+  return {
+    columns: [
+      { title: 'NAME' },
+      { title: 'STATE' },
+      { title: 'PODS' },
+      { title: 'OBJECTS' },
+      { title: 'ERRORS' },
+      { title: 'ANSWERED' },
+      { title: 'REVISION' },
+      { title: 'PLACE' },
+      { title: 'MODE', wide: true },
+      { title: 'LAST GOOD', wide: true },
+      { title: 'ETAG', wide: true },
+      { title: 'MESSAGE', wide: true },
+    ],
+    rows: sources.map(({ metadata, spec, status }) => [
+      metadata.name,
+      formatState(status, nowMs),
+      String(status.pods),
+      String(status.objects),
+      String(status.errors),
+      age(status.lastAnswerTime),
+      status.hash?.slice(0, 12) ?? '<none>',
+      spec.place,
+      status.mode,
+      status.lastGood ? 'yes' : 'no',
+      status.etag ?? '<none>',
+      status.message ?? '<none>',
+    ]),
+    objects: sources,
+    listKind: isSingle ? undefined : 'SourceList',
+  }
+}
+
+function formatState({ state, failingSince }: SourceObject['status'], nowMs: number): string {
+  return failingSince === undefined ? state : `${state} (${formatAgeOf(failingSince, nowMs)})`
+}

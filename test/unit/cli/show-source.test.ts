@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { showSource } from '../../../src/daemon/show-source.ts'
+import type { SourceSnapshot } from '../../../src/pod/objects/document.ts'
+
+const fleet = { name: 'http:fleet', location: 'https://fleet.example/pods' } as const
+const given: SourceSnapshot = {
+  source: 'http:fleet',
+  location: fleet.location,
+  ready: true,
+  pods: [],
+  objects: [],
+  problems: [],
+}
+
+describe('a source as it is shown', () => {
+  it('was not read yet', () => {
+    expect(showSource(fleet, undefined, { mode: 'poll' })).toEqual({
+      apiVersion: 'podd.dev/v1',
+      kind: 'Source',
+      metadata: { name: 'http:fleet' },
+      spec: { type: 'URL', place: 'https://fleet.example/pods' },
+      status: {
+        state: 'Unread',
+        mode: 'poll',
+        ready: false,
+        pods: 0,
+        objects: 0,
+        errors: 0,
+        warnings: 0,
+        lastGood: false,
+      },
+    })
+  })
+
+  it('is followed, by its revision and its last answer', () => {
+    const report = { mode: 'push', hash: 'abc', etag: '"1"', answeredAtMs: 1000 } as const
+    expect(showSource(fleet, given, report).status).toMatchObject({
+      state: 'Following',
+      mode: 'push',
+      hash: 'abc',
+      etag: '"1"',
+      lastAnswerTime: '1970-01-01T00:00:01Z',
+      lastGood: false,
+    })
+  })
+
+  it('cannot be read, since when and why; its last good copy stands in', () => {
+    const problem = {
+      severity: 'error',
+      place: { path: fleet.location },
+      message: 'the server answered 503',
+    } as const
+    const report = { mode: 'poll', failure: { message: problem.message, sinceMs: 2000 } } as const
+    expect(showSource(fleet, { ...given, problems: [problem] }, report).status).toMatchObject({
+      state: 'Failing',
+      errors: 1,
+      message: 'the server answered 503',
+      failingSince: '1970-01-01T00:00:02Z',
+      lastGood: true,
+    })
+  })
+})
