@@ -20,9 +20,11 @@ const slow = {
   maxWorkers: maxPodds,
   sequence: { groupOrder: 1 },
 }
+/** Some start a process or decode thousands of documents, beside whatever else the host does. */
+const quickMs = 30_000 * slowness
 const quick = {
-  testTimeout: 10_000 * slowness,
-  hookTimeout: 10_000 * slowness,
+  testTimeout: quickMs,
+  hookTimeout: quickMs,
   expect: { poll: { timeout: 5_000 * slowness } },
   isolate: false,
   maxWorkers,
