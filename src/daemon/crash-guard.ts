@@ -6,6 +6,7 @@ import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import { crashDirectory, listCrashReports } from '../store/crash-reports.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
+import { keepFatalReports } from './fatal-reports.ts'
 
 export interface CrashGuardOptions {
   readonly rootDir: string
@@ -47,6 +48,17 @@ export class CrashGuard {
 
   constructor(options: CrashGuardOptions) {
     this.#options = options
+  }
+
+  /** Has failures of Node itself reported, and removes the oldest reports. Never throws. */
+  begin(startedAtMs: number): void {
+    const { rootDir, logger } = this.#options
+    try {
+      keepFatalReports(rootDir, startedAtMs)
+      this.#removeReports(mostReports)
+    } catch (error) {
+      logger.error({ err: error, path: crashDirectory(rootDir) }, 'cannot keep crash reports')
+    }
   }
 
   /** From now on, `letGo` is called at the first unhandled error; then `restart` is to be called where `mustRestart` says so, in ten seconds at the latest. */
@@ -127,6 +139,12 @@ export class CrashGuard {
     return crashedExitCode
   }
 
+  /** All but the newest `most`, beside the one of `atMs`. */
+  #removeReports(most: number, atMs?: number): void {
+    const others = this.reports().filter((report) => report.atMs !== atMs)
+    for (const { path } of others.slice(0, -most)) rmSync(path, { force: true })
+  }
+
   /** Never throws: on a full disk the log alone tells. */
   #writeReport(error: unknown, origin: string): boolean {
     const { rootDir, clock, logger, describe } = this.#options
@@ -147,8 +165,7 @@ export class CrashGuard {
       writeFileSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`, {
         mode: 0o600,
       })
-      const earlier = this.reports().filter((other) => other.atMs !== atMs)
-      for (const { path } of earlier.slice(0, -mostReports + 1)) rmSync(path, { force: true })
+      this.#removeReports(mostReports - 1, atMs)
       return true
     } catch (failure) {
       logger.error({ err: failure, path: directory }, 'cannot write the crash report')

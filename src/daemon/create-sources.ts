@@ -14,6 +14,7 @@ import type { ReportingSource } from '../sources/source.ts'
 import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
 import { SourceTrials } from '../sources/trial/source-trials.ts'
 import { createLastGoodStore } from '../store/last-good.ts'
+import type { CrashReport } from '../store/crash-reports.ts'
 import { smallFile } from '../store/small-file.ts'
 import type { StateReport } from '../store/state-report.ts'
 
@@ -117,12 +118,14 @@ export function createTrials(
   {
     sources,
     assembly,
+    crashes,
     report,
     clock,
     logger,
   }: {
     sources: readonly NamedSource[]
     assembly: PodAssembly
+    crashes: readonly CrashReport[]
     report: StateReport
     clock: Clock
     logger: Logger
@@ -134,6 +137,7 @@ export function createTrials(
     copies: createLastGoodStore(`${rootDir}/sources/worked`, { persistSecrets, report }),
     sources,
     bootId: assembly.hostInfo.bootId,
+    reports: crashes.map(({ atMs }) => atMs),
     poddVersion,
     periodMs: config.sourceTrialPeriodMs,
     events: assembly.events,

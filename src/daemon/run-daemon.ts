@@ -59,6 +59,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     describe: () => describeSelf(pods),
     onDelay: () => void tellManager(manager, logger, 'WATCHDOG=1', 'STATUS=podd crashes repeatedly'),
   })
+  guard.begin(started.wallMs)
   for (const { message, place } of warnings)
     logger.warn({ path: place.path, reason: message }, 'configuration')
 
@@ -74,7 +75,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
   const { runtime, events, pods } = assembly
   await events.load()
-  const trials = createTrials(config, { sources, assembly, report, clock, logger })
+  const trials = createTrials(config, { sources, assembly, crashes: guard.reports(), report, clock, logger })
   const reach = new Reach({
     runtime: runtime.runtime,
     connection: runtime.connection,

@@ -35,10 +35,12 @@ export async function writeTrialRecord(file: SmallFile, record: TrialRecord): Pr
   await file.write(`${JSON.stringify({ version: migrations.length + 1, ...record })}\n`)
 }
 
-function toRecord({ bootId, running, crashes, worked, held }: JsonObject): TrialRecord | undefined {
+function toRecord(content: JsonObject): TrialRecord | undefined {
+  const { bootId, running, crashes, reports, worked, held } = content
   if (typeof bootId !== 'string' || typeof running !== 'boolean' || typeof crashes !== 'number')
     return undefined
-  return { bootId, running, crashes, worked: mapOf(worked, toWorked), held: mapOf(held, toHeld) }
+  if (!Array.isArray(reports) || !reports.every((report) => typeof report === 'number')) return undefined
+  return { bootId, running, crashes, reports, worked: mapOf(worked, toWorked), held: mapOf(held, toHeld) }
 }
 
 function mapOf<T>(value: Json | undefined, read: (item: JsonObject) => T | undefined): Record<string, T> {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { evaluate } from '../support/evaluate.ts'
@@ -82,8 +82,21 @@ describePodd('an error that nothing handles', { config: { sourceTrialPeriod: '10
     await podd.restartDaemon()
     const before = await podd.untilReady('steady')
     podd.drop('late', shellPod('late', podd.shared, 'stay'))
-    await podd.untilReady('late')
-    for (let crashes = 0; crashes < 3; crashes += 1) await podd.restartDaemon('SIGKILL')
+    const late = await podd.untilReady('late')
+    // Whoever kills podd means podd, not what it runs.
+    for (let kills = 0; kills < 3; kills += 1) await podd.restartDaemon('SIGKILL')
+    expect(containerOf(await podd.untilReady('late'), 'main')).toEqual(containerOf(late, 'main'))
+    expect(await podd.cliOk('events')).not.toContain('SourceHeld')
+    // Those of the tests before: a minute of waiting would follow.
+    const reports = join(podd.rootDir, 'crash')
+    rmSync(reports, { recursive: true })
+    for (const crashes of [1, 2, 3]) {
+      const { startedAt } = await podd.status()
+      await podd.until('another second', () => Date.now() - Date.parse(startedAt) > 1500)
+      await evaluate(podd, 'void Promise.reject(new Error("planted")); 1')
+      await podd.until('the new daemon', async () => (await podd.status()).startedAt !== startedAt)
+      expect(readdirSync(reports)).toHaveLength(crashes)
+    }
     await podd.until('the end of the new pod', async () => (await podd.findPod('late')) === undefined)
     expect(containerOf(await podd.untilReady('steady'), 'main')).toEqual(containerOf(before, 'main'))
     expect(await podd.cliOk('status')).toMatch(/the last set that worked runs instead \(1 pods\)/u)

@@ -114,6 +114,7 @@ export const versionedFiles: readonly StateFile[] = [
         bootId: 'b',
         running: true,
         crashes: 1,
+        reports: [7],
         worked: { file: { location: '/m', fingerprint: 'f', digest: 'd' } },
         held: { http: { location: '/m', fingerprint: 'f', podd: '1' } },
       }),

@@ -1,6 +1,6 @@
 import type { SourceName } from '../../pod/objects/document.ts'
 
-/** So many ends in a row that podd did not choose, each within the trial period, are no accident. */
+/** So many crashes since the last trial period without one are no accident. */
 const mostCrashes = 3
 
 /** The set of a source that podd ran for the whole trial period. */
@@ -25,8 +25,10 @@ export interface TrialRecord {
   readonly bootId: string
   /** A podd that ends by itself sets it to false. */
   readonly running: boolean
-  /** Ends in a row that podd did not choose, since the last trial period without one. */
+  /** Crashes of podd's own since the last trial period without one. */
   readonly crashes: number
+  /** The crash reports that were there at that start, by their time in wall milliseconds. */
+  readonly reports: readonly number[]
   readonly worked: Readonly<Partial<Record<SourceName, WorkedSet>>>
   readonly held: Readonly<Partial<Record<SourceName, HeldSet>>>
 }
@@ -39,10 +41,17 @@ export interface SourceAtStart {
   readonly fingerprint: string | undefined
 }
 
-/** How often podd has crashed in a row. An end by a reboot or a power cut is no crash of podd's. */
-export function countCrashes(before: TrialRecord | undefined, bootId: string): number {
-  if (before === undefined || before.bootId !== bootId || !before.running) return 0
-  return before.crashes + 1
+/**
+ * How often podd has crashed in a row. A crash leaves a report; an end without one (killed, out of the host's memory) is
+ * no fault of what podd runs, and neither counts nor ends the row. A reboot and an end that podd chose end it.
+ */
+export function countCrashes(
+  before: TrialRecord | undefined,
+  now: { readonly bootId: string; readonly reports: readonly number[] },
+): number {
+  if (before === undefined || before.bootId !== now.bootId || !before.running) return 0
+  const isNew = now.reports.some((report) => !before.reports.includes(report))
+  return isNew ? before.crashes + 1 : before.crashes
 }
 
 /** Whether a source may have to be held, so that its fingerprint is needed before it is read. */

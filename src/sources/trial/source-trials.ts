@@ -34,6 +34,8 @@ export interface SourceTrialsOptions {
   readonly copies: LastGoodStore
   readonly sources: readonly TriedSource[]
   readonly bootId: string
+  /** The crash reports that are kept, by their time in wall milliseconds. */
+  readonly reports: readonly number[]
   readonly poddVersion: string
   /** How long podd has to run with a set until it counts as one that works; 0: no source is ever held. */
   readonly periodMs: number
@@ -64,15 +66,16 @@ export class SourceTrials {
 
   constructor(options: SourceTrialsOptions) {
     this.#options = options
-    this.#record = { bootId: options.bootId, running: true, crashes: 0, worked: {}, held: {} }
+    const { bootId, reports } = options
+    this.#record = { bootId, running: true, crashes: 0, reports, worked: {}, held: {} }
   }
 
   /** Records this start, and decides which sources are held. Never throws. */
   async begin(): Promise<void> {
-    const { file, bootId, periodMs, poddVersion: podd, report } = this.#options
+    const { file, bootId, reports, periodMs, poddVersion: podd, report } = this.#options
     if (periodMs === 0) return
     const before = await readTrialRecord(file, report)
-    const crashes = countCrashes(before, bootId)
+    const crashes = countCrashes(before, { bootId, reports })
     // A crash of the checks below must count.
     this.#record = { ...this.#record, crashes, worked: before?.worked ?? {}, held: before?.held ?? {} }
     await this.#write()

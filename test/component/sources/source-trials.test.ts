@@ -17,10 +17,12 @@ const location = '/etc/pods'
 const periodMs = 300_000
 
 let scratch = ''
+let crashReports: number[] = []
 let removeScratch = async (): Promise<void> => undefined
 
 beforeEach(async () => {
   const made = await makeScratch()
+  crashReports = []
   scratch = made.path
   removeScratch = made.remove
 })
@@ -54,6 +56,7 @@ class Start {
   give: (snapshot: SourceSnapshot) => void = () => undefined
 
   constructor(gives: string, { boot = 'boot-1', podd = '1.0' } = {}) {
+    const reports = [...crashReports]
     this.gives = gives
     this.#trials = new SourceTrials({
       file: smallFile(join(scratch, 'trial.json')),
@@ -74,6 +77,7 @@ class Start {
         },
       ],
       bootId: boot,
+      reports,
       poddVersion: podd,
       periodMs,
       events: { recordNode: (event) => this.events.push(event) },
@@ -121,8 +125,11 @@ class Start {
 const start = (gives: string, options?: { boot?: string; podd?: string }): Promise<Start> =>
   new Start(gives, options).begin()
 
-async function crash(gives: string, times: number): Promise<void> {
-  for (let left = times; left > 0; left -= 1) await start(gives)
+async function crash(gives: string, times: number, options?: { podd?: string }): Promise<void> {
+  for (let left = times; left > 0; left -= 1) {
+    expect((await start(gives, options)).pods).toEqual([gives])
+    crashReports.push(crashReports.length)
+  }
 }
 
 describe('a source on trial', () => {
@@ -159,8 +166,7 @@ describe('a source on trial', () => {
     const held = await start('bad')
     expect(held.pods).toEqual(['good'])
     await held.end()
-    for (let crashes = 0; crashes < 3; crashes += 1)
-      expect((await start('bad', { podd: '1.1' })).pods).toEqual(['bad'])
+    await crash('bad', 3, { podd: '1.1' })
     expect((await start('bad', { podd: '1.1' })).pods).toEqual(['good'])
   })
 
@@ -174,6 +180,16 @@ describe('a source on trial', () => {
     await between()
     await crash('bad', 1)
     expect((await start('bad')).pods).toEqual(['bad'])
+  })
+
+  it('is followed however often podd is killed', async () => {
+    const first = await start('good')
+    await first.work()
+    for (let kills = 0; kills < 5; kills += 1) expect((await start('late')).pods).toEqual(['late'])
+    await crash('late', 2)
+    expect((await start('late')).pods).toEqual(['late'])
+    await crash('late', 1)
+    expect((await start('late')).pods).toEqual(['good'])
   })
 
   it('is followed where nothing of it worked before, or where it has not changed', async () => {

@@ -7,6 +7,7 @@ const record: TrialRecord = {
   bootId: 'boot-1',
   running: true,
   crashes: 2,
+  reports: [7],
   worked: { file: { location, fingerprint: 'old', digest: 'd' } },
   held: {},
 }
@@ -14,12 +15,16 @@ const held: TrialRecord = { ...record, held: { file: { location, fingerprint: 'b
 
 describe('countCrashes', () => {
   it.each([
-    ['a first start', undefined, 0],
-    ['an end that podd did not choose', record, 3],
-    ['an end by itself', { ...record, running: false }, 0],
-    ['an end by a reboot or a power cut', { ...record, bootId: 'boot-0' }, 0],
-  ])('after %s', (_title, before, crashes) => {
-    expect(countCrashes(before, 'boot-1')).toBe(crashes)
+    ['a first start', undefined, [7], 0],
+    ['a crash', record, [7, 9], 3],
+    ['a crash under a clock that was set back', record, [3, 7], 3],
+    ['a crash that made room for its report', record, [9], 3],
+    ['an end without a report', record, [7], 2],
+    ['an end without a report, and the old one removed', record, [], 2],
+    ['an end by itself', { ...record, running: false }, [7, 9], 0],
+    ['an end by a reboot or a power cut', { ...record, bootId: 'boot-0' }, [7, 9], 0],
+  ])('after %s', (_title, before, reports, crashes) => {
+    expect(countCrashes(before, { bootId: 'boot-1', reports })).toBe(crashes)
   })
 })
 
