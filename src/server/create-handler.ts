@@ -19,11 +19,12 @@ import { versionInfo } from './discovery/version-info.ts'
 import { kubeletRoutes } from './kubelet/kubelet-routes.ts'
 import { PodLogs } from './pods/pod-logs.ts'
 import { readAttributes } from './access/attributes.ts'
+import { impersonate } from './access/impersonate.ts'
 import { refuseAccess } from './access/refuse-access.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
-import { decodePath, findRoute } from './requests/route.ts'
+import { decodePath, findRoute, readTarget } from './requests/route.ts'
 import type { Route } from './requests/route.ts'
 import { reviewRoutes } from './reviews/review-routes.ts'
 import { statusResponse } from './requests/status-response.ts'
@@ -73,7 +74,8 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     return statusResponse(error)
   }
 
-  async function answer(request: ApiRequest): Promise<ApiResponse> {
+  async function answer(given: ApiRequest): Promise<ApiResponse> {
+    const request = { ...given, identity: impersonate(given.identity, given.headers) }
     const { pathname, searchParams: query } = judge(request)
     const { route, names } = findRoute(routes, request.method, pathname)
     if (route.needsPods === true) await pods.whenListed()
@@ -85,7 +87,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     upgrades: (headers) => streams.upgrades(headers),
     async open(request: ApiRequest, connection: Duplex) {
       try {
-        judge(request)
+        judge({ ...request, identity: impersonate(request.identity, request.headers) })
         return await streams.open(request, connection)
       } catch (error) {
         return toResponse(request, error)
@@ -96,7 +98,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
 
 /** Where a request goes. Throws ApiError where who asks may not do that. */
 function judge({ method, target, identity }: ApiRequest): URL {
-  const url = new URL(target, 'http://podd')
+  const url = readTarget(target)
   const [, ...segments] = decodePath(url.pathname)
   refuseAccess(identity, readAttributes(method, url.pathname, segments, url.searchParams))
   return url

@@ -8,7 +8,7 @@ import type { HttpListener } from './listeners/http-listener.ts'
 import type { ApiHandler } from './requests/api-request.ts'
 import { anonymous } from './requests/identity.ts'
 import type { ApiReaders } from './requests/readers.ts'
-import { findRoute } from './requests/route.ts'
+import { findRoute, readTarget } from './requests/route.ts'
 import { statusResponse } from './requests/status-response.ts'
 
 export interface ReadOnlyPortOptions {
@@ -17,6 +17,9 @@ export interface ReadOnlyPortOptions {
   readonly clock: Clock
   readonly logger: Logger
 }
+
+/** What a scraper sends. */
+const mostHeaderBytes = 16 * 1024
 
 /** An address may be there only later, as that of a VPN. */
 const retryMs = 10_000
@@ -33,6 +36,7 @@ export class ReadOnlyPort {
     this.#listener = createHttpListener({
       handler: readOnlyHandler(readers, clock),
       identify: () => anonymous,
+      mostHeaderBytes,
       clock,
       logger,
     })
@@ -84,7 +88,7 @@ export class ReadOnlyPort {
 function readOnlyHandler(readers: ApiReaders, clock: Clock): ApiHandler {
   const routes = [...healthRoutes(readers.health), ...kubeletRoutes(readers)]
   const answer: ApiHandler['handle'] = async (request) => {
-    const { pathname, searchParams: query } = new URL(request.target, 'http://podd')
+    const { pathname, searchParams: query } = readTarget(request.target)
     const { route, names } = findRoute(routes, request.method, pathname)
     if (route.needsPods === true) await readers.resources.pods.whenListed()
     return route.handle({ request, query, names, clock, signal: request.signal })

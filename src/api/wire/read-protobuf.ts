@@ -70,6 +70,9 @@ class MessageReader {
     if (level > mostLevels) throw new WireError('the body nests too deeply')
     const fields = this.#table.messages[index] ?? {}
     const found = new Map<string, Json>()
+    // What comes in many pieces is put together once, however many there are.
+    const lists = new Map<string, Json[]>()
+    const maps = new Map<string, Map<string, Json>>()
     const reader = new ByteReader(bytes)
     for (let tag = reader.tag(); tag !== undefined; tag = reader.tag()) {
       const row = Object.hasOwn(fields, tag.number) ? fields[tag.number] : undefined
@@ -80,18 +83,21 @@ class MessageReader {
       const [name = '', type = '', form = ''] = row
       if (form === '{}') {
         const [key, value] = this.#entry(type, reader.bytes(), level)
-        const known = found.get(name)
-        found.set(name, { ...(isJsonObject(known) ? known : {}), [key]: value })
+        const entries = maps.get(name) ?? new Map<string, Json>()
+        maps.set(name, entries.set(key, value))
         continue
       }
       const value = this.#value(type, tag.type, reader, level)
       if (form === '[]') {
-        const known = found.get(name)
-        found.set(name, [...(Array.isArray(known) ? known : []), value])
+        const items = lists.get(name)
+        if (items === undefined) lists.set(name, [value])
+        else items.push(value)
       } else if (form === '.') {
         if (isJsonObject(value)) for (const [key, inner] of Object.entries(value)) found.set(key, inner)
       } else if (value !== null && (form === '*' || !isZero(value))) found.set(name, value)
     }
+    for (const [name, items] of lists) found.set(name, items)
+    for (const [name, entries] of maps) found.set(name, Object.fromEntries(entries))
     return Object.fromEntries(found)
   }
 

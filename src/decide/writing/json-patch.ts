@@ -5,6 +5,9 @@ import { PatchError } from './patch-error.ts'
 /** As many operations as an API server takes (`pkg/endpoints/handlers/patch.go`, maxJSONPatchOperations, 1.36). */
 const mostOperations = 10_000
 
+/** What all copies of a patch may take together (`apiserver/pkg/server/config.go`, JSONPatchMaxCopyBytes, 1.36). */
+const mostCopiedBytes = 3 * 1024 * 1024
+
 /**
  * Applies a JSON patch (RFC 6902).
  * @throws PatchError
@@ -13,10 +16,17 @@ export function jsonPatch(current: Json, patch: Json): Json {
   if (!Array.isArray(patch)) throw new PatchError('a JSON patch must be a list of operations')
   if (patch.length > mostOperations)
     throw new PatchError(`a JSON patch may have ${mostOperations} operations, not ${patch.length}`)
-  return patch.reduce((value: Json, operation: Json) => applyOperation(value, operation), current)
+  let copiedBytes = 0
+  const countCopy = (copied: Json): Json => {
+    copiedBytes += Buffer.byteLength(JSON.stringify(copied))
+    if (copiedBytes > mostCopiedBytes)
+      throw new PatchError(`a JSON patch may copy ${mostCopiedBytes} bytes at most`)
+    return copied
+  }
+  return patch.reduce((value: Json, operation: Json) => applyOperation(value, operation, countCopy), current)
 }
 
-function applyOperation(value: Json, operation: Json): Json {
+function applyOperation(value: Json, operation: Json, countCopy: (copied: Json) => Json): Json {
   if (!isJsonObject(operation)) throw new PatchError('an operation of a JSON patch must be an object')
   const path = pointer(operation, 'path')
   switch (operation['op']) {
@@ -30,7 +40,7 @@ function applyOperation(value: Json, operation: Json): Json {
       if (sameData(read(value, path), operand(operation))) return value
       throw new PatchError(`testing value ${JSON.stringify(operation['path'])} failed`)
     case 'copy':
-      return change(value, path, read(value, pointer(operation, 'from')), 'add')
+      return change(value, path, countCopy(read(value, pointer(operation, 'from'))), 'add')
     case 'move': {
       const from = pointer(operation, 'from')
       return change(change(value, from, undefined, 'remove'), path, read(value, from), 'add')

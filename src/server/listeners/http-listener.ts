@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContextOptions, TlsOptions } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
@@ -10,6 +11,7 @@ import { ApiError } from '../requests/api-error.ts'
 import type { ApiHandler, ApiRequest, ApiResponse, OpenedStream } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
 import { statusResponse } from '../requests/status-response.ts'
+import { BodyBudget } from './body-budget.ts'
 import { RequestBody } from './request-body.ts'
 import { writeResponse } from './write-response.ts'
 
@@ -21,6 +23,8 @@ export interface HttpListenerOptions {
   readonly tls?: Omit<TlsOptions, 'handshakeTimeout'> & { readonly handshakeMs: number }
   /** What the head of a request may take; 512 KiB unless said. */
   readonly mostHeaderBytes?: number
+  /** How long a request may take to arrive, its body too; 30 s unless said. */
+  readonly requestMs?: number
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -37,16 +41,21 @@ export interface HttpListener {
 /** A command's words stand in the request's path. */
 const usualHeaderBytes = 512 * 1024
 
+const usualRequestMs = 30_000
+
 /** How much of a stream is written before the client has to make room. */
 const streamBufferBytes = 16 * 1024
 
 /** HTTP/1.1 for the API's handler. */
 export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const { handler, identify, tls, clock, logger } = options
+  const requestMs = options.requestMs ?? usualRequestMs
   const closing = new AbortController()
+  const budget = new BodyBudget()
   const http = {
     maxHeaderSize: options.mostHeaderBytes ?? usualHeaderBytes,
-    requestTimeout: 30_000,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: requestMs,
     highWaterMark: streamBufferBytes,
     shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
   }
@@ -68,8 +77,8 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     const gone = new AbortController()
     response.once('close', () => gone.abort(new PoddError('CLIENT_GONE', 'the client went away')))
     const signal = AbortSignal.any([gone.signal, closing.signal])
-    const body = new RequestBody(request)
-    const answered = await handle(request, body, signal)
+    const body = new RequestBody(request, budget)
+    const answered = await handle(request, body, signal).finally(() => body.release())
     body.drop()
     const failure = await writeResponse(response, answered, { clock, signal })
     if (failure !== undefined) logger.error({ path: request.url ?? '', err: failure }, 'API request failed')
@@ -104,7 +113,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
     if (closing.signal.aborted) cut()
     if (head.length > 0) socket.unshift(head)
     const opened = await open(request, socket)
-    if ('status' in opened) return refuse(socket, opened)
+    if ('status' in opened) return refuse(socket, opened, clock)
     if (opened.headers !== undefined) {
       const lines = Object.entries(opened.headers).map(([name, value]) => `${name}: ${value}\r\n`)
       socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n${lines.join('')}\r\n`)
@@ -114,22 +123,31 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
 
   async function open(request: IncomingMessage, socket: Duplex): Promise<ApiResponse | OpenedStream> {
     try {
-      return await handler.open(toRequest(request, new RequestBody(request), closing.signal), socket)
+      return await handler.open(toRequest(request, new RequestBody(request, budget), closing.signal), socket)
     } catch (error) {
       return statusResponse(error)
     }
   }
 
-  server.on('clientError', (error, socket) => {
-    if (socket.writable) refuse(socket, statusResponse(toRequestError(error)))
+  /** Also those whose handshake is not done, of which the HTTP server knows nothing. */
+  const connections = new Set<Socket>()
+  secure?.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
   })
+
+  server.on('clientError', (error, socket) => {
+    if (socket.writable) refuse(socket, statusResponse(toRequestError(error)), clock)
+  })
+  // Before the handshake is done nothing can be said: an answer would wait for it, and the connection with it.
+  server.prependListener('tlsClientError', (_error: unknown, socket: Duplex) => socket.destroy())
 
   return {
     server,
     setSecureContext: (context) => secure?.setSecureContext(context),
     close(graceMs) {
       closing.abort(new PoddError('CLOSING', 'podd is stopping'))
-      return closeServer(server, clock, { graceMs, upgraded })
+      return closeServer(server, clock, { graceMs, upgraded, connections })
     },
   }
 }
@@ -146,20 +164,33 @@ function toRequestError(error: unknown): ApiError {
   }
 }
 
+/** How long a client that was refused may take to read that and to go. */
+const lingerMs = 5000
+
 /** Answers over a connection that no HTTP response stands for, and ends it. */
-function refuse(socket: Duplex, { status, contentType, body }: ApiResponse): void {
+function refuse(socket: Duplex, { status, contentType, body }: ApiResponse, clock: Clock): void {
   const text = typeof body === 'string' ? body : ''
   const line = `HTTP/1.1 ${status} ${nodeHttp.STATUS_CODES[status] ?? 'Error'}`
   const headers = [`Content-Type: ${contentType}`, `Content-Length: ${Buffer.byteLength(text)}`]
   socket.end(`${[line, ...headers, 'Connection: close'].join('\r\n')}\r\n\r\n${text}`)
   // A client that can't send on might never read.
   socket.resume()
+  const timer = clock.startTimer(lingerMs, () => socket.destroy())
+  socket.once('close', () => timer.cancel())
 }
 
 async function closeServer(
   server: Server | HttpsServer,
   clock: Clock,
-  { graceMs, upgraded }: { readonly graceMs: number; readonly upgraded: ReadonlySet<Promise<void>> },
+  {
+    graceMs,
+    upgraded,
+    connections,
+  }: {
+    readonly graceMs: number
+    readonly upgraded: ReadonlySet<Promise<void>>
+    readonly connections: ReadonlySet<Socket>
+  },
 ): Promise<void> {
   const ended = new Promise<void>((resolve) => {
     server.close(() => resolve())
@@ -168,6 +199,7 @@ async function closeServer(
   const patience = new AbortController()
   const timer = clock.startTimer(graceMs, () => {
     server.closeAllConnections()
+    for (const connection of connections) connection.destroy()
     patience.abort()
   })
   await ended

@@ -1,4 +1,6 @@
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
@@ -6,10 +8,12 @@ import type { Logger } from '../../base/logger.ts'
 import type { OwnAuthority } from '../certificates/own-authority.ts'
 import type { ApiHandler } from '../requests/api-request.ts'
 import { anonymous } from '../requests/identity.ts'
+import type { Identity } from '../requests/identity.ts'
 import { createHttpListener } from './http-listener.ts'
 import { identifyClient } from './identify-client.ts'
 import type { TokenReader } from './identify-client.ts'
 import { RequestLimits } from './request-limits.ts'
+import { UnknownConnections } from './unknown-connections.ts'
 
 /** Where to listen. */
 export interface ListenAddress {
@@ -33,6 +37,8 @@ export interface TlsListener {
 }
 
 const mostConnections = 1000
+/** Of the head of a request: whoever connects may make podd keep as much before it is known. */
+const mostHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
 
 /**
@@ -42,17 +48,33 @@ const handshakeMs = 10_000
 export async function listenOverTls(options: TlsListenerOptions): Promise<TlsListener> {
   const { handler, address, authority, readToken, clock, logger } = options
   const limits = new RequestLimits(clock)
+  const unknown = new UnknownConnections()
   const context = () => {
     const { certificate, key } = authority.server()
     return { cert: certificate, key, ca: authority.trusted() }
   }
+  /** Who guesses tokens is counted like any stranger. */
+  const identify = (socket: TLSSocket, request: IncomingMessage, onUnknown: () => void): Identity => {
+    try {
+      return identifyClient(socket, request, readToken)
+    } catch (error) {
+      onUnknown()
+      throw error
+    }
+  }
   const listener = createHttpListener({
     handler,
+    mostHeaderBytes,
     identify(request) {
       const { socket } = request
       if (!(socket instanceof TLSSocket)) throw new PoddError('INTERNAL', 'this connection is not encrypted')
-      const identity = identifyClient(socket, request, readToken)
-      limits.take(identity === anonymous ? `${identity.name} ${socket.remoteAddress}` : identity.name)
+      const stranger = `${anonymous.name} ${socket.remoteAddress}`
+      const identity = identify(socket, request, () => limits.take(stranger))
+      if (identity === anonymous) limits.take(stranger)
+      else {
+        limits.take(identity.name)
+        unknown.know(socket)
+      }
       return identity
     },
     // Whoever comes without a certificate may have a token, or ask what everybody may.
@@ -63,7 +85,8 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
   const { server } = listener
   server.maxConnections = mostConnections
   // Before the handshake of a connection begins: no timer has to wait for the end of a certificate.
-  server.prependListener('connection', () => {
+  server.prependListener('connection', (socket: Socket) => {
+    if (!unknown.admit(socket)) socket.destroy()
     if (!authority.mustRenew) return
     try {
       listener.setSecureContext(context())

@@ -39,6 +39,13 @@ export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   throw new ApiError(405, `${method} is not allowed at ${pathname}`)
 }
 
+/** Where a request goes. Throws ApiError for what is no path. */
+export function readTarget(target: string): URL {
+  const url = URL.parse(target, 'http://podd')
+  if (url === null) throw new ApiError(400, 'the path of the request is not well-formed')
+  return url
+}
+
 /** The segments of a path, the empty one before its first slash too. Throws ApiError for what is none. */
 export function decodePath(pathname: string): readonly string[] {
   try {

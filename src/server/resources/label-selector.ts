@@ -59,8 +59,8 @@ function requirementOf(
 ): LabelSelector {
   const valueOf = (labels: Labels): string | undefined =>
     Object.hasOwn(labels, key) ? labels[key] : undefined
-  const isAmong = (labels: Labels): boolean =>
-    values.includes(valueOf(labels) ?? '') && Object.hasOwn(labels, key)
+  const among = new Set(values)
+  const isAmong = (labels: Labels): boolean => among.has(valueOf(labels) ?? '') && Object.hasOwn(labels, key)
   switch (operator) {
     case '=':
     case '==':

@@ -6,6 +6,7 @@ import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
 import { readObject } from '../requests/read-object.ts'
+import { readTarget } from '../requests/route.ts'
 import type { Route } from '../requests/route.ts'
 
 type Review = (identity: Identity, spec: JsonObject) => object
@@ -43,7 +44,7 @@ async function answer(request: ApiRequest, kind: string, review: Review): Promis
     throw new ApiError(400, `the body of the request is no ${kind}`)
   const { metadata = {}, spec } = asked
   const status = review(request.identity, isJsonObject(spec) ? spec : {})
-  const [, , group, version] = new URL(request.target, 'http://podd').pathname.split('/')
+  const [, , group, version] = readTarget(request.target).pathname.split('/')
   const body = {
     kind,
     apiVersion: `${group}/${version}`,

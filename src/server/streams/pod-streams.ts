@@ -11,7 +11,7 @@ import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, OpenedStream } from '../requests/api-request.ts'
 import { booleanParam, countParam } from '../requests/query.ts'
 import type { ApiReaders } from '../requests/readers.ts'
-import { findRoute } from '../requests/route.ts'
+import { findRoute, readTarget } from '../requests/route.ts'
 import { acceptWebSocket, checkHandshake } from './accept-web-socket.ts'
 import { refuseLong } from './command-limits.ts'
 import { serveCommand } from './serve-command.ts'
@@ -61,7 +61,7 @@ export class PodStreams {
    * @throws ApiError, PoddError
    */
   async open(request: ApiRequest, connection: Duplex): Promise<OpenedStream> {
-    const url = new URL(request.target, 'http://podd')
+    const url = readTarget(request.target)
     const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
     const [namespace = '', name = ''] = names
     await this.#deps.readers.resources.pods.whenListed()

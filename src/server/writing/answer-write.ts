@@ -120,6 +120,27 @@ function respond({ object, status, warnings }: Written): ApiResponse {
   const response = jsonResponse(object, status)
   if (warnings.length === 0) return response
   // One header may hold several (RFC 7234).
-  const warning = warnings.map((text) => `299 - ${JSON.stringify(text)}`).join(', ')
+  const warning = bounded(warnings)
+    .map((text) => `299 - ${quoted(text)}`)
+    .join(', ')
   return { ...response, headers: { Warning: warning } }
+}
+
+/** What one warning and all of an answer may take (`apiserver/pkg/endpoints/filters/warning.go`, 1.36). */
+const mostCharacters = 256
+const mostOfAll = 4096
+
+function bounded(warnings: readonly string[]): readonly string[] {
+  let total = 0
+  return warnings
+    .map((text) => text.slice(0, mostCharacters))
+    .filter((text) => (total += text.length) <= mostOfAll)
+}
+
+/** A header holds printable ASCII alone: the rest is escaped. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll(
+    /[^ -~]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  )
 }

@@ -6,6 +6,7 @@ import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/field-path.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
+import { namespaceProblems } from '../../decide/writing/namespace-problems.ts'
 import { readinessGateProblems, withoutReadinessGates } from '../../decide/writing/readiness-gates.ts'
 import { invalid, strictDecoding, wrongType } from './write-errors.ts'
 import type { FieldValidationMode } from './write-query.ts'
@@ -54,6 +55,7 @@ function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[]
     return decodePod(withoutReadinessGates(manifest), 'Strict').problems.concat(
       readinessGateProblems(manifest),
     )
+  if (kind === 'Namespace') return namespaceProblems(manifest)
   return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
 }
 

@@ -272,7 +272,9 @@ const longestFileName = 200
 function fileNameOf({ kind, namespace, name, uid }: ObjectName & { readonly uid: string }): string {
   const parts = [kind.toLowerCase(), ...(namespace === '' ? [] : [namespace]), name]
   const file = `${parts.join('.')}.json`
-  return file.length <= longestFileName ? file : `${kind.toLowerCase()}.${uid}.json`
+  // No name that leaves the directory gets past validation; what does gets none here.
+  const isPlain = file.length <= longestFileName && /^[\w.:-]+$/u.test(file)
+  return isPlain ? file : `${kind.toLowerCase()}.${uid}.json`
 }
 
 function isManifest(name: string): boolean {

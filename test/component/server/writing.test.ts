@@ -212,6 +212,11 @@ describe('creating', () => {
     const warned = await rig.ask('POST', `${pods}?dryRun=All`, body)
     expect(warned.code).toBe(201)
     expect(warned.warning).toContain(String.raw`299 - "unknown field \"spec.containres\""`)
+    const strange = await rig.ask('POST', `${pods}?dryRun=All`, { ...pod('a'), 'größe 大': 1 })
+    expect(strange).toMatchObject({
+      code: 201,
+      warning: String.raw`299 - "unknown field \"gr\u{f6}\u{df}e \u{5927}\""`,
+    })
     const ignored = await rig.ask('POST', `${pods}?fieldValidation=Ignore`, body)
     expect(ignored).toMatchObject({ code: 201, warning: undefined })
     expect(JSON.stringify(ignored.body)).not.toContain('imagee')
@@ -418,6 +423,19 @@ describe('namespaces', () => {
     await rig.ask('POST', configMaps, configMap('next', {}))
     expect(await rig.ask('GET', place)).toMatchObject({ code: 404 })
     expect(await readdir(join(rig.directory, 'api'))).toEqual(['configmap.default.next.json'])
+  })
+
+  it.each([
+    ['../../../etc/evil', {}, 'metadata.name: Invalid value'],
+    ['Big_One', {}, 'metadata.name: Invalid value'],
+    ['fine', { labels: { 'a b': 'c' } }, 'metadata.labels: Invalid value'],
+  ])('have names and labels like any object: %s', async (name, more, message) => {
+    await using rig = await startRig()
+    const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, ...more } }
+    const refused = await rig.ask('POST', '/api/v1/namespaces', body)
+    expect(refused).toMatchObject({ code: 422, body: { reason: 'Invalid' } })
+    expect(refused.body['message']).toContain(message)
+    expect(await readdir(join(rig.directory, 'api'))).toEqual([])
   })
 
   it('that stand always are not deleted', async () => {

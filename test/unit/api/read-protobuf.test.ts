@@ -49,6 +49,23 @@ describe('a body in protobuf', () => {
     })
   })
 
+  it('of hundreds of thousands of pieces is read in one pass', () => {
+    const count = 200_000
+    const names = Array.from({ length: count }, (_, index) => `n${index}`)
+    const metadata = Buffer.concat([encode(1, 'x'), ...names.map((name) => encode(14, name))])
+    const entries = names.map((name) =>
+      encode(2, [
+        [1, name],
+        [2, 'v'],
+      ]),
+    )
+    const raw = Buffer.concat([varint(10), varint(metadata.length), metadata, ...entries])
+    const read = readProtobuf(body('ConfigMap', raw), table)
+    const { data, metadata: found } = read
+    expect(Object.keys(data ?? {})).toHaveLength(count)
+    expect(found).toMatchObject({ name: 'x', finalizers: { length: count } })
+  })
+
   it('flattens what is inlined, and tells a zero that was meant from one that was not', () => {
     const container: readonly Field[] = [
       [1, 'main'],

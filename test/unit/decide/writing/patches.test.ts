@@ -54,6 +54,11 @@ it.each([
   expect(() => jsonPatch({ a: 1, list: [0] }, [operation])).toThrow(PatchError)
 })
 
+it('copies no more than an API server does, however often a copy is copied', () => {
+  const doubling = Array.from({ length: 30 }, (_, index) => ({ op: 'copy', from: '', path: `/c${index}` }))
+  expect(() => jsonPatch({ text: 'x'.repeat(1000) }, doubling)).toThrow('may copy 3145728 bytes at most')
+})
+
 const containers = [
   { name: 'a', image: 'one' },
   { name: 'b', image: 'two' },
