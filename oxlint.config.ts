@@ -27,7 +27,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   control: [
     ['.'],
-    ['node', 'serving'],
+    ['node', 'node/garbage', 'node/pressure', 'serving'],
     ['desired'],
     ['runtime', 'worker'],
     ['actions', 'probing', 'status'],

@@ -21,7 +21,7 @@ import type {
   RunningContainerd,
 } from '../../src/containerd/embedded-containerd.ts'
 import { importImageFile } from '../../src/containerd/process/import-image.ts'
-import { Orphans } from '../../src/control/node/orphans.ts'
+import { Orphans } from '../../src/control/node/garbage/orphans.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'

@@ -1,11 +1,11 @@
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import { formatBytes } from '../../base/format-bytes.ts'
-import { usedPercent } from '../../decide/node/plan-image-garbage.ts'
-import type { ImageGarbagePolicy } from '../../decide/node/plan-image-garbage.ts'
-import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import { describeFailures, nameOf } from '../images/image-garbage.ts'
-import type { ImageCollection, ImageGarbage } from '../images/image-garbage.ts'
-import type { NodeJob } from './node-jobs.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
+import { formatBytes } from '../../../base/format-bytes.ts'
+import { usedPercent } from '../../../decide/node/plan-image-garbage.ts'
+import type { ImageGarbagePolicy } from '../../../decide/node/plan-image-garbage.ts'
+import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
+import { describeFailures, nameOf } from '../../images/image-garbage.ts'
+import type { ImageCollection, ImageGarbage } from '../../images/image-garbage.ts'
+import type { NodeJob } from '../node-jobs.ts'
 
 /** `pkg/kubelet/kubelet.go`, ImageGCPeriod, 1.36. */
 const periodMs = 300_000

@@ -1,10 +1,10 @@
-import type { GarbageItem } from '../../api/garbage.ts'
-import type { Clock } from '../../base/clock.ts'
-import { PoddError, errorMessage } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
-import { Semaphore } from '../../base/semaphore.ts'
-import { planOrphans } from '../../decide/node/plan-orphans.ts'
-import type { Orphan, OrphanCollector, OrphanMemory, OrphanPlan } from '../../decide/node/plan-orphans.ts'
+import type { GarbageItem } from '../../../api/garbage.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { PoddError, errorMessage } from '../../../base/errors.ts'
+import type { Logger } from '../../../base/logger.ts'
+import { Semaphore } from '../../../base/semaphore.ts'
+import { planOrphans } from '../../../decide/node/plan-orphans.ts'
+import type { Orphan, OrphanCollector, OrphanMemory, OrphanPlan } from '../../../decide/node/plan-orphans.ts'
 
 export interface OrphansOptions {
   /** Those that find what depends on others' removal stand after them. */

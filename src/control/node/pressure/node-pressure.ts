@@ -1,14 +1,14 @@
-import type { Clock } from '../../base/clock.ts'
-import { errorMessage } from '../../base/errors.ts'
-import type { LogFields, Logger } from '../../base/logger.ts'
-import { evictionMessage } from '../../decide/node/eviction-message.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { errorMessage } from '../../../base/errors.ts'
+import type { LogFields, Logger } from '../../../base/logger.ts'
+import { evictionMessage } from '../../../decide/node/eviction-message.ts'
 import {
   isHard,
   isMissed,
   judgePressure,
   noPressure,
   starvedResource,
-} from '../../decide/node/judge-pressure.ts'
+} from '../../../decide/node/judge-pressure.ts'
 import type {
   Observations,
   PressureCondition,
@@ -16,15 +16,15 @@ import type {
   PressureVerdict,
   StarvedResource,
   Threshold,
-} from '../../decide/node/judge-pressure.ts'
-import { refuseUnderPressure } from '../../decide/node/refuse-under-pressure.ts'
-import type { NodeRefusal } from '../../decide/node/refuse-under-pressure.ts'
-import { rankForEviction } from '../../decide/node/rank-pods.ts'
-import type { EvictionCandidate } from '../../decide/node/rank-pods.ts'
-import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
-import type { NodeJob } from './node-jobs.ts'
+} from '../../../decide/node/judge-pressure.ts'
+import { refuseUnderPressure } from '../../../decide/node/refuse-under-pressure.ts'
+import type { NodeRefusal } from '../../../decide/node/refuse-under-pressure.ts'
+import { rankForEviction } from '../../../decide/node/rank-pods.ts'
+import type { EvictionCandidate } from '../../../decide/node/rank-pods.ts'
+import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
+import type { PodUid } from '../../../pod/values/ids.ts'
+import type { Pod } from '../../../pod/schema/pod-schema.ts'
+import type { NodeJob } from '../node-jobs.ts'
 
 /** A pod that may be evicted: how to tell it to end, and whether it still runs. */
 export interface EvictablePod {

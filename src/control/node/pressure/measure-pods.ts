@@ -1,13 +1,13 @@
-import type * as cri from '../../cri-types/cri-v1.ts'
-import type { StarvedResource } from '../../decide/node/judge-pressure.ts'
-import type { ContainerConsumption, EvictionCandidate } from '../../decide/node/rank-pods.ts'
-import type { Pod } from '../../pod/schema/pod-schema.ts'
-import { isCritical } from '../../pod/spec/priority.ts'
-import { containerRequests, podRequests } from '../../pod/spec/pod-resources.ts'
-import type { ResourceList } from '../../pod/spec/pod-resources.ts'
-import type { PodRef, PodUid } from '../../pod/values/ids.ts'
-import { quantityValue } from '../../pod/values/quantity.ts'
-import { labelKeys } from '../../translate/identity/labels.ts'
+import type * as cri from '../../../cri-types/cri-v1.ts'
+import type { StarvedResource } from '../../../decide/node/judge-pressure.ts'
+import type { ContainerConsumption, EvictionCandidate } from '../../../decide/node/rank-pods.ts'
+import type { Pod } from '../../../pod/schema/pod-schema.ts'
+import { isCritical } from '../../../pod/spec/priority.ts'
+import { containerRequests, podRequests } from '../../../pod/spec/pod-resources.ts'
+import type { ResourceList } from '../../../pod/spec/pod-resources.ts'
+import type { PodRef, PodUid } from '../../../pod/values/ids.ts'
+import { quantityValue } from '../../../pod/values/quantity.ts'
+import { labelKeys } from '../../../translate/identity/labels.ts'
 
 /** What a directory takes of its disk. */
 export interface DiskUsage {

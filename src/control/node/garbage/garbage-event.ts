@@ -1,5 +1,5 @@
-import type { GarbageItem } from '../../api/garbage.ts'
-import type { NodeEvent } from '../../pod/state/pod-event.ts'
+import type { GarbageItem } from '../../../api/garbage.ts'
+import type { NodeEvent } from '../../../pod/state/pod-event.ts'
 
 /** At most so many names are listed in one event. */
 const toldNames = 10

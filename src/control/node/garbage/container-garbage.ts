@@ -1,15 +1,15 @@
-import type { GarbageItem } from '../../api/garbage.ts'
-import type { Clock } from '../../base/clock.ts'
-import { planContainerGarbage } from '../../decide/node/plan-container-garbage.ts'
+import type { GarbageItem } from '../../../api/garbage.ts'
+import type { Clock } from '../../../base/clock.ts'
+import { planContainerGarbage } from '../../../decide/node/plan-container-garbage.ts'
 import type {
   ContainerGarbage as Garbage,
   ContainerGarbagePolicy,
   GarbagePod,
   GarbageReason,
-} from '../../decide/node/plan-container-garbage.ts'
-import type { PodUid } from '../../pod/values/ids.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
-import type { PodWorker } from '../worker/pod-worker.ts'
+} from '../../../decide/node/plan-container-garbage.ts'
+import type { PodUid } from '../../../pod/values/ids.ts'
+import type { ObservedPod } from '../../../pod/state/observed.ts'
+import type { PodWorker } from '../../worker/pod-worker.ts'
 
 export interface ContainerGarbageOptions {
   readonly workers: () => Iterable<PodWorker>
