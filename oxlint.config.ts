@@ -29,7 +29,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['.'],
     ['node', 'node/garbage', 'node/pressure', 'serving'],
     ['desired'],
-    ['runtime', 'worker'],
+    ['jobs', 'runtime', 'worker'],
     ['actions', 'probing', 'status'],
     ['archives', 'images'],
     ['objects'],

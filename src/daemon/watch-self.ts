@@ -3,7 +3,7 @@ import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
 import { selfCheckJob } from '../control/node/self-check.ts'
-import type { NodeJob } from '../control/node/node-jobs.ts'
+import type { NodeJob } from '../control/jobs/node-jobs.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 

@@ -35,6 +35,8 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/control/images/calls-up.ts', importOf('../actions/pod-host.ts'), 'no-restricted-imports'],
   ['src/control/objects/calls-up.ts', importOf('../images/image-puller.ts'), 'no-restricted-imports'],
   ['src/control/desired/goes-round.ts', importOf('../../control/worker/pod.ts'), 'no-restricted-imports'],
+  ['src/control/node/garbage/calls-up.ts', importOf('../node-work.ts'), 'no-restricted-imports'],
+  ['src/control/jobs/calls-up.ts', importOf('../node/node-work.ts'), 'no-restricted-imports'],
   ['src/control/node/waits.ts', importOf('node:timers/promises'), 'no-restricted-imports'],
   ['src/server/requests/calls-up.ts', importOf('../resources/list.ts'), 'no-restricted-imports'],
   ['src/server/streams/calls-sideways.ts', importOf('../listeners/http.ts'), 'no-restricted-imports'],

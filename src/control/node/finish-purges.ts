@@ -1,5 +1,5 @@
 import { finishPurges } from '../../volumes/plugins/claim-directory.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 const periodMs = 3_600_000
 /** Gigabytes on an SD card take minutes. */

@@ -3,7 +3,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { PodHost } from '../actions/pod-host.ts'
 import { podResolvConf } from '../../translate/network/dns.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface FollowHostOptions {
   readonly host: Pick<PodHost, 'hostIps' | 'readResolver' | 'volumes'>

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 const deadlineMs = 120_000
 /** How soon after a sandbox was asked for its rules are there, usually. */

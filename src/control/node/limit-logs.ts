@@ -5,7 +5,7 @@ import type { LogTotal } from '../../config/log-options.ts'
 import { planLogLimits } from '../../decide/node/plan-log-limits.ts'
 import type { LogSpaceFacts } from '../../decide/node/plan-log-limits.ts'
 import type { PodRef } from '../../pod/values/ids.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 /** Where logs lie, and what they may take. */
 export interface LogSpace {

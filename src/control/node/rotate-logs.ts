@@ -5,7 +5,7 @@ import type { LogLimits } from '../../decide/node/plan-log-rotation.ts'
 import { mayRotateLog, rotateLog } from '../../logs/rotate-log.ts'
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
 import type { ContainerId, PodRef, PodUid } from '../../pod/values/ids.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface LogRotationOptions {
   readonly pods: () => Iterable<ObservedPod>

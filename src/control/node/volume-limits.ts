@@ -3,7 +3,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
-import type { NodeJob } from './node-jobs.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
 
 /** As often as the kubelet looks (`pkg/kubelet/kubelet.go`, evictionMonitoringPeriod, 1.36). */
 const periodMs = 10_000

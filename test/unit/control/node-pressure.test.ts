@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { EvictionSignal, Thresholds } from '../../../src/config/eviction-options.ts'
-import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
+import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
 import { NodePressure } from '../../../src/control/node/pressure/node-pressure.ts'
 import { listThresholds } from '../../../src/decide/node/judge-pressure.ts'
 import type { Observation, PressureCondition } from '../../../src/decide/node/judge-pressure.ts'

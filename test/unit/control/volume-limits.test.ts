@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodWorker } from '../../../src/control/worker/pod-worker.ts'
-import { NodeJobs } from '../../../src/control/node/node-jobs.ts'
+import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
 import { volumeLimitsJob } from '../../../src/control/node/volume-limits.ts'
 import type { VolumeLimitsDeps } from '../../../src/control/node/volume-limits.ts'
 import { podFromManifest } from '../../../src/pod/decode/pod-from-manifest.ts'

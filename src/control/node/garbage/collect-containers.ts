@@ -3,7 +3,7 @@ import { PoddError } from '../../../base/errors.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import type { ContainerGarbage } from './container-garbage.ts'
 import { garbageEvent } from './garbage-event.ts'
-import type { NodeJob } from '../node-jobs.ts'
+import type { NodeJob } from '../../jobs/node-jobs.ts'
 
 /** `pkg/kubelet/kubelet.go`, ContainerGCPeriod, 1.36. */
 const periodMs = 60_000

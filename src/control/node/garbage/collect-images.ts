@@ -5,7 +5,7 @@ import type { ImageGarbagePolicy } from '../../../decide/node/plan-image-garbage
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import { describeFailures, nameOf } from '../../images/image-garbage.ts'
 import type { ImageCollection, ImageGarbage } from '../../images/image-garbage.ts'
-import type { NodeJob } from '../node-jobs.ts'
+import type { NodeJob } from '../../jobs/node-jobs.ts'
 
 /** `pkg/kubelet/kubelet.go`, ImageGCPeriod, 1.36. */
 const periodMs = 300_000

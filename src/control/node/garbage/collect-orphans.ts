@@ -1,7 +1,7 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import { garbageEvent } from './garbage-event.ts'
-import type { NodeJob } from '../node-jobs.ts'
+import type { NodeJob } from '../../jobs/node-jobs.ts'
 import { throwFailures } from './orphans.ts'
 import type { Orphans } from './orphans.ts'
 

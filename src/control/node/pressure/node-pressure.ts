@@ -24,7 +24,7 @@ import type { EvictionCandidate } from '../../../decide/node/rank-pods.ts'
 import type { NodeEventRecorder } from '../../../pod/state/pod-event.ts'
 import type { PodUid } from '../../../pod/values/ids.ts'
 import type { Pod } from '../../../pod/schema/pod-schema.ts'
-import type { NodeJob } from '../node-jobs.ts'
+import type { NodeJob } from '../../jobs/node-jobs.ts'
 
 /** A pod that may be evicted: how to tell it to end, and whether it still runs. */
 export interface EvictablePod {
