@@ -33,6 +33,7 @@
  * GET  /stats/summary, /pods, /runningpods, /configz      what a kubelet serves there; also below /api/v1/nodes/{name}/proxy
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
+ * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them
@@ -91,6 +92,8 @@ export interface SourceStatus {
   /** Read at least once, or stood in for by its last good copy. */
   readonly ready: boolean
   readonly pods: number
+  /** Its changes are not applied. */
+  readonly heldSince?: string | undefined
 }
 
 /** What `podd down` has to know to find all that a podd has on its host: options of `podd run`, under their keys. */

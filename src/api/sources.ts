@@ -9,26 +9,46 @@ export interface SourceObject {
     readonly place: string
   }
   readonly status: {
-    /** `Following`; `Failing`: it can't be read, and the last good copy stands in for it; `Unread`: there is none. */
-    readonly state: 'Following' | 'Failing' | 'Unread'
+    /**
+     * `Following`; `Held`: no change is applied until it is resumed; `Failing`: it can't be read, and the last good copy
+     * stands in for it; `Unread`: there is none.
+     */
+    readonly state: 'Following' | 'Held' | 'Failing' | 'Unread'
     /** How changes arrive: told by the file system, found by reading or asking again, held back by the server until there is one. */
     readonly mode: 'watch' | 'poll' | 'push'
     /** Read at least once, or stood in for by its last good copy. */
     readonly ready: boolean
+    /** That run, or shall: while it is held, those that are held. */
     readonly pods: number
     /** ConfigMaps, Secrets, claims and classes. */
     readonly objects: number
     readonly errors: number
     readonly warnings: number
     /** Of what was read last. */
-    readonly hash?: string
-    readonly etag?: string
+    readonly hash?: string | undefined
+    readonly etag?: string | undefined
     /** When it was read, or the server answered, last. */
-    readonly lastAnswerTime?: string
+    readonly lastAnswerTime?: string | undefined
     /** Why it can't be read. */
-    readonly message?: string
-    readonly failingSince?: string
+    readonly message?: string | undefined
+    readonly failingSince?: string | undefined
+    /** Since when there are errors, in its documents too. */
+    readonly errorsSince?: string | undefined
     /** The last good copy stands in for the source, or for some of its documents. */
     readonly lastGood: boolean
+    readonly heldSince?: string | undefined
+    /** Of a held source that can be read: what `podd resume` would apply, as `Pod default/web`. */
+    readonly pending?:
+      | {
+          readonly added: readonly string[]
+          readonly changed: readonly string[]
+          readonly removed: readonly string[]
+        }
+      | undefined
   }
+}
+
+/** POST /podd/v1/sources/hold, …/resume: the sources that were not held before, or were. */
+export interface HoldReply {
+  readonly changed: readonly string[]
 }

@@ -119,6 +119,16 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/kubeconfig.ts')).kubeconfigVerb,
   },
   {
+    name: 'hold',
+    summary: 'Freeze the host at what it runs',
+    load: async () => (await import('./verbs/host/hold.ts')).holdVerb,
+  },
+  {
+    name: 'resume',
+    summary: 'Follow the sources again',
+    load: async () => (await import('./verbs/host/hold.ts')).resumeVerb,
+  },
+  {
     name: 'drain',
     summary: 'End all pods in order before the host shuts down',
     load: async () => (await import('./verbs/host/drain.ts')).drainVerb,

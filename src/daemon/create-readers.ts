@@ -15,11 +15,12 @@ import type { NodeMeter } from '../control/serving/node-meter.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
-import type { SourceSnapshot } from '../pod/objects/document.ts'
+import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { ApiReaders, Drainer, ProcessFacts } from '../server/requests/readers.ts'
+import type { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
-import { showSource } from './show-source.ts'
+import { createSourceControl } from './show-source.ts'
 
 /** Where no host is drained there is nothing to end. */
 const noDrain: Drainer = { run: async () => ({ ended: 0, stuck: [] }), undo: async () => {} }
@@ -35,6 +36,7 @@ export function createReaders(
     readonly clusterObjects: ClusterObjects
     readonly writer: WrittenObjects
     readonly sources: readonly NamedSource[]
+    readonly holds: SourceHolds
     /** By the wall clock as it is set now. */
     readonly startedAtMs: () => number
     readonly crashes: () => readonly CrashReport[]
@@ -72,11 +74,6 @@ export function createReaders(
         ...manifestDirectoryOf(config),
         podNameSuffix: config.podNameSuffix === 'node' ? `-${hostName}` : '',
       }),
-      sources: () =>
-        facts.sources.map((each) => {
-          const snapshot = pods.snapshots().find(({ source }) => source === each.name)
-          return showSource(each, snapshot, each.source.report())
-        }),
       daemonStatus() {
         const problem = pods.runtimeProblem
         const snapshots = pods.snapshots()
@@ -100,6 +97,7 @@ export function createReaders(
               path: location,
               ready: snapshot?.ready === true,
               pods: snapshot?.pods.length ?? 0,
+              heldSince: heldSinceOf(facts.holds, name),
             }
           }),
           problems: pods.problems(),
@@ -110,6 +108,7 @@ export function createReaders(
         }
       },
     },
+    sources: createSourceControl(facts, () => pods.snapshots()),
     claims: facts.localObjects,
     drain: pods.node.drain ?? noDrain,
     images: new NodeImages({
@@ -139,6 +138,11 @@ function writtenSource(
   return snapshots.flatMap(({ source, location, pods, objects }) =>
     source === 'api' && pods.length + objects.length > 0 ? [{ name: source, location }] : [],
   )
+}
+
+function heldSinceOf(holds: SourceHolds, name: SourceName): string | undefined {
+  const { heldSinceMs } = holds.state(name)
+  return heldSinceMs === undefined ? undefined : formatTime(heldSinceMs)
 }
 
 function processFacts(startedAtMs: number): ProcessFacts {

@@ -10,6 +10,7 @@ import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import type { HttpSourceOptions } from '../sources/http/http-source.ts'
 import { createHttpSource } from '../sources/http/http-source.ts'
 import { showUrl } from '../sources/http/show-url.ts'
+import { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { ReportingSource } from '../sources/source.ts'
 import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
 import { SourceTrials } from '../sources/trial/source-trials.ts'
@@ -112,30 +113,44 @@ function openUrl(setting: Named<UrlSetting>, config: PoddConfig, shared: Shared)
   }
 }
 
-/** What watches over changes of these sources. */
+interface GuardParts {
+  readonly assembly: PodAssembly
+  readonly report: StateReport
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** What holds sources at what they gave. */
+export function createHolds(
+  { rootDir, persistSecrets }: PoddConfig,
+  { assembly: { events }, report, clock, logger }: GuardParts,
+): SourceHolds {
+  const file = smallFile(`${rootDir}/holds.json`)
+  const copies = createLastGoodStore(`${rootDir}/sources/held`, { persistSecrets, report })
+  return new SourceHolds({ file, copies, persistSecrets, report, events, clock, logger })
+}
+
+/** What watches over changes of these sources, as far as they are followed. */
 export function createTrials(
   config: PoddConfig,
   {
     sources,
-    assembly,
+    holds,
     crashes,
-    report,
-    clock,
-    logger,
-  }: {
-    sources: readonly NamedSource[]
-    assembly: PodAssembly
-    crashes: readonly CrashReport[]
-    report: StateReport
-    clock: Clock
-    logger: Logger
-  },
+  }: { sources: readonly NamedSource[]; holds: SourceHolds; crashes: readonly CrashReport[] },
+  { assembly, report, clock, logger }: GuardParts,
 ): SourceTrials {
   const { rootDir, persistSecrets } = config
   return new SourceTrials({
     file: smallFile(`${rootDir}/trial.json`),
     copies: createLastGoodStore(`${rootDir}/sources/worked`, { persistSecrets, report }),
-    sources,
+    sources: sources.map((source) => ({
+      ...source,
+      source: holds.wrap(source),
+      // What the source gives now is not what podd runs with.
+      fingerprint: async (signal) =>
+        holds.isHeld(source.name) ? undefined : await source.fingerprint(signal),
+    })),
     bootId: assembly.hostInfo.bootId,
     reports: crashes.map(({ atMs }) => atMs),
     poddVersion,

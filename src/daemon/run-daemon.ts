@@ -23,7 +23,7 @@ import type { StateReport } from '../store/state-report.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
-import { createSources, createTrials } from './create-sources.ts'
+import { createHolds, createSources, createTrials } from './create-sources.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
 import { describeSelf, tellManager, watchSelf } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
@@ -75,7 +75,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   })
   const { runtime, events, pods } = assembly
   await events.load()
-  const trials = createTrials(config, { sources, assembly, crashes: guard.reports(), report, clock, logger })
+  const guardParts = { assembly, report, clock, logger }
+  const holds = createHolds(config, guardParts)
+  const trials = createTrials(config, { sources, holds, crashes: guard.reports() }, guardParts)
   const reach = new Reach({
     runtime: runtime.runtime,
     connection: runtime.connection,
@@ -107,6 +109,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     localObjects,
     writer: createWriting(apiObjects, assembly, { localObjects, logger }),
     sources,
+    holds,
     startedAtMs: () => startedAtMs(clock, started),
     crashes: () => guard.reports(),
   })
@@ -146,6 +149,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     process.once('SIGTERM', onSignal)
     process.once('SIGINT', onSignal)
     logger.info({ path: socketPath }, 'podd started')
+    await holds.begin()
     await trials.begin()
     const running = sources.map((source) =>
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),

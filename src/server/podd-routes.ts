@@ -6,6 +6,7 @@ import type { ApiResponse } from './requests/api-request.ts'
 import { objectNotFound } from './requests/not-found.ts'
 import type { ApiReaders } from './requests/readers.ts'
 import type { Call, Route } from './requests/route.ts'
+import { sourceRoutes } from './source-routes.ts'
 
 /** What is podd's own, but for the images. */
 export function poddRoutes(readers: ApiReaders): readonly Route[] {
@@ -17,11 +18,7 @@ export function poddRoutes(readers: ApiReaders): readonly Route[] {
       pattern: '/podd/v1/status',
       handle: () => jsonResponse(status.daemonStatus()),
     },
-    {
-      method: 'GET',
-      pattern: '/podd/v1/sources',
-      handle: () => jsonResponse(status.sources()),
-    },
+    ...sourceRoutes(readers.sources),
     {
       method: 'GET',
       pattern: '/podd/v1/applied',

@@ -15,6 +15,7 @@ export const onOneContainerd: Readonly<Record<string, string>> = {
   'test/e2e/dual-stack.test.ts': 'the same CNI plugins serve each',
   'test/e2e/eviction.test.ts': 'podd measures and decides; ContainerStats is in the contract suite',
   'test/e2e/firewall-reload.test.ts': 'the firewall, which podd restores',
+  'test/e2e/fleet.test.ts': 'reading and holding sources',
   'test/e2e/image-garbage.test.ts': 'podd decides; what CRI tells of images is in the contract suite',
   'test/e2e/init-containers.test.ts': 'the order is podd’s; restarts and endings are on each',
   'test/e2e/install.test.ts': 'installs podd, and starts no runtime',

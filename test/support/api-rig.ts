@@ -179,6 +179,8 @@ export class ApiRig {
   health: HealthFacts = { nowMs: 0, relistPeriodMs: 60_000, isRuntimeDown: false }
   applied: AppliedReply = { pods: [], objects: [], podNameSuffix: '' }
   sources: readonly SourceObject[] = []
+  /** The names of those that are held. */
+  readonly held = new Set<string>()
   drained: DrainReply = { ended: 2, stuck: [] }
   undone = 0
   readonly directory: string
@@ -214,7 +216,12 @@ export class ApiRig {
         priorityclasses: this.priorityclasses,
         runtimeclasses: this.runtimeclasses,
       },
-      status: { daemonStatus: () => this.status, sources: () => this.sources, applied: () => this.applied },
+      status: { daemonStatus: () => this.status, applied: () => this.applied },
+      sources: {
+        list: () => this.sources,
+        hold: async (name) => !this.held.has(name) && this.held.add(name).has(name),
+        resume: async (name) => this.held.delete(name),
+      },
       health: { checks: () => judgeHealth(this.health) },
       probes: { listProbes: () => this.probes },
       kubelet: {

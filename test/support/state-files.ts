@@ -10,6 +10,7 @@ import { RingEventRecorder } from '../../src/control/status/event-recorder.ts'
 import { ShownResources } from '../../src/control/status/shown-resources.ts'
 import { readCgroupChoice, saveCgroupChoice } from '../../src/host/cgroups/kept-cgroups.ts'
 import { podFromManifest } from '../../src/pod/decode/pod-from-manifest.ts'
+import { readHolds, writeHolds } from '../../src/store/hold-record.ts'
 import { createLastGoodStore } from '../../src/store/last-good.ts'
 import { PodRecordStore } from '../../src/store/pod-records.ts'
 import { PullRecordStore } from '../../src/store/pull-records.ts'
@@ -101,12 +102,21 @@ export const versionedFiles: readonly StateFile[] = [
     },
     read: async (rootDir, report) => (await new PodRecordStore(rootDir, report).load()).records,
   },
-  ...['sources', 'sources/worked'].map((directory) => ({
+  ...['sources', 'sources/worked', 'sources/held'].map((directory) => ({
     path: `${directory}/file.json`,
     write: (rootDir: string) => createLastGoodStore(join(rootDir, directory)).save('file', '/m', [document]),
     read: async (rootDir: string, report: StateReport) =>
       (await createLastGoodStore(join(rootDir, directory), { report }).load('file', '/m'))?.documents.length,
   })),
+  {
+    path: 'holds.json',
+    write: (rootDir) =>
+      writeHolds(
+        smallFile(join(rootDir, 'holds.json')),
+        new Map([['http:fleet', { sinceMs: 1, hasCopy: true }]]),
+      ),
+    read: async (rootDir, report) => [...(await readHolds(smallFile(join(rootDir, 'holds.json')), report))],
+  },
   {
     path: 'trial.json',
     write: (rootDir) =>

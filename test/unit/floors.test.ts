@@ -61,6 +61,7 @@ const violations: readonly (readonly [string, string, string])[] = [
   ['src/translate/spec/calls-up.ts', importOf('../environment/environment.ts'), 'no-restricted-imports'],
   ['src/translate/network/calls-the-top.ts', importOf('../observe.ts'), 'no-restricted-imports'],
   ['src/volumes/files/calls-up.ts', importOf('../plugins/claim.ts'), 'no-restricted-imports'],
+  ['src/sources/hold/calls-sideways.ts', importOf('../trial/source-trials.ts'), 'no-restricted-imports'],
   ['src/pod/kinds/calls-up.ts', importOf('../objects/document.ts'), 'no-restricted-imports'],
   ['src/pod/values/calls-up.ts', importOf('../schema/types.ts'), 'no-restricted-imports'],
   ['src/decide/reads-the-clock.ts', valueOf('Date.now()'), 'no-restricted-properties'],

@@ -12,6 +12,7 @@ import { systemHostProbe } from '../../host/host-probe.ts'
 import type { HostProbe } from '../../host/host-probe.ts'
 import { findPauseProgram } from '../../images/sandbox-image.ts'
 import { listCrashReports } from '../../store/crash-reports.ts'
+import { readHoldsAt } from '../../store/hold-record.ts'
 import { askStatus } from '../client/ask-status.ts'
 import { gatherExternalFacts } from './gather-external-facts.ts'
 
@@ -48,11 +49,13 @@ export async function runDoctor(
     cgroupDriver: config.cgroupDriver,
     runtimeDriver: runtime.kind === 'external' ? runtime.cgroupDriver : undefined,
   })
+  const holds = readHoldsAt(config.rootDir)
   const crashes = listCrashReports(config.rootDir)
   const newest = crashes.at(-1)
   return checkHost({
     ...host,
     runtime,
+    holds: [...holds].map(([source, { sinceMs }]) => ({ source, sinceMs })),
     crash: newest === undefined ? undefined : { ...newest, count: crashes.length },
   })
 }

@@ -22,7 +22,7 @@ export function formatStatus(report: StatusReport, nowMs: number): string {
   ]
   const sections = [
     new Table().layOut([['Host:', formatHost(report.host)], ...describe(report, nowMs)]),
-    formatSources(report),
+    formatSources(report, nowMs),
     formatErrors(lastErrors, nowMs),
     notes.map((note) => `${note}\n`).join(''),
   ]
@@ -84,7 +84,7 @@ function formatPressure(pressure: PressureStatus | undefined): string {
   return pressure.conditions.length === 0 ? 'none' : pressure.conditions.join(', ')
 }
 
-function formatSources(report: StatusReport): string {
+function formatSources(report: StatusReport, nowMs: number): string {
   if (!report.running)
     return new Table().layOut([
       ['SOURCE', 'LAST GOOD PODS', 'PLACE'],
@@ -92,9 +92,9 @@ function formatSources(report: StatusReport): string {
     ])
   return new Table().layOut([
     ['SOURCE', 'READY', 'PODS', 'PLACE'],
-    ...report.sources.map(({ source, ready, pods, path }) => [
+    ...report.sources.map(({ source, ready, pods, path, heldSince }) => [
       source,
-      ready ? 'yes' : 'no',
+      `${ready ? 'yes' : 'no'}${heldSince === undefined ? '' : `, held (${formatAgeOf(heldSince, nowMs)})`}`,
       String(pods),
       path,
     ]),

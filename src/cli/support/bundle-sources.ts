@@ -20,7 +20,7 @@ export type BundleSource =
 
 /** podd's own files; those that are no JSON any more as text that is left out, because nothing tells what is secret in it. */
 export function readStateFiles(rootDir: string): readonly BundleSource[] {
-  const directories = ['.', 'records', 'sources', 'sources/worked', 'crash']
+  const directories = ['.', 'records', 'sources', 'sources/worked', 'sources/held', 'crash']
   return directories.flatMap((directory) =>
     namesIn(join(rootDir, directory))
       .filter((name) => /\.json(?:\.unreadable)?$/u.test(name))

@@ -63,7 +63,7 @@ export function readStateOnDisk(rootDir: string, runDir: string): StateOnDisk {
         message,
         count,
       })),
-    unreadable: ['.', 'records', 'sources', 'sources/worked'].flatMap((directory) =>
+    unreadable: ['.', 'records', 'sources', 'sources/worked', 'sources/held'].flatMap((directory) =>
       namesIn(join(rootDir, directory))
         .filter((name) => name.endsWith(unreadableSuffix))
         .map((name) => join(rootDir, directory, name)),

@@ -48,6 +48,7 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
       { title: 'PODS' },
       { title: 'OBJECTS' },
       { title: 'ERRORS' },
+      { title: 'PENDING' },
       { title: 'ANSWERED' },
       { title: 'REVISION' },
       { title: 'PLACE' },
@@ -61,7 +62,10 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
       formatState(status, nowMs),
       String(status.pods),
       String(status.objects),
-      String(status.errors),
+      status.errorsSince === undefined
+        ? String(status.errors)
+        : `${status.errors} (${age(status.errorsSince)})`,
+      formatPending(status.pending),
       age(status.lastAnswerTime),
       status.hash?.slice(0, 12) ?? '<none>',
       spec.place,
@@ -75,6 +79,14 @@ function listSources(sources: readonly SourceObject[], nowMs: number, isSingle: 
   }
 }
 
-function formatState({ state, failingSince }: SourceObject['status'], nowMs: number): string {
-  return failingSince === undefined ? state : `${state} (${formatAgeOf(failingSince, nowMs)})`
+function formatState({ state, heldSince, failingSince }: SourceObject['status'], nowMs: number): string {
+  const since = state === 'Held' ? heldSince : failingSince
+  return since === undefined ? state : `${state} (${formatAgeOf(since, nowMs)})`
+}
+
+/** Added, changed and removed objects: `+1 ~2 -1`. */
+function formatPending(pending: SourceObject['status']['pending']): string {
+  const { added = [], changed = [], removed = [] } = pending ?? {}
+  const counts = [`+${added.length}`, `~${changed.length}`, `-${removed.length}`]
+  return counts.filter((count) => !count.endsWith('0') || count.length > 2).join(' ') || '<none>'
 }

@@ -16,6 +16,7 @@ export function checkHost(facts: HostFacts): readonly DoctorFinding[] {
     checkOomScore(facts),
     checkSwap(facts),
     ...checkManifests(facts),
+    ...facts.holds.map(checkHold),
     ...checkCrash(facts),
   ]
 }
@@ -27,6 +28,15 @@ function checkRoot({ isRoot }: HostFacts): DoctorFinding {
     status: 'warning',
     message: 'without root some checks see only part of the host',
     hint: 'Run it again with sudo. `podd run` needs root too.',
+  }
+}
+
+function checkHold({ source, sinceMs }: HostFacts['holds'][number]): DoctorFinding {
+  return {
+    name: 'hold',
+    status: 'warning',
+    message: `the source ${source} is held since ${formatTime(sinceMs)}: its changes are not applied`,
+    hint: `podd resume ${source} applies them; podd get sources shows what waits.`,
   }
 }
 

@@ -16,6 +16,8 @@ export interface HostFacts {
   readonly runtime: RuntimeFacts
   /** The newest report that a crash of podd left, and how many there are; undefined for none. */
   readonly crash: { readonly atMs: number; readonly path: string; readonly count: number } | undefined
+  /** The sources that are held, and since when. */
+  readonly holds: readonly { readonly source: string; readonly sinceMs: number }[]
   /** Undefined where no directory is configured. */
   readonly manifests: { readonly path: string; readonly exists: boolean } | undefined
 }

@@ -31,7 +31,7 @@ export interface GatherOptions {
 export async function gatherHostFacts(
   probe: HostProbe,
   options: GatherOptions,
-): Promise<Omit<HostFacts, 'runtime' | 'crash'>> {
+): Promise<Omit<HostFacts, 'crash' | 'holds' | 'runtime'>> {
   const kernelRelease = probe.readText('/proc/sys/kernel/osrelease')?.trim() ?? ''
   const hasSystemd = probe.exists('/run/systemd/system')
   const status = probe.readText('/proc/self/status') ?? ''

@@ -130,6 +130,15 @@ function poddMetrics({ runtime, sources, problems, pressure, jobs }: DaemonStatu
       series: sources.map(({ source, pods }) => ({ labels: { source }, value: pods })),
     },
     {
+      name: 'podd_source_held',
+      help: '1 where the changes of a source are not applied until podd resume.',
+      type: 'gauge',
+      series: sources.map(({ source, heldSince }) => ({
+        labels: { source },
+        value: heldSince === undefined ? 0 : 1,
+      })),
+    },
+    {
       name: 'podd_problems',
       help: 'The number of documents and files that are not followed, or of warnings about them.',
       type: 'gauge',

@@ -43,10 +43,18 @@ export interface ProbeReader {
 
 export interface StatusReader {
   daemonStatus(): DaemonStatus
-  /** The sources that are configured, in their order. */
-  sources(): readonly SourceObject[]
   /** What runs, and where manifests go. */
   applied(): AppliedReply
+}
+
+/** The sources that are configured, by the names in their objects. */
+export interface SourceControl {
+  /** In their order. */
+  list(): readonly SourceObject[]
+  /** Applies no change of a source until it is resumed. Gives whether it wasn't held. Throws the system's error where that can't be kept. */
+  hold(name: string): Promise<boolean>
+  /** Gives whether it was held. Throws the system's error where that can't be recorded. */
+  resume(name: string): Promise<boolean>
 }
 
 /** The runtime's images. All methods reject with a PoddError that says what to do. */
@@ -120,6 +128,7 @@ export interface ApiReaders {
   readonly kubelet: KubeletReader
   readonly images: ImageStore
   readonly claims: ClaimPurger
+  readonly sources: SourceControl
   readonly drain: Drainer
   readonly reach: PodReach
   /** Left out, nothing can be written. */

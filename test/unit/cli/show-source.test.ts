@@ -12,9 +12,11 @@ const given: SourceSnapshot = {
   problems: [],
 }
 
+const idle = { newest: undefined, errorsSinceMs: undefined, heldSinceMs: undefined, pending: undefined }
+
 describe('a source as it is shown', () => {
   it('was not read yet', () => {
-    expect(showSource(fleet, undefined, { mode: 'poll' })).toEqual({
+    expect(showSource(fleet, undefined, idle, { mode: 'poll' })).toEqual({
       apiVersion: 'podd.dev/v1',
       kind: 'Source',
       metadata: { name: 'http:fleet' },
@@ -34,7 +36,7 @@ describe('a source as it is shown', () => {
 
   it('is followed, by its revision and its last answer', () => {
     const report = { mode: 'push', hash: 'abc', etag: '"1"', answeredAtMs: 1000 } as const
-    expect(showSource(fleet, given, report).status).toMatchObject({
+    expect(showSource(fleet, given, idle, report).status).toMatchObject({
       state: 'Following',
       mode: 'push',
       hash: 'abc',
@@ -51,12 +53,33 @@ describe('a source as it is shown', () => {
       message: 'the server answered 503',
     } as const
     const report = { mode: 'poll', failure: { message: problem.message, sinceMs: 2000 } } as const
-    expect(showSource(fleet, { ...given, problems: [problem] }, report).status).toMatchObject({
+    expect(
+      showSource(fleet, { ...given, problems: [problem] }, { ...idle, errorsSinceMs: 3000 }, report).status,
+    ).toMatchObject({
       state: 'Failing',
       errors: 1,
       message: 'the server answered 503',
       failingSince: '1970-01-01T00:00:02Z',
+      errorsSince: '1970-01-01T00:00:03Z',
       lastGood: true,
+    })
+  })
+
+  it('is held, with what waits; the errors are those of what it gives now', () => {
+    const problem = { severity: 'error', place: { path: fleet.location }, message: 'bad' } as const
+    const pending = { added: ['Pod default/new'], changed: [], removed: [] }
+    const state = {
+      newest: { ...given, problems: [problem] },
+      errorsSinceMs: 3000,
+      heldSinceMs: 1000,
+      pending,
+    }
+    expect(showSource(fleet, given, state, { mode: 'watch' }).status).toMatchObject({
+      state: 'Held',
+      heldSince: '1970-01-01T00:00:01Z',
+      errors: 1,
+      message: 'bad',
+      pending,
     })
   })
 })

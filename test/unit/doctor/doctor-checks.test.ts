@@ -68,6 +68,7 @@ const sound: HostFacts = {
   canLowerOomScore: true,
   swapBytes: 0,
   crash: undefined,
+  holds: [],
   runtime: embedded,
   manifests: { path: '/etc/pods', exists: true },
 }
@@ -115,6 +116,14 @@ describe('checkHost', () => {
       'warning',
       'crashed at 2026-05-30T00:00:00Z and restarted; 2 reports are kept',
       '/var/lib/podd/crash/1.json',
+    ],
+    [
+      'a source that is held',
+      { holds: [{ source: 'http:fleet', sinceMs: Date.UTC(2026, 4, 30) }] },
+      'hold',
+      'warning',
+      'http:fleet is held since 2026-05-30T00:00:00Z',
+      'podd resume http:fleet',
     ],
     [
       'no containerd',

@@ -1,0 +1,109 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { SourceObject } from '../../../src/api/sources.ts'
+import { ApiRig } from '../../support/api-rig.ts'
+import { callCli } from '../../support/cli-rig.ts'
+import type { CliOutcome } from '../../support/cli-rig.ts'
+
+let rig: ApiRig
+beforeEach(async () => {
+  rig = await ApiRig.start()
+})
+afterEach(async () => {
+  await rig[Symbol.asyncDispose]()
+})
+
+const podd = (...words: readonly string[]): Promise<CliOutcome> =>
+  callCli(words, { env: { PODD_SOCKET: rig.socketPath } })
+
+function sourceObject(name: string, status: Partial<SourceObject['status']> = {}): SourceObject {
+  return {
+    apiVersion: 'podd.dev/v1',
+    kind: 'Source',
+    metadata: { name },
+    spec: { type: 'Directory', place: '/etc/pods' },
+    status: {
+      state: 'Following',
+      mode: 'watch',
+      ready: true,
+      pods: 2,
+      objects: 1,
+      errors: 0,
+      warnings: 0,
+      lastGood: false,
+      ...status,
+    },
+  }
+}
+
+const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString()
+
+describe('podd get sources', () => {
+  it('shows what is followed, held and failing, and since when', async () => {
+    rig.sources = [
+      sourceObject('file', { hash: '0123456789abcdef', lastAnswerTime: ago(7201) }),
+      sourceObject('http:fleet', {
+        state: 'Failing',
+        failingSince: ago(7201),
+        errors: 1,
+        errorsSince: ago(10_801),
+        lastGood: true,
+      }),
+      sourceObject('file:edge', {
+        state: 'Held',
+        heldSince: ago(7201),
+        pending: { added: ['Pod default/a'], changed: ['Pod default/b', 'Pod default/c'], removed: [] },
+      }),
+    ]
+    const { stdout, exitCode } = await podd('get', 'sources')
+    expect(exitCode).toBe(0)
+    expect(stdout.split('\n').map((line) => line.replaceAll(/ {2,}/gu, ' | '))).toEqual([
+      'NAME | STATE | PODS | OBJECTS | ERRORS | PENDING | ANSWERED | REVISION | PLACE',
+      'file | Following | 2 | 1 | 0 | <none> | 120m | 0123456789ab | /etc/pods',
+      'http:fleet | Failing (120m) | 2 | 1 | 1 (3h) | <none> | <none> | <none> | /etc/pods',
+      'file:edge | Held (120m) | 2 | 1 | 0 | +1 ~2 | <none> | <none> | /etc/pods',
+      '',
+    ])
+  })
+
+  it('gives one by its name, and fails where there is none of it', async () => {
+    rig.sources = [sourceObject('file:edge'), sourceObject('http:fleet')]
+    const { stdout } = await podd('get', 'source', 'edge', '-o', 'json')
+    expect(JSON.parse(stdout)).toEqual(rig.sources[0])
+    expect(await podd('get', 'sources', 'other')).toMatchObject({
+      exitCode: 1,
+      stderr: 'podd: source "other" not found\n',
+    })
+  })
+})
+
+describe('podd hold and resume', () => {
+  beforeEach(() => {
+    rig.sources = [sourceObject('file'), sourceObject('http:fleet')]
+  })
+
+  it('hold all sources, or those that are named, and say what changed', async () => {
+    expect((await podd('hold', 'fleet')).stdout).toBe('source http:fleet is held\n')
+    expect((await podd('hold')).stdout).toBe('source file is held\n')
+    expect([...rig.held]).toEqual(['http:fleet', 'file'])
+    expect((await podd('hold', 'file')).stdout).toBe('nothing changed: held before\n')
+    expect((await podd('resume')).stdout).toBe(
+      'source file is followed again\nsource http:fleet is followed again\n',
+    )
+    expect((await podd('resume')).stdout).toBe('nothing changed: no such source was held\n')
+  })
+
+  it('change nothing where one of the names is unknown', async () => {
+    expect(await podd('hold', 'file', 'flet')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: 'podd: Error from server (NotFound): there is no source "flet"\nThere are file, http:fleet.\n',
+    })
+    expect(rig.held.size).toBe(0)
+  })
+
+  it('show in podd status', async () => {
+    const heldSince = ago(7201)
+    rig.status = { ...rig.status, sources: [{ source: 'file', path: '/p', ready: true, pods: 1, heldSince }] }
+    expect((await podd('status')).stdout).toMatch(/^file +yes, held \(120m\) +1 +\/p$/mu)
+  })
+})
