@@ -1,3 +1,5 @@
+import type { Problem } from '../pod/objects/document.ts'
+
 /** GET /podd/v1/sources: one for each source, in their order. Times are those of Kubernetes' objects. */
 export interface SourceObject {
   readonly apiVersion: 'podd.dev/v1'
@@ -23,6 +25,8 @@ export interface SourceObject {
     /** ConfigMaps, Secrets, claims and classes. */
     readonly objects: number
     readonly errors: number
+    /** Errors and warnings of what it gives now, 100 at most. */
+    readonly problems?: readonly Problem[] | undefined
     readonly warnings: number
     /** Of what was read last. */
     readonly hash?: string | undefined

@@ -27,6 +27,9 @@ export function createSourceControl(
   }
 }
 
+/** As many as podd tells of one text. */
+const mostProblems = 100
+
 /** A source as the API shows it: what is followed of it, what it gave last, and how it is read. */
 export function showSource(
   { name, location }: Pick<NamedSource, 'name' | 'location'>,
@@ -60,6 +63,7 @@ export function showSource(
       lastGood: isReady && failures.length > 0,
       heldSince: timeOf(heldSinceMs),
       pending,
+      problems: problems.length === 0 ? undefined : problems.slice(0, mostProblems),
     },
   }
 }

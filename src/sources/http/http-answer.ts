@@ -44,6 +44,10 @@ export async function readAnswer(
     const retryAfterMs = parseRetryAfter(firstHeader(headers, 'retry-after'), nowMs)
     return { kind: 'failed', message: `the server answered ${statusCode}`, hint, retryAfterMs }
   }
+  if (firstHeader(headers, 'content-type')?.startsWith('text/event-stream') === true) {
+    discard(body)
+    return { kind: 'failed', message: 'the server sends a stream of events', hint: streamHint }
+  }
   const encoding = firstHeader(headers, 'content-encoding') ?? 'identity'
   if (encoding !== 'identity' && encoding !== 'gzip') {
     discard(body)
@@ -57,6 +61,8 @@ export async function readAnswer(
   const validators = etag === undefined && lastModified === undefined ? undefined : { etag, lastModified }
   return { kind: 'content', bytes, validators, waits }
 }
+
+const streamHint = 'answer with the manifests; to push changes, hold the answer back (docs/SOURCES.md)'
 
 /** The first value of a header. */
 export function firstHeader(headers: ResponseHeaders, name: string): string | undefined {

@@ -25,6 +25,8 @@ import { copyKey, parseSourceUrl, showUrl } from './show-url.ts'
 import type { TlsFiles } from './tls-files.ts'
 
 const timeoutMs = 10_000
+/** A whole answer is asked for so often, so that one `ETag` for two answers hides a change no longer. */
+const wholeEveryMs = 3_600_000
 /** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
 const firstAnswerMs = 2_000
 
@@ -99,6 +101,10 @@ class HttpLoop {
   #answeredAtMs: number | undefined
   #isReady = false
   #validators: Validators | undefined
+  /** When it was asked for a whole answer last, monotonic. */
+  #wholeAtMs = Number.NEGATIVE_INFINITY
+  /** The server gave different answers under one `ETag`: from then on it is asked for whole ones. */
+  #lie: Problem | undefined
   #hash = ''
   #published: string | undefined
   #pace: Pace = firstPace
@@ -122,7 +128,9 @@ class HttpLoop {
     try {
       while (!signal.aborted) {
         const startedMs = clock.monotonicMs()
-        const answer = await this.#ask(signal)
+        const isWhole = this.#isWholeDue(startedMs)
+        const isExtra = isWhole && this.#validators !== undefined
+        const answer = await this.#ask(isWhole, signal)
         if (signal.aborted) break
         patience.cancel()
         const hashBefore = this.#hash
@@ -130,10 +138,12 @@ class HttpLoop {
           this.#noteFailure(this.#problem(`the answer cannot be taken: ${errorMessage(error)}`))
           return false
         })
+        if (isWhole && isTaken) this.#wholeAtMs = startedMs
         this.publish()
         const outcome = {
           isTaken,
-          isChanged: this.#hash !== hashBefore,
+          // A whole answer comes at once, whether the server holds others back or not.
+          isChanged: this.#hash !== hashBefore || (isExtra && this.#lie === undefined),
           waits: answer.waits === true,
           tookMs: clock.monotonicMs() - startedMs,
           retryAfterMs: answer.retryAfterMs,
@@ -160,9 +170,12 @@ class HttpLoop {
 
   /** Yields a snapshot, unless it would say what the one before said. */
   publish(): void {
-    const problems = [this.#failure, this.#parts.saver.problem(), ...this.#documentProblems].filter(
-      (problem) => problem !== undefined,
-    )
+    const problems = [
+      this.#failure,
+      this.#lie,
+      this.#parts.saver.problem(),
+      ...this.#documentProblems,
+    ].filter((problem) => problem !== undefined)
     const state = JSON.stringify([problems, this.#isReady, this.#hash])
     if (state === this.#published) return
     this.#published = state
@@ -176,7 +189,11 @@ class HttpLoop {
     })
   }
 
-  async #ask(signal: AbortSignal): Promise<HttpAnswer> {
+  #isWholeDue(nowMs: number): boolean {
+    return this.#lie !== undefined || nowMs - this.#wholeAtMs >= wholeEveryMs
+  }
+
+  async #ask(isWhole: boolean, signal: AbortSignal): Promise<HttpAnswer> {
     const { clock, mayHold = true } = this.#options
     const waitSeconds = mayHold ? holdSecondsOf(this.#pace) : undefined
     const deadlineMs = timeoutMs + (this.#pace.waits && waitSeconds !== undefined ? waitSeconds * 1000 : 0)
@@ -189,7 +206,7 @@ class HttpLoop {
       const get = {
         url: this.#parts.url,
         headers,
-        validators: this.#validators,
+        validators: isWhole ? undefined : this.#validators,
         waitSeconds,
         nowMs: clock.wallMs(),
       }
@@ -208,8 +225,10 @@ class HttpLoop {
     else if (answer.kind === 'unchanged') this.#noteAnswer()
     else if (isBlank(answer.bytes)) this.#noteFailure(this.#problem('the answer is empty', emptyHint))
     else {
+      const hashBefore = this.#hash
       await this.#takeContent(answer.bytes)
       this.#noteAnswer()
+      if (this.#hash !== hashBefore) this.#checkEtag(answer.validators?.etag)
       this.#validators = answer.validators
       this.#isReady = true
       saver.save(this.#documents)
@@ -218,6 +237,22 @@ class HttpLoop {
     // A copy that could not be saved is saved again, whatever the server answered.
     if (this.#isReady && saver.problem() !== undefined) saver.save(this.#documents)
     return answer.kind !== 'failed'
+  }
+
+  /** To be called where the answer differs from the one before. */
+  #checkEtag(etag: string | undefined): void {
+    if (etag === undefined || etag !== this.#validators?.etag || this.#lie !== undefined) return
+    const message = `the server gives different answers under the ETag ${etag}: podd asks for the whole answer each time`
+    this.#lie = {
+      severity: 'warning',
+      place: { path: this.#location },
+      message,
+      hint: 'make the ETag of what it stands for: a hash',
+    }
+    this.#options.logger.warn(
+      { path: this.#location, reason: message },
+      'the ETag does not tell answers apart',
+    )
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {

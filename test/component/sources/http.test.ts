@@ -327,6 +327,12 @@ describe('a server that misbehaves leaves the pods as they were', () => {
     ['nothing at all', hangs, 'no full answer within 10 s'],
     ['a bit at a time', drips, 'no full answer within 10 s'],
     ['more than anyone needs', floods, 'the answer is larger than 10 MiB'],
+    [
+      'a stream of events that stalls',
+      (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
+      'the server sends a stream of events',
+    ],
     ['a redirect in circles', text('', 302, { location: '/' }), 'redirects more than 5 times'],
     ['a redirect to https', text('', 302, { location: 'https://host/' }), 'leads from http to https'],
     ['a redirect to nowhere', text('', 302, { location: 'ftp://host/' }), 'leads to no web address'],
