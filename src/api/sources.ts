@@ -33,7 +33,7 @@ export interface SourceObject {
     readonly etag?: string | undefined
     /** When it was read, or the server answered, last. */
     readonly lastAnswerTime?: string | undefined
-    /** Why it can't be read. */
+    /** Why it can't be read, else the first of its errors, else of its warnings. */
     readonly message?: string | undefined
     readonly failingSince?: string | undefined
     /** Since when there are errors, in its documents too. */

@@ -56,7 +56,7 @@ export function showSource(
       hash,
       etag,
       lastAnswerTime: timeOf(answeredAtMs),
-      message: failure?.message ?? failures[0]?.message,
+      message: failure?.message ?? (failures[0] ?? problems[0])?.message,
       failingSince: timeOf(failure?.sinceMs),
       errorsSince: timeOf(errorsSinceMs),
       // Documents that are bad now stay in their last good form, as all do while nothing can be read.

@@ -1,18 +1,71 @@
 import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { SourceObject } from '../../src/api/sources.ts'
 import { freePort } from '../support/free-port.ts'
-import { describePodd } from '../support/podd-rig.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
 import { shellPod, yamlPod } from '../support/shell-pods.ts'
 
-/** A server of one answer, changed by assigning `served`. */
-let served: { readonly code: number; readonly text: string } = { code: 503, text: '' }
+/** How a server may misbehave, and what `podd get sources` says then. */
+const hostile: Readonly<Record<string, readonly [misbehave: RequestListener, says: RegExp]>> = {
+  drip: [
+    (_request, response) => {
+      const timer = setInterval(() => response.write('# still here\n'), 200)
+      response.on('close', () => clearInterval(timer))
+    },
+    /no full answer within 10 s/u,
+  ],
+  short: [
+    (_request, response) => {
+      response.writeHead(200, { 'content-length': '1000' }).write('kind: List\n')
+      setTimeout(() => response.destroy(), 20)
+    },
+    /shorter or longer than the server said/u,
+  ],
+  reset: [(request) => request.socket.resetAndDestroy(), /broke the connection off/u],
+  error: [(_request, response) => response.writeHead(500).end(), /the server answered 500/u],
+  circle: [
+    (request, response) => response.writeHead(302, { location: request.url }).end(),
+    /redirects more than 5 times/u,
+  ],
+  flood: [
+    (_request, response) => {
+      const pour = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(2 ** 20, '#')));
+      }
+      response.on('drain', pour)
+      pour()
+    },
+    /the answer is larger than 10 MiB/u,
+  ],
+  bomb: [
+    (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(packed),
+    /the answer is larger than 10 MiB/u,
+  ],
+  stream: [
+    (_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: 1\n\n'),
+    /the server sends a stream of events/u,
+  ],
+  stall: [() => undefined, /no full answer within 10 s/u],
+}
+const packed = gzipSync(Buffer.alloc(100 * 2 ** 20, '#'))
+
+/** The answers by their paths; elsewhere there are no pods. */
+const served = new Map<string, RequestListener>()
+const sends =
+  (text: string, headers: Readonly<Record<string, string>> = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(200, headers).end(text)
 let server: Server
 const port = await freePort()
 
 beforeAll(async () => {
-  server = createServer((_, response) => response.writeHead(served.code).end(served.text))
+  server = createServer((request, response) => {
+    const listener = served.get(request.url ?? '') ?? sends('apiVersion: v1\nkind: List\nitems: []\n')
+    listener(request, response)
+  })
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
 })
 afterAll(() => {
@@ -21,7 +74,12 @@ afterAll(() => {
 })
 
 const config = {
-  sources: [{ name: 'fleet', url: `http://127.0.0.1:${port}/pods`, checkFrequency: '500ms', push: 'Off' }],
+  sources: ['fleet', 'etag', ...Object.keys(hostile)].map((name) => ({
+    name,
+    url: `http://127.0.0.1:${port}/${name}`,
+    checkFrequency: '500ms',
+    push: name === 'stall' ? 'Auto' : 'Off',
+  })),
   podSecurity: { url: { level: 'privileged' } },
 }
 
@@ -34,14 +92,14 @@ describePodd('sources of a fleet', { config }, (rig) => {
   it('are held at what runs, over a restart too, until they are resumed', async () => {
     const podd = rig()
     const fleetPod = yamlPod('fleet-pod', podd.shared)
-    served = { code: 200, text: fleetPod }
+    served.set('/fleet', sends(fleetPod))
     podd.drop('local', shellPod('local', podd.shared, 'say start; stay'))
     await podd.untilReady('local')
     await podd.untilReady('fleet-pod')
-    expect(await podd.cliOk('hold')).toBe('source file is held\nsource http:fleet is held\n')
+    expect(await podd.cliOk('hold', 'file', 'fleet')).toBe('source file is held\nsource http:fleet is held\n')
     podd.removeManifest('local')
     podd.drop('late', shellPod('late', podd.shared, 'say start; stay'))
-    served = { code: 200, text: fleetPod.replace('name: fleet-pod', 'name: other-pod') }
+    served.set('/fleet', sends(fleetPod.replace('name: fleet-pod', 'name: other-pod')))
     const pending = await podd.until('what waits', async () => {
       const [local, fleet] = await Promise.all([sourceOf('file'), sourceOf('fleet')])
       const isSeen = local.pending?.added.length === 1 && fleet.pending?.added.length === 1
@@ -73,5 +131,45 @@ describePodd('sources of a fleet', { config }, (rig) => {
     await podd.untilReady('other-pod')
     await podd.untilGone('fleet-pod')
     expect(await podd.notes()).not.toContain('held')
+  })
+
+  it('keep their pods whatever their servers do, and tell what that is', async () => {
+    const podd = rig()
+    const names = Object.keys(hostile)
+    for (const name of [...names, 'etag'])
+      served.set(`/${name}`, sends(yamlPod(`of-${name}`, podd.shared), { etag: '"always"' }))
+    const before = await Promise.all(names.map((name) => podd.untilReady(`of-${name}`)))
+    await podd.untilReady('of-etag')
+    for (const name of names) served.set(`/${name}`, hostile[name]![0])
+    served.set('/etag', sends(`# moved\n${yamlPod('of-etag', podd.shared)}`, { etag: '"always"' }))
+    const states = await podd.until('what all of them say', async () => {
+      const list: { readonly items: readonly SourceObject[] } = JSON.parse(
+        await podd.cliOk('get', 'sources', ...names, '-o', 'json'),
+      )
+      const isDone = list.items.every(({ status }) => status.state === 'Failing')
+      return isDone ? list.items : undefined
+    })
+    expect(states.map(({ metadata }) => metadata.name)).toEqual(names.map((name) => `http:${name}`))
+    for (const [at, { status }] of states.entries()) {
+      expect(status).toMatchObject({ lastGood: true, pods: 1, ready: true })
+      expect(status.message).toMatch(hostile[names[at]!]![1])
+      expect(Date.parse(status.failingSince ?? '')).toBeLessThanOrEqual(Date.now())
+    }
+    const lie = await podd.until('the ETag to be found out', async () => {
+      const found = await sourceOf('etag')
+      return found.warnings > 0 ? found : undefined
+    })
+    expect(lie).toMatchObject({ state: 'Following', etag: '"always"' })
+    expect(lie.message).toContain('different answers under the ETag "always"')
+    for (const [at, name] of names.entries()) {
+      const after = await podd.untilReady(`of-${name}`)
+      expect(after.metadata.uid).toBe(before[at]?.metadata.uid)
+      expect(containerOf(after, 'main').restartCount).toBe(0)
+      expect(await podd.untilWords(`of-${name}`, 1)).toEqual(['start'])
+    }
+    // What comes back is followed again.
+    for (const name of names) served.set(`/${name}`, sends('apiVersion: v1\nkind: List\nitems: []\n'))
+    for (const name of names) await podd.untilGone(`of-${name}`)
+    expect(await sourceOf('drip')).toMatchObject({ state: 'Following', errors: 0, lastGood: false })
   })
 })

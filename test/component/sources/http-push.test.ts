@@ -22,7 +22,10 @@ const hastyClock: Clock = {
   sleep: (delayMs, signal) => systemClock.sleep(delayMs / 100, signal),
 }
 /** Waits less for the next request, and gives answers all the time that they have. */
-const patientClock: Clock = { ...hastyClock, startTimer: systemClock.startTimer }
+const patientClock: Clock = {
+  ...hastyClock,
+  startTimer: (delayMs, fire) => systemClock.startTimer(delayMs, fire),
+}
 
 let scratch = ''
 let removeScratch = async (): Promise<void> => undefined
