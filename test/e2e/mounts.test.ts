@@ -129,7 +129,7 @@ describePodd('parts of volumes', {}, (rig) => {
       const { problems } = await rig().status()
       return problems.length > 0 && problems
     })
-    expect(problems[0]?.field).toBe('spec.containers[0].volumeMounts[1].subPath')
+    expect(problems[0]?.field).toBe('spec.containers[0].volumeMounts.subPath')
     rig().removeManifest('bad')
     await rig().until('no problem', async () => (await rig().status()).problems.length === 0)
   })

@@ -29,8 +29,8 @@ beforeEach(async () => {
   )
   story = []
   requests = []
-  stdout = new PassThrough()
-  stderr = new PassThrough()
+  stdout = new PassThrough().setMaxListeners(0)
+  stderr = new PassThrough().setMaxListeners(0)
   const command = (): RunningCommand => {
     const ended = new Promise<number>((resolve) => {
       end = (exitCode) => {
