@@ -21,9 +21,11 @@ import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
 import { exportImages } from './process/export-images.ts'
 import {
   discardImage,
+  dropUnfinished,
   importImageFile,
   importPinnedImage,
   listPinnedImages,
+  needsWriteOut,
   pinImage,
 } from './process/import-image.ts'
 import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
@@ -43,6 +45,9 @@ import type { ContainerdHome } from './process/start-process.ts'
 import { connectionEnd } from './process/unix-socket.ts'
 import { writeContainerdFiles } from './setup/write-containerd-files.ts'
 import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
+import { smallFile } from '../store/small-file.ts'
+import { UnpackedImages } from './process/unpacked-images.ts'
+import type { ImageUnpacking, UnpackedImagesOptions } from './process/unpacked-images.ts'
 import { WriteOuts } from './process/write-outs.ts'
 
 export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFileOptions {
@@ -51,6 +56,8 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   /** podd's run directory. */
   readonly runDir: string
   readonly known: CriKnowledge
+  /** Without it, images that a power cut may have damaged stay. */
+  readonly unpacks?: Omit<UnpackedImagesOptions, 'file' | 'logger'>
   readonly clock: Clock
   readonly logger: Logger
   /** Instead of what the host's init says. */
@@ -95,13 +102,15 @@ export class EmbeddedContainerd {
   #state: ContainerdState = { kind: 'stopped' }
   /** The one that runs was told to end, so that another takes its place. */
   #isRestarting = false
-  readonly #writeOuts: WriteOuts
+  readonly #writeOuts = new WriteOuts()
+  readonly #unpacked: UnpackedImages | undefined
 
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
     this.places = containerdPlaces(options.rootDir, options.runDir)
-    this.#writeOuts = new WriteOuts(options.logger)
-    const { clock, logger, launchMode } = options
+    const { clock, logger, launchMode, unpacks } = options
+    const file = smallFile(this.places.unpackRecordPath)
+    this.#unpacked = unpacks && new UnpackedImages({ ...unpacks, file, logger })
     this.#home = { places: this.places, mode: launchMode ?? detectLaunchMode(), clock, logger }
   }
 
@@ -146,6 +155,10 @@ export class EmbeddedContainerd {
       rootDir: places.rootDir,
       snapshotter,
     }
+    await this.#unpacked?.recover({
+      writeOut: () => this.#writeOuts.run(importTarget),
+      dropUnfinished: () => dropUnfinished(importTarget),
+    })
     await this.#ensureSandboxImage(importTarget)
     await this.#openFirewall(network.subnets)
     const running: RunningContainerd = {
@@ -175,9 +188,18 @@ export class EmbeddedContainerd {
     signalProcess(found, 'SIGKILL')
   }
 
-  /** Has what was unpacked a moment ago written to the disk, where containerd doesn't do so by itself. Never throws. */
-  writeOut(): void {
-    if (this.#state.kind === 'running') this.#writeOuts.ask(this.#state.running.importTarget)
+  /** For pulls over CRI; undefined where containerd has the layers on the disk by itself, or does not run. */
+  get unpacking(): ImageUnpacking | undefined {
+    const unpacked = this.#unpacked
+    if (unpacked === undefined || this.#state.kind !== 'running') return undefined
+    const { importTarget } = this.#state.running
+    if (!needsWriteOut(importTarget)) return undefined
+    return {
+      begin: () => unpacked.begin(),
+      end: (ids) => unpacked.end(ids),
+      isUnwritten: (id) => unpacked.isUnwritten(id),
+      writeOut: () => this.#writeOuts.run(importTarget),
+    }
   }
 
   /**
@@ -248,7 +270,7 @@ export class EmbeddedContainerd {
     { pin }: { readonly pin: boolean } = { pin: true },
   ): Promise<readonly string[]> {
     const { importTarget } = await this.#whenRunning()
-    const names = await importImageFile(importTarget, file)
+    const names = await this.#importing(importTarget, () => importImageFile(importTarget, file))
     if (pin) for (const name of names) await pinImage(importTarget, name)
     return names
   }
@@ -319,7 +341,27 @@ export class EmbeddedContainerd {
     const { clock, sandboxImage } = this.#options
     if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
     const archive = await sandboxImage.build()
-    await importPinnedImage(target, { name: sandboxImage.name, archive, tempDir: this.places.runDir })
+    const { name } = sandboxImage
+    await this.#importing(target, async () => {
+      await importPinnedImage(target, { name, archive, tempDir: this.places.runDir })
+      return [name]
+    })
+  }
+
+  /** An import, after which its images are on the disk; gives their names. */
+  async #importing(
+    target: ImageImportTarget,
+    work: () => Promise<readonly string[]>,
+  ): Promise<readonly string[]> {
+    const unpacked = needsWriteOut(target) ? this.#unpacked : undefined
+    await unpacked?.begin()
+    let names: readonly string[] = []
+    try {
+      names = await work()
+      return names
+    } finally {
+      await unpacked?.endNamed(names)
+    }
   }
 
   /** Without these rules pods may still work, so a failure is only said. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { silentLogger } from '../../src/base/logger.ts'
 import { preparePodNetwork } from '../../src/containerd/network/pod-network.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { readUnpackRecord, writeUnpackRecord } from '../../src/containerd/process/unpack-record.ts'
 import { ArchiveRecords } from '../../src/control/archives/archive-records.ts'
 import { ImageUses } from '../../src/control/images/image-uses.ts'
 import { RingEventRecorder } from '../../src/control/status/event-recorder.ts'
@@ -53,6 +54,7 @@ const record = {
 }
 const pulled = { imageRef: 'i', updatedAtMs: 1, access: { i: { allPods: true, secrets: [] } } }
 const pulledName = `sha256-${createHash('sha256').update(pulled.imageRef).digest('hex')}.json`
+const unpackRecordPath = (rootDir: string) => containerdPlaces(rootDir, '/run/podd').unpackRecordPath
 const archivesFile = (rootDir: string) => smallFile(join(rootDir, 'image-archives.json'))
 
 function newRecorder(rootDir: string): { recorder: RingEventRecorder; shown: ShownResources } {
@@ -194,5 +196,14 @@ export const versionedFiles: readonly StateFile[] = [
     isSilent: true,
     write: async (rootDir) => void (await chooseNetwork(rootDir, '10.86.1.0/24')),
     read: (rootDir) => chooseNetwork(rootDir, '10.86.2.0/24'),
+  },
+  {
+    path: 'containerd/unpacking.json',
+    isSilent: true,
+    async write(rootDir) {
+      await mkdir(join(rootDir, 'containerd'), { recursive: true })
+      await writeUnpackRecord(smallFile(unpackRecordPath(rootDir)), { bootId: 'b', written: ['i'] })
+    },
+    read: (rootDir) => readUnpackRecord(smallFile(unpackRecordPath(rootDir))),
   },
 ]

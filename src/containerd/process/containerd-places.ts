@@ -27,6 +27,8 @@ export interface ContainerdPlaces {
   readonly cniDataDir: string
   /** The subnet that was chosen. */
   readonly networkRecordPath: string
+  /** Which images are on the disk, while others are being unpacked. */
+  readonly unpackRecordPath: string
   readonly networkName: string
   /** At most 15 characters, as the kernel wants it. */
   readonly bridgeName: string
@@ -57,6 +59,7 @@ export function containerdPlaces(rootDir: string, runDir: string): ContainerdPla
     conflistPath: join(cniConfDir, '10-podd.conflist'),
     cniDataDir: join(run, 'cni'),
     networkRecordPath: join(root, 'pod-network.json'),
+    unpackRecordPath: join(root, 'unpacking.json'),
     networkName: isDefault ? 'podd' : `podd-${tag}`,
     bridgeName: isDefault ? 'podd0' : `podd-${tag}`,
     unitName: isDefault ? 'podd-containerd' : `podd-containerd-${tag}`,

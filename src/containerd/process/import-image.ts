@@ -69,9 +69,30 @@ export async function importImageFile(
  * containerd 1.x leaves unpacked layers to the page cache, but records at once that they are there: they are written
  * to the disk. Throws HostCommandError where that fails.
  */
-export async function writeOutLayers({ version, rootDir }: ImageImportTarget): Promise<void> {
-  if (rootDir === undefined || version.major >= 2) return
+export async function writeOutLayers(target: ImageImportTarget): Promise<void> {
+  const { rootDir } = target
+  if (rootDir === undefined || !needsWriteOut(target)) return
   await commandOutput('sync', ['--file-system', rootDir], { timeoutMs: importTimeoutMs })
+}
+
+/** Whether what it unpacks is in the page cache alone at first: it has no `sync_fs`. */
+export function needsWriteOut({ version }: Pick<ImageImportTarget, 'version'>): boolean {
+  return version.major < 2
+}
+
+/** containerd before 2 has none of other kinds; those of CRI's sandboxes bear their ids. */
+const sandboxLease = /^[0-9a-f]{64}$/u
+
+/**
+ * Removes the leases of pulls and imports that nobody goes on with, and with them the layers that no image has. Each
+ * would keep what it has unpacked for a day. Throws HostCommandError.
+ */
+export async function dropUnfinished(target: ImageImportTarget): Promise<void> {
+  const leases = await commandOutput(target.ctrPath, [...ctrArgs(target), 'leases', 'list', '--quiet'])
+  for (const id of leases.split('\n').map((line) => line.trim())) {
+    if (id === '' || sandboxLease.test(id)) continue
+    await commandOutput(target.ctrPath, [...ctrArgs(target), 'leases', 'delete', '--sync', id])
+  }
 }
 
 /** Reads what `ctr images import` says: `unpacking NAME (DIGEST)...done` for each image. */

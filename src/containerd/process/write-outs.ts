@@ -1,31 +1,33 @@
-import type { Logger } from '../../base/logger.ts'
 import { writeOutLayers } from './import-image.ts'
 import type { ImageImportTarget } from './import-image.ts'
 
-/** Writes what containerd unpacked to the disk: one turn at a time, and one more for all that asked meanwhile. */
+/** Writes what containerd unpacked to the disk: one turn at a time, and one more for all that ask meanwhile. */
 export class WriteOuts {
-  readonly #logger: Logger
-  #isBusy = false
-  #next: ImageImportTarget | undefined
+  readonly #write: (target: ImageImportTarget) => Promise<void>
+  #running: Promise<void> | undefined
+  #next: Promise<void> | undefined
 
-  constructor(logger: Logger) {
-    this.#logger = logger
+  constructor(write: (target: ImageImportTarget) => Promise<void> = writeOutLayers) {
+    this.#write = write
   }
 
-  /** Never throws; nobody waits for it. */
-  ask(target: ImageImportTarget): void {
-    this.#next = target
-    if (!this.#isBusy) void this.#work()
+  /** Resolves when all that was unpacked before this call is on the disk. Throws HostCommandError. */
+  run(target: ImageImportTarget): Promise<void> {
+    if (this.#running === undefined) return this.#begin(target)
+    this.#next ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = undefined
+        return this.#begin(target)
+      })
+    return this.#next
   }
 
-  async #work(): Promise<void> {
-    this.#isBusy = true
-    for (let target = this.#next; target !== undefined; target = this.#next) {
-      this.#next = undefined
-      await writeOutLayers(target).catch((error: unknown) =>
-        this.#logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
-      )
-    }
-    this.#isBusy = false
+  #begin(target: ImageImportTarget): Promise<void> {
+    const work = this.#write(target).finally(() => {
+      if (this.#running === work) this.#running = undefined
+    })
+    this.#running = work
+    return work
   }
 }

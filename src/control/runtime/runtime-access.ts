@@ -17,7 +17,7 @@ import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
-import type { EventRecorder } from '../../pod/state/pod-event.ts'
+import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { compareContainerd } from './compare-containerd.ts'
 import { createEventSource } from './event-source.ts'
 import { createNetworkRulesKeeper } from './keep-network-rules.ts'
@@ -26,12 +26,13 @@ import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeImages } from './runtime-images.ts'
 import { RuntimePulse } from './runtime-pulse.ts'
+import type { HeldImage } from '../../containerd/process/unpacked-images.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
 
 export interface RuntimeAccessOptions {
   readonly config: PoddConfig
   readonly hostInfo: HostInfo
-  readonly events: EventRecorder
+  readonly events: EventRecorder & NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -86,6 +87,14 @@ export class RuntimeAccess {
           // podd's own look at a pull comes first.
           pullStallMs: 3 * config.imagePullProgressTimeoutMs,
           known: { list: () => this.#listAll(), listSandboxes: () => this.#listSandboxes() },
+          unpacks: {
+            bootId: options.hostInfo.bootId,
+            images: {
+              list: () => this.#listImages(),
+              remove: async (id) => void (await this.#client.images.removeImage({ image: { image: id } })),
+            },
+            onDiscarded: (image) => this.#tellDiscarded(image),
+          },
           clock,
           logger,
         })
@@ -107,7 +116,10 @@ export class RuntimeAccess {
     this.#comparison = compareContainerd({ ...options, runtime, connection, embedded, instance })
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
-    this.images = writeOutPulled(this.#client.images, () => embedded?.writeOut())
+    this.images = writeOutPulled(this.#client.images, {
+      unpacking: () => embedded?.unpacking,
+      onFailure: (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
+    })
     this.imageStore = new RuntimeImages({ runtime, images: this.images, embedded })
   }
 
@@ -255,6 +267,22 @@ export class RuntimeAccess {
   /** How often something happened so far that may leave something behind in the runtime. */
   get disturbances(): number {
     return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
+  }
+
+  async #listImages(): Promise<readonly HeldImage[]> {
+    const { images } = await this.#client.images.listImages({})
+    return images.map(({ id, repoTags, repoDigests }) => ({ id, names: [...repoTags, ...repoDigests] }))
+  }
+
+  #tellDiscarded({ id, names }: HeldImage): void {
+    const { events, logger } = this.#options
+    const [image = id] = names
+    logger.warn({ image }, 'removed an image that the power failed for while it was unpacked')
+    events.recordNode({
+      type: 'Warning',
+      reason: 'ImageDiscarded',
+      message: `removed the image ${image}: the power failed before its layers were on the disk. It is pulled or imported again.`,
+    })
   }
 
   async #listAll(): Promise<ReadonlySet<string>> {

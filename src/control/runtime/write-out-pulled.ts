@@ -1,24 +1,47 @@
+import type { ImageUnpacking } from '../../containerd/process/unpacked-images.ts'
 import type { ImageService } from '../../cri/cri-runtime.ts'
+
+export interface WriteOutOptions {
+  /** Undefined where the runtime has layers on the disk before it says that they are there. */
+  readonly unpacking: () => ImageUnpacking | undefined
+  /** A pull whose layers could not be written to the disk, or not for certain. */
+  readonly onFailure: (error: unknown) => void
+}
 
 /**
  * The calls for images of a containerd that leaves what it unpacks to the page cache, but records at once that it is
- * there (1.x): after a power cut the files of such an image are empty. Each image is written to the disk as soon as
- * it is pulled; nobody waits for that. One that is pulled again and again (`Always`) is written once.
+ * there (1.x): after a power cut the files of such an image are empty. An image counts as pulled once it is on the disk,
+ * and whoever finds it before waits for that.
  */
-export function writeOutPulled(images: ImageService, writeOut: () => void): ImageService {
-  const written = new Set<string>()
+export function writeOutPulled(
+  images: ImageService,
+  { unpacking, onFailure }: WriteOutOptions,
+): ImageService {
   return {
     ...images,
     pullImage: async (request, options) => {
-      const reply = await images.pullImage(request, options)
-      if (!written.has(reply.imageRef)) writeOut()
-      written.add(reply.imageRef)
+      const unpack = unpacking()
+      if (unpack === undefined) return images.pullImage(request, options)
+      await unpack.begin()
+      const reply = await images.pullImage(request, options).catch(async (error: unknown) => {
+        await unpack.end([])
+        throw error
+      })
+      try {
+        if (unpack.isUnwritten(reply.imageRef)) await unpack.writeOut()
+        await unpack.end([reply.imageRef])
+      } catch (error) {
+        // It stays on record that a power cut may damage it.
+        onFailure(error)
+      }
       return reply
     },
-    removeImage: (request, options) => {
-      // It is unpacked again when it comes back.
-      written.clear()
-      return images.removeImage(request, options)
+    imageStatus: async (request, options) => {
+      const reply = await images.imageStatus(request, options)
+      const unpack = unpacking()
+      if (reply.image !== null && unpack?.isUnwritten(reply.image.id) === true)
+        await unpack.writeOut().catch(onFailure)
+      return reply
     },
   }
 }

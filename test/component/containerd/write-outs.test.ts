@@ -1,8 +1,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Logger } from '../../../src/base/logger.ts'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { writeOutLayers } from '../../../src/containerd/process/import-image.ts'
 import { WriteOuts } from '../../../src/containerd/process/write-outs.ts'
 
@@ -67,27 +66,24 @@ describe('what containerd has unpacked', () => {
 describe('writing out', () => {
   it('goes one at a time, and once more for all that asked meanwhile', async () => {
     provideSync(0)
-    const warn = vi.fn()
-    const writeOuts = new WriteOuts({ warn } as unknown as Logger)
-    writeOuts.ask(target(1))
+    const writeOuts = new WriteOuts()
+    const first = writeOuts.run(target(1))
     await expect.poll(() => calls().length).toBe(1)
-    for (let image = 0; image < 5; image += 1) writeOuts.ask(target(1))
+    const others = Array.from({ length: 5 }, () => writeOuts.run(target(1)))
     letGo()
-    await expect.poll(() => calls().length).toBe(2)
-    writeOuts.ask(target(1))
-    await expect.poll(() => calls().length).toBe(3)
-    expect(warn).not.toHaveBeenCalled()
+    await Promise.all([first, ...others])
+    expect(calls()).toHaveLength(2)
+    await writeOuts.run(target(1))
+    expect(calls()).toHaveLength(3)
   })
 
-  it('tells when it fails, and goes on', async () => {
+  it('tells who asked that it fails, and goes on', async () => {
     provideSync(1)
     letGo()
-    const warn = vi.fn()
-    const writeOuts = new WriteOuts({ warn } as unknown as Logger)
-    writeOuts.ask(target(1))
-    await expect.poll(() => warn.mock.calls.length).toBe(1)
-    writeOuts.ask(target(1))
-    await expect.poll(() => warn.mock.calls.length).toBe(2)
-    expect(warn).toHaveBeenLastCalledWith(expect.anything(), 'a pulled image may be lost in a power cut')
+    const writeOuts = new WriteOuts()
+    const asked = [writeOuts.run(target(1)), writeOuts.run(target(1))]
+    expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    await expect(writeOuts.run(target(1))).rejects.toThrow('no room')
+    expect(calls()).toHaveLength(3)
   })
 })

@@ -1,0 +1,140 @@
+import { removeFileDurably } from '../../base/atomic-file.ts'
+import type { Logger } from '../../base/logger.ts'
+import type { SmallFile } from '../../store/small-file.ts'
+import { readUnpackRecord, writeUnpackRecord } from './unpack-record.ts'
+
+/** An image as CRI lists it. */
+export interface HeldImage {
+  readonly id: string
+  readonly names: readonly string[]
+}
+
+/** CRI's calls for images. */
+export interface HeldImages {
+  list(): Promise<readonly HeldImage[]>
+  /** Removes all its names. */
+  remove(id: string): Promise<void>
+}
+
+/** What a power cut may have damaged is in containerd's hands. */
+export interface UnpackTools {
+  /** Writes all that was unpacked so far to the disk. */
+  writeOut(): Promise<void>
+  /** Ends what is left of pulls and imports that were in flight, and deletes the layers that no image has. */
+  dropUnfinished(): Promise<void>
+}
+
+/** What a pull needs of it. */
+export interface ImageUnpacking {
+  /** Before a pull. Never throws: on a disk that can't be written there will be no layers either. */
+  begin(): Promise<void>
+  /** After it, once what it brought, by ids, is on the disk. Never throws. */
+  end(ids: readonly string[]): Promise<void>
+  /** Whether a power cut may damage the layers of an image. */
+  isUnwritten(id: string): boolean
+  /** Writes all that was unpacked so far to the disk. Throws HostCommandError. */
+  writeOut(): Promise<void>
+}
+
+export interface UnpackedImagesOptions {
+  readonly file: SmallFile
+  readonly bootId: string
+  readonly images: HeldImages
+  /** An image is removed: a power cut may have damaged its layers. */
+  readonly onDiscarded: (image: HeldImage) => void
+  readonly logger: Logger
+}
+
+/**
+ * Which images of a containerd without `sync_fs` (1.x) are on the disk. It records at once that a layer is unpacked, and
+ * leaves its files to the page cache: after a power cut they may be empty, and a new pull of the image would take them
+ * as they are. So a record is on the disk from before a pull or an import until its layers are, with the images that
+ * were whole before it; after a power cut in between, `recover` removes all others.
+ */
+export class UnpackedImages {
+  readonly #options: UnpackedImagesOptions
+  /** Pulls and imports in flight whose layers may not be on the disk. */
+  #open = 0
+  readonly #written = new Set<string>()
+  /** The record is read and written by one at a time. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: UnpackedImagesOptions) {
+    this.#options = options
+  }
+
+  /** Before a pull or an import. Never throws: on a disk that can't be written there will be no layers either. */
+  async begin(): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#open += 1
+      if (this.#open > 1) return
+      this.#written.clear()
+      for (const { id } of await this.#options.images.list()) this.#written.add(id)
+      await this.#write()
+    })
+  }
+
+  /** After it, once what it brought is on the disk. Never throws. */
+  async end(ids: readonly string[]): Promise<void> {
+    await this.#inTurn(async () => {
+      this.#open -= 1
+      for (const id of ids) this.#written.add(id)
+      if (this.#open > 0) await this.#write()
+      else await removeFileDurably(this.#options.file.path)
+    })
+  }
+
+  /** As `end`, by names. */
+  async endNamed(names: readonly string[]): Promise<void> {
+    const found = await this.#options.images.list().catch(() => [])
+    const isOne = (name: string): boolean => names.includes(name)
+    await this.end(found.filter((image) => image.names.some(isOne)).map(({ id }) => id))
+  }
+
+  /** Whether a container of this image would run on layers that a power cut may damage. */
+  isUnwritten(id: string): boolean {
+    return this.#open > 0 && !this.#written.has(id)
+  }
+
+  /**
+   * When a containerd runs, before anything is asked of it. Of this boot: what another podd left is written to the disk.
+   * Of an earlier one: images that were not on the disk are removed, to be pulled or imported again, and so is what is
+   * left of pulls in flight. Never throws; the record stays where that failed.
+   */
+  async recover(tools: UnpackTools): Promise<void> {
+    const { bootId, file, images, onDiscarded } = this.#options
+    await this.#inTurn(async () => {
+      if (this.#open > 0) return
+      const record = await readUnpackRecord(file)
+      if (record === undefined) return
+      if (record.bootId === bootId) await tools.writeOut()
+      else {
+        const written = new Set(record.written)
+        for (const image of await images.list()) {
+          if (written.has(image.id)) continue
+          await images.remove(image.id)
+          onDiscarded(image)
+        }
+        await tools.dropUnfinished()
+      }
+      await removeFileDurably(file.path)
+    })
+  }
+
+  async #write(): Promise<void> {
+    const { bootId, file } = this.#options
+    await writeUnpackRecord(file, { bootId, written: [...this.#written] })
+  }
+
+  async #inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.#last.then(work).catch((error: unknown) => {
+      const { file, logger } = this.#options
+      logger.warn(
+        { err: error, path: file.path },
+        'a power cut may damage images that are pulled or imported',
+      )
+    })
+    this.#last = turn
+    await turn
+  }
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { EventObject } from '../../src/api/objects.ts'
+import type { ImageEntry } from '../../src/api/routes.ts'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { writeUnpackRecord } from '../../src/containerd/process/unpack-record.ts'
+import { smallFile } from '../../src/store/small-file.ts'
+import { checkedImage } from '../support/checked-image.ts'
+import { containerOf, describePodd } from '../support/podd-rig.ts'
+import type { PoddRig } from '../support/podd-rig.ts'
+import { shellPod } from '../support/shell-pods.ts'
+
+const image = 'registry.invalid/cut/checked:1'
+
+function place(podd: PoddRig, archive: Uint8Array): void {
+  const directory = join(podd.rootDir, 'images')
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(join(podd.directory, 'checked.tar'), archive)
+  renameSync(join(podd.directory, 'checked.tar'), join(directory, 'checked.tar'))
+}
+
+const idOf = async (podd: PoddRig): Promise<string | undefined> =>
+  (await podd.get<readonly ImageEntry[]>('/podd/v1/images')).find(({ tags }) => tags.includes(image))?.id
+
+/** Empties the files of the image's layers, as a power cut leaves those that were in the page cache alone. */
+function damage(podd: PoddRig): number {
+  const snapshotters = join(podd.rootDir, 'containerd')
+  const paths = readdirSync(snapshotters, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    /snapshotter.*\/data-\d-\d+$/u.test(path),
+  )
+  for (const path of paths) truncateSync(join(snapshotters, path))
+  return paths.length
+}
+
+describePodd('the power fails while an image is unpacked', {}, (rig) => {
+  it('and the next start removes it, brings it again, and keeps the others', async () => {
+    const podd = rig()
+    podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))
+    const before = await podd.untilReady('steady')
+    const written = (await podd.get<readonly ImageEntry[]>('/podd/v1/images')).map(({ id }) => id)
+    place(podd, checkedImage(image))
+    await podd.until('the image', () => idOf(podd))
+    const { unpackRecordPath } = containerdPlaces(podd.rootDir, podd.runDir)
+    await podd.until(
+      'all of it on the disk',
+      () => !readdirSync(join(podd.rootDir, 'containerd')).includes('unpacking.json'),
+    )
+    podd.ctr('leases', 'create', '--id', 'of-a-pull')
+    await podd.stopDaemon('SIGKILL')
+    expect(damage(podd)).toBeGreaterThan(50)
+    await writeUnpackRecord(smallFile(unpackRecordPath), { bootId: randomUUID(), written })
+    await podd.startDaemon()
+    const check = `cd / && sha256sum -c /sums >/shared/sums 2>&1 && say whole; stay`
+    podd.drop(
+      'checked',
+      shellPod('checked', podd.shared, check, { container: { image, imagePullPolicy: 'Never' } }),
+    )
+    expect(await podd.untilWords('checked', 1)).toEqual(['whole'])
+    const { items } = await podd.get<{ readonly items: readonly EventObject[] }>('/api/v1/events')
+    const told = items.filter(({ reason }) => reason === 'ImageDiscarded').map(({ message }) => message)
+    expect(told).toEqual([expect.stringContaining(image)])
+    expect(podd.ctr('leases', 'list', '--quiet')).not.toContain('of-a-pull')
+    expect(readdirSync(join(podd.rootDir, 'containerd'))).not.toContain('unpacking.json')
+    expect(containerOf(await podd.untilReady('steady'), 'main')).toEqual(containerOf(before, 'main'))
+  })
+})
