@@ -3,9 +3,9 @@ import { isJsonObject } from '../base/json.ts'
 /**
  * What is said over a WebSocket by `exec` and `attach`: binary messages, of which the first byte is the channel
  * (`apimachinery/pkg/util/remotecommand/constants.go`, `kubelet/pkg/cri/streaming/remotecommand/websocket.go`, 1.36).
- * The newest comes first; only with it can a client end the standard input.
+ * The newest comes first; only with it can a client end the standard input. The oldest tells no outcome but a failure.
  */
-export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
+export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'channel.k8s.io'] as const
 
 /** The bytes of SPDY/3.1 in binary messages: `kubectl port-forward`, from 1.31 on. */
 export const forwardProtocol = 'SPDY/3.1+portforward.k8s.io'
@@ -113,6 +113,14 @@ export function formatOutcome(outcome: CommandOutcome): string {
     details: { causes: [{ message: outcome.message }] },
     code: 500,
   })
+}
+
+/** What the oldest protocol says of an outcome on the channel `error`: nothing of a success (v1WriteStatusFunc of the same). */
+export function formatFailure(outcome: CommandOutcome): string | undefined {
+  if (outcome.kind === 'failed') return `Internal error occurred: ${outcome.message}`
+  const { exitCode } = outcome
+  if (exitCode === 0) return undefined
+  return `command terminated with non-zero exit code: command terminated with exit code ${exitCode}`
 }
 
 export function parseOutcome(text: string): CommandOutcome {

@@ -46,7 +46,7 @@ export interface HandlerOptions {
 export function createHandler({ podLogsDir, readers, network, clock, logger }: HandlerOptions): ApiHandler {
   const pods = readers.resources.pods
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
-  const streams = new PodStreams({ readers, clock })
+  const streams = new PodStreams({ readers, logs, clock })
   const routes: readonly Route[] = [
     ...healthRoutes(readers.health),
     ...kubeletRoutes(readers),

@@ -1,8 +1,7 @@
-import { readLogQuery } from './pods/log-query.ts'
 import { readNodeMetrics } from './pods/node-metrics.ts'
 import { readPodMetrics } from './pods/pod-metrics.ts'
+import { openLog } from './pods/open-log.ts'
 import type { PodLogs } from './pods/pod-logs.ts'
-import { findRunningPod } from './pods/pod-target.ts'
 import { ApiError } from './requests/api-error.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiResponse } from './requests/api-request.ts'
@@ -22,16 +21,9 @@ export function podRoutes(readers: ApiReaders, logs: PodLogs): readonly Route[] 
     clock,
     signal,
   }: Call): Promise<ApiResponse> => {
-    const { reader } = readers.resources.pods
-    const request = readLogQuery(query, name, clock.wallMs())
-    const isGone = !reader
-      .list()
-      .some(({ metadata }) => metadata.namespace === namespace && metadata.name === name)
-    const removed = isGone ? await logs.readRemoved({ namespace, name }, request) : undefined
-    // While its successor is still being made ready, it is the old pod that has something to tell.
-    const body = removed ?? (await logs.read(findRunningPod(reader, namespace, name), request, signal))
+    const { body, follow } = await openLog(readers, logs, { namespace, name, query, clock, signal })
     // Who follows a log knows from the head on that nothing is wrong, however quiet the container is.
-    const headFirst = request.follow
+    const headFirst = follow
     return { status: 200, contentType: 'text/plain; charset=utf-8', body, headFirst, mayWait: true }
   }
   const nodeMetrics = async (call: Call): Promise<ApiResponse> =>

@@ -18,6 +18,7 @@ export function checkHandshake({ method, headers }: ApiRequest): void {
 /**
  * Answers the handshake and gives the WebSocket that the connection is from then on; the handshake was checked. Its
  * messages wait until they are asked for.
+ * @param protocol empty where the client names none
  */
 export async function acceptWebSocket(
   request: ApiRequest,
@@ -38,7 +39,8 @@ export async function acceptWebSocket(
   message.url = request.target
   // The name of SPDY's tunnel has a slash, with which `ws` takes none: it is answered here.
   message.headers = { ...request.headers, 'sec-websocket-protocol': undefined }
-  server.on('headers', (lines) => void lines.push(`Sec-WebSocket-Protocol: ${protocol}`))
+  if (protocol !== '')
+    server.on('headers', (lines) => void lines.push(`Sec-WebSocket-Protocol: ${protocol}`))
   return new Promise((resolve, reject) => {
     connection.once('close', () => reject(new Error('the client went away')))
     server.handleUpgrade(message, connection, Buffer.alloc(0), (socket) => {

@@ -1,11 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { logProtocols } from '../../api/log-protocols.ts'
 import { chooseProtocol, commandProtocols, forwardProtocol } from '../../api/remote-command.ts'
 import type { PodObject } from '../../api/objects.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { errorCode, errorMessage } from '../../base/errors.ts'
+import { openLog } from '../pods/open-log.ts'
 import { chooseContainer } from '../pods/pod-logs.ts'
+import type { PodLogs } from '../pods/pod-logs.ts'
 import { findRunningContainer, findRunningPod, notRunning } from '../pods/pod-target.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiRequest, OpenedStream } from '../requests/api-request.ts'
@@ -18,6 +21,7 @@ import { serveCommand } from './serve-command.ts'
 
 export interface PodStreamsDeps {
   readonly readers: Pick<ApiReaders, 'resources' | 'reach'>
+  readonly logs: PodLogs
   readonly clock: Clock
 }
 
@@ -37,11 +41,11 @@ interface StreamRoute {
   readonly pattern: string
   readonly protocols: readonly string[]
   /** Throws ApiError for what can't be served. */
-  prepare(opening: Opening): Serve
+  prepare(opening: Opening): Serve | Promise<Serve>
 }
 
 /**
- * Commands in containers and connections to ports, over WebSocket, as kubectl asks for them from 1.30 on. A client that
+ * Commands in containers, connections to ports and logs, over WebSocket, as kubectl asks for them from 1.30 on. A client that
  * is refused asks again for SPDY/3.1 and shows the second answer: it is the same one.
  */
 export class PodStreams {
@@ -65,12 +69,12 @@ export class PodStreams {
     const { route, names } = findRoute(this.#routes(), request.method, url.pathname)
     const [namespace = '', name = ''] = names
     await this.#deps.readers.resources.pods.whenListed()
-    const serve = route.prepare({ request, connection, namespace, name, query: url.searchParams })
+    const serve = await route.prepare({ request, connection, namespace, name, query: url.searchParams })
     const protocol = chooseProtocol(request.headers['sec-websocket-protocol'], route.protocols)
     if (!isWebSocket(request.headers.upgrade) || protocol === undefined) {
       throw new ApiError(
         400,
-        `Upgrade request required: podd serves this over WebSocket with ${route.protocols.join(' or ')}`,
+        `Upgrade request required: podd serves this over WebSocket with ${route.protocols.filter(Boolean).join(' or ')}`,
         'kubectl asks for that from 1.31 on.',
       )
     }
@@ -93,14 +97,29 @@ export class PodStreams {
         prepare: (opening: Opening) => this.#forward(opening),
       },
     ]
-    return (['GET', 'POST'] as const).flatMap((method) =>
-      routes.map(({ resource, protocols, prepare }) => ({
-        method,
-        pattern: `${root}/${resource}`,
-        protocols,
-        prepare,
-      })),
-    )
+    const log = {
+      method: 'GET' as const,
+      pattern: `${root}/log`,
+      protocols: logProtocols,
+      prepare: async (opening: Opening) => this.#log(opening),
+    }
+    return (['GET', 'POST'] as const)
+      .flatMap((method) =>
+        routes.map(({ resource, protocols, prepare }): StreamRoute => {
+          return { method, pattern: `${root}/${resource}`, protocols, prepare }
+        }),
+      )
+      .concat(log)
+  }
+
+  async #log({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
+    const { readers, logs, clock } = this.#deps
+    const { body } = await openLog(readers, logs, { namespace, name, query, clock, signal: request.signal })
+    return async (protocol) => {
+      const { serveLog } = await import('./serve-log.ts')
+      const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+      if (socket !== undefined) await serveLog({ socket, connection }, body, protocol.startsWith('base64'))
+    }
   }
 
   #exec(opening: Opening): Serve {
@@ -142,7 +161,9 @@ export class PodStreams {
       throw new ApiError(400, 'you must specify at least 1 of stdin, stdout, stderr')
     return async (protocol) => {
       const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
-      if (socket !== undefined) await serveCommand({ socket, connection, wants }, start, this.#deps.clock)
+      if (socket === undefined) return
+      const saysAll = protocol !== 'channel.k8s.io'
+      await serveCommand({ socket, connection, wants, saysAll }, start, this.#deps.clock)
     }
   }
 

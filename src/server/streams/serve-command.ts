@@ -1,6 +1,12 @@
 import type { Duplex, Readable } from 'node:stream'
 import type { WebSocket } from 'ws'
-import { decodeMessage, encodeMessage, formatOutcome, parseTerminalSize } from '../../api/remote-command.ts'
+import {
+  decodeMessage,
+  encodeMessage,
+  formatFailure,
+  formatOutcome,
+  parseTerminalSize,
+} from '../../api/remote-command.ts'
 import type { ChannelMessage, CommandOutcome } from '../../api/remote-command.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorMessage } from '../../base/errors.ts'
@@ -18,13 +24,15 @@ export interface CommandClient {
   readonly connection: Duplex
   /** Of the output, what the client asked for. */
   readonly wants: { readonly stdout: boolean; readonly stderr: boolean }
+  /** Whether the client's protocol has a Status of every outcome; the oldest has the text of a failure. */
+  readonly saysAll: boolean
 }
 
 /**
  * Starts a command and joins it with a client, until both are done. A client that goes away hangs it up. Never rejects.
  */
 export async function serveCommand(
-  { socket, connection, wants }: CommandClient,
+  { socket, connection, wants, saysAll }: CommandClient,
   start: () => Promise<RunningCommand>,
   clock: Clock,
 ): Promise<void> {
@@ -45,7 +53,8 @@ export async function serveCommand(
     },
     (error: unknown): CommandOutcome => ({ kind: 'failed', message: errorMessage(error) }),
   )
-  await sendMessage(socket, encodeMessage('error', formatOutcome(outcome)))
+  const told = saysAll ? formatOutcome(outcome) : formatFailure(outcome)
+  if (told !== undefined) await sendMessage(socket, encodeMessage('error', told))
   // Whoever waits for input that is never taken has to be read on, to see the client's own close.
   socket.resume()
   socket.close(closeStatus)

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { encodeMessage } from '../../../src/api/remote-command.ts'
@@ -147,6 +149,25 @@ describe('exec over a WebSocket', () => {
     socket.destroy()
   })
 
+  it.each([
+    [0, ['2 "\\u0001"']],
+    [
+      3,
+      [
+        '2 "\\u0001"',
+        '2 "\\u0003command terminated with non-zero exit code: command terminated with exit code 3"',
+      ],
+    ],
+  ])('says no outcome but a failure in the oldest protocol: %i', async (exitCode, said) => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(execPath, 'channel.k8s.io'))
+    await expect.poll(() => requests.length).toBe(1)
+    await expect.poll(() => received().toString()).toContain('Sec-WebSocket-Protocol: channel.k8s.io\r\n')
+    end(exitCode)
+    await expect.poll(() => shown(received())).toEqual([...said, '8 "\\u0003\u00e8"'])
+    socket.destroy()
+  })
+
   it('says why a command did not start, after the handshake', async () => {
     rig.reach = { ...rig.reach, startCommand: () => Promise.reject(new Error('no such program')) }
     const { socket, received } = open()
@@ -183,6 +204,54 @@ describe('exec over a WebSocket', () => {
     end(0)
     await expect.poll(() => received().toString()).toContain('\u0003{"metadata":{},"status":"Success"}')
     socket.destroy()
+  })
+})
+
+describe('a log over a WebSocket', () => {
+  const path = `${pod}/log?container=main`
+
+  beforeEach(async () => {
+    const directory = join(rig.podLogsDir, 'default_web_uid-web', 'main')
+    await mkdir(directory, { recursive: true })
+    await writeFile(join(directory, '0.log'), '2026-01-01T00:00:00.000000001Z stdout F alive\n')
+  })
+
+  it.each([
+    ['binary.k8s.io', '2 "alive\\n"'],
+    ['base64.binary.k8s.io', '1 "YWxpdmUK"'],
+  ])('comes to its end with %s', async (protocol, message) => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(path, protocol))
+    await expect.poll(() => shown(received())).toEqual(['2 ""', message, '8 "\\u0003\u00e8"'])
+    expect(received().toString()).toContain(`Sec-WebSocket-Protocol: ${protocol}\r\n`)
+    socket.destroy()
+  })
+
+  it('is binary where the client names no protocol', async () => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(path, '').replace('Sec-WebSocket-Protocol: \r\n', ''))
+    await expect.poll(() => shown(received())).toEqual(['2 ""', '2 "alive\\n"', '8 "\\u0003\u00e8"'])
+    expect(received().toString()).not.toContain('Sec-WebSocket-Protocol')
+    socket.destroy()
+  })
+
+  it('goes on while it is followed, until the client leaves', async () => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(`${path}&follow=true`, 'binary.k8s.io'))
+    await expect.poll(() => shown(received())).toEqual(['2 ""', '2 "alive\\n"'])
+    const log = join(rig.podLogsDir, 'default_web_uid-web', 'main', '0.log')
+    await appendFile(log, '2026-01-01T00:00:00.000000002Z stdout F well\n')
+    await expect.poll(() => shown(received())).toContain('2 "well\\n"')
+    socket.write(clientFrame(Buffer.from([3, 232]), 8))
+    await once(socket, 'close')
+  })
+
+  it('is refused with a Status where there is none', async () => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(path.replace('main', 'none'), 'binary.k8s.io'))
+    await once(socket, 'end')
+    expect(received().toString()).toMatch(/^HTTP\/1\.1 400 /u)
+    expect(received().toString()).toContain('container none is not valid for pod web')
   })
 })
 

@@ -41,7 +41,8 @@ describe('protocols', () => {
     ['v5.channel.k8s.io', 'v5.channel.k8s.io'],
     ['v4.channel.k8s.io, v5.channel.k8s.io', 'v4.channel.k8s.io'],
     ['base64.binary.k8s.io,v4.channel.k8s.io', 'v4.channel.k8s.io'],
-    ['channel.k8s.io', undefined],
+    ['channel.k8s.io', 'channel.k8s.io'],
+    ['base64.channel.k8s.io', undefined],
     ['', undefined],
     [undefined, undefined],
   ])('of %s, %s', (offered, chosen) => {
