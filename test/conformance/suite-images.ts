@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import type { OciImage } from '../../src/images/oci-archive.ts'
 import type { TarEntry } from '../../src/images/tar.ts'
+import { issueCertificate } from '../../src/server/certificates/issue-certificate.ts'
+import { systemClock } from '../../src/base/clock.ts'
 import { shellImage } from '../support/oci-image.ts'
 
 /** Where the suite looks for its images instead of the registries that it knows (`KUBE_TEST_REPO_LIST`). */
@@ -31,10 +33,41 @@ function file(path: string, data: Uint8Array, mode = 0o755): TarEntry {
   return { kind: 'file', path, data: Buffer.from(data), mode }
 }
 
-/** Shells of busybox lose variables whose names have dashes, which the specs use. */
+/**
+ * The shell that starts the others: busybox's, whose words the specs expect, but where it would lose variables, as it does
+ * those whose names have dashes.
+ */
+const chooseShell = `#!/bin/bash
+shell=/bin/busybox
+while IFS= read -r -d '' variable; do
+  case "\${variable%%=*}" in *-*) shell=/bin/bash ;; esac
+done </proc/self/environ
+exec -a "$0" "$shell" "$@"
+`
+
 function withBash(image: OciImage): OciImage {
   const entries = image.entries.filter(({ path }) => path !== 'bin/sh')
-  return { ...image, entries: [...entries, file('bin/sh', readFileSync('/bin/bash-static'))] }
+  const bash = file('bin/bash', readFileSync('/bin/bash-static'))
+  return { ...image, entries: [...entries, bash, file('bin/sh', Buffer.from(chooseShell))] }
+}
+
+/** What else the image of agnhost has: a client for HTTP, and a certificate for its servers, which no spec checks. */
+function agnhostFiles(agnhost: Buffer): readonly TarEntry[] {
+  const dayMs = 86_400_000
+  const { certificate, key } = issueCertificate({
+    subject: { commonName: 'localhost' },
+    use: { kind: 'server', names: ['localhost'] },
+    fromMs: systemClock.wallMs() - dayMs,
+    untilMs: systemClock.wallMs() + dayMs,
+  })
+  return [
+    file('agnhost', agnhost),
+    // Under a second name too, which specs take for another program.
+    { kind: 'link', path: 'agnhost-2', target: 'agnhost' },
+    file('bin/curl', Buffer.from('#!/bin/bash\nexec wget -q -O - "${@: -1}"\n')),
+    file('localhost.crt', Buffer.from(certificate), 0o644),
+    file('localhost.key', Buffer.from(key), 0o644),
+  ]
 }
 
 function compile(source: string): Buffer {
@@ -53,13 +86,12 @@ function compile(source: string): Buffer {
 function makeImage(name: string, agnhost: Buffer): OciImage | undefined {
   const kind = /\/(?<kind>[^/]+):[^:]+$/u.exec(name)?.groups?.['kind']
   const shell = withBash(shellImage(name))
-  // Under a second name too, which specs take for another program.
-  const other: TarEntry = { kind: 'link', path: 'agnhost-2', target: 'agnhost' }
-  const withAgnhost = { ...shell, entries: [...shell.entries, file('agnhost', agnhost), other] }
+  const withAgnhost = { ...shell, entries: [...shell.entries, ...agnhostFiles(agnhost)] }
   switch (kind) {
     case 'agnhost':
       return { ...withAgnhost, entrypoint: ['/agnhost'], command: ['pause'] }
     case 'busybox':
+    case 'glibc-dns-testing':
       return { ...shell, command: ['sh'] }
     case 'nginx':
     case 'httpd':

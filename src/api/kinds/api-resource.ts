@@ -49,7 +49,7 @@ export const computedResources: readonly ApiResource[] = [
     singular: 'lease',
     kind: 'Lease',
     namespaced: true,
-    verbs: ['get'],
+    verbs: ['get', 'list'],
     shortNames: [],
     categories: [],
     subresources: [],

@@ -27,7 +27,8 @@ export const namespaceKind = servedKind<NamespaceObject>({
   singular: 'namespace',
   shortNames: ['ns'],
   kind: 'Namespace',
-  verbs: writeVerbs,
+  // Each is deleted by itself, as it goes with all that is in it.
+  verbs: writeVerbs.filter((verb) => verb !== 'deletecollection'),
   namespaced: false,
   fields: { 'status.phase': ({ status }) => status.phase },
   columns: [nameColumn, { title: 'STATUS', cell: ({ status }) => status.phase }, ageColumn],

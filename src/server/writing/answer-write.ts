@@ -91,8 +91,8 @@ export async function answerDeleteAll(
   { request, query, names }: Call,
 ): Promise<ApiResponse> {
   const { kind, reader, writer } = written
-  const [namespace = ''] = names
-  const { accepts } = readListOptions(query, kind, namespace)
+  const [namespace = ''] = kind.namespaced ? names : []
+  const { accepts } = readListOptions(query, kind, kind.namespaced ? namespace : undefined)
   const options = readDeleteOptions(query, await readObject(request))
   const doomed = reader
     .list()

@@ -5,6 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
 import { checkObject } from './check-object.ts'
+import { withClassOverhead } from './runtime-class.ts'
 import { alreadyExists, invalid } from './write-errors.ts'
 import type { WriteOptions } from './write-query.ts'
 import { findShown, refuseOther } from './written-kind.ts'
@@ -43,8 +44,8 @@ export function createObject(
       uid,
       creationTimestamp: formatTime(clock.wallMs()),
     })
-    const { manifest, warnings } = checkObject(kind, prepared, options)
-    refuseClass(written, manifest, name)
+    const { manifest: checked, warnings } = checkObject(kind, prepared, options)
+    const manifest = withClassOverhead(written, checked)
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
     if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
     await writer.put(manifest)
@@ -52,19 +53,6 @@ export function createObject(
     const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
     return { object: shown ?? manifest, status: 201, warnings }
   })
-}
-
-/** Throws ApiError Forbidden for a pod of a class that isn't there (`plugin/pkg/admission/runtimeclass`, 1.36). */
-function refuseClass({ kind, runtimeClasses }: WrittenKind, { spec }: JsonObject, name: string): void {
-  const wanted = kind.kind === 'Pod' && isJsonObject(spec) ? spec['runtimeClassName'] : undefined
-  if (typeof wanted !== 'string' || wanted === '') return
-  if (runtimeClasses.list().some(({ metadata }) => metadata.name === wanted)) return
-  throw new ApiError(
-    403,
-    `pods ${JSON.stringify(name)} is forbidden: pod rejected: RuntimeClass ${JSON.stringify(wanted)} not found`,
-    undefined,
-    { name, kind: 'pods' },
-  )
 }
 
 /** Throws ApiError where nothing can be made in a namespace. */

@@ -95,13 +95,22 @@ async function writeStatus(
 
 /** What is said of a pod holds until podd says what it finds: at once. */
 function withTold(object: JsonObject, status: Json | undefined): JsonObject {
-  const { message, reason } = isJsonObject(status) ? status : {}
+  const { message, reason, conditions } = isJsonObject(status) ? status : {}
   const found = isJsonObject(object['status']) ? object['status'] : {}
   const told = {
+    ...(Array.isArray(conditions) &&
+      Array.isArray(found['conditions']) && {
+        conditions: found['conditions'].map((condition: Json) => toldOf(condition, conditions)),
+      }),
     ...(typeof message === 'string' && { message }),
     ...(typeof reason === 'string' && { reason }),
   }
   return { ...object, status: { ...found, ...told } }
+}
+
+function toldOf(found: Json, told: readonly Json[]): Json {
+  const type = isJsonObject(found) ? found['type'] : undefined
+  return told.find((condition) => isJsonObject(condition) && condition['type'] === type) ?? found
 }
 
 /** What a subresource changes is all that a request for it changes. */

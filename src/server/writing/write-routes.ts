@@ -53,7 +53,7 @@ function routesOf(
     route('PATCH', object, async (written, call) => (await load()).answerPatch(written, call)),
     route('DELETE', object, async (written, call) => (await load()).answerDelete(written, call)),
   ]
-  if (kind.namespaced)
+  if (kind.verbs.includes('deletecollection'))
     routes.push(route('DELETE', at, async (written, call) => (await load()).answerDeleteAll(written, call)))
   if (kind.kind !== 'Pod') return routes
   const scopes = (['status', 'ephemeralcontainers', 'resize'] as const).flatMap((scope) => [

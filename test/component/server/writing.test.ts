@@ -477,6 +477,12 @@ describe('subresources', () => {
       conditions: [conditions[0]],
       message: 'said',
     })
+    // What is said of a condition that is there is answered, and lasts until podd says what it finds: at once.
+    const no = { type: 'example.com/ready', status: 'False' }
+    expect(
+      await rig.ask('PATCH', `${pods}/a/status`, { status: { conditions: [no] } }, strategic),
+    ).toMatchObject({ body: { status: { conditions: [no] } } })
+    await rig.ask('PATCH', `${pods}/a/status`, { status: { conditions } }, strategic)
     expect(metadataOf(status)['labels']).toEqual({ by: 'status' })
     expect(await rig.ask('GET', `${pods}/a/status`)).toMatchObject({
       body: { status: { conditions: [conditions[0]] } },
@@ -599,6 +605,28 @@ describe('classes', () => {
     expect(await rig.ask('POST', pods, pod1)).toMatchObject({ code: 201 })
     expect(await rig.ask('DELETE', `${classes}/kata`)).toMatchObject({ code: 200 })
     expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({ code: 404 })
+  })
+
+  it('give a new pod its overhead, and are deleted by label', async () => {
+    await using rig = await startRig()
+    const podFixed = { cpu: '10m', memory: '1Mi' }
+    const labels = { test: 'yes' }
+    const overhead = { podFixed }
+    await rig.ask('POST', classes, { ...runtimeClass, metadata: { name: 'kata', labels }, overhead })
+    await rig.ask('POST', classes, { ...runtimeClass, metadata: { name: 'other' } })
+    expect(await rig.ask('POST', pods, pod('p', { runtimeClassName: 'kata' }))).toMatchObject({
+      code: 201,
+      body: { spec: { overhead: podFixed } },
+    })
+    const wrong = pod('q', { runtimeClassName: 'kata', overhead: { cpu: '20m' } })
+    expect(await rig.ask('POST', pods, wrong)).toMatchObject({
+      code: 403,
+      body: { message: expect.stringContaining("Pod's Overhead doesn't match RuntimeClass's defined Overhead") },
+    })
+    expect(await rig.ask('DELETE', `${classes}?labelSelector=test%3Dyes`)).toMatchObject({ code: 200 })
+    expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({ code: 404 })
+    expect(await rig.ask('GET', `${classes}/other`)).toMatchObject({ code: 200 })
+    expect(await rig.ask('DELETE', '/api/v1/namespaces')).toMatchObject({ code: 405 })
   })
 })
 
