@@ -23,6 +23,11 @@ type Refusal = Exclude<Admission, { readonly kind: 'admitted' }>
  * runtime could do is blocked: the pod starts when that runtime is there.
  */
 export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | undefined {
+  // `pkg/kubelet/lifecycle/predicate.go`, rejectPodAdmissionBasedOnOSField, 1.36.
+  if (spec.os !== undefined && spec.os.name !== 'linux') {
+    const message = "Failed to admit pod as the OS field doesn't match node OS"
+    return { kind: 'rejected', reason: 'PodOSNotSupported', message }
+  }
   const sysctl = sysctlProblem(spec, facts.allowedUnsafeSysctls)
   if (sysctl !== undefined) return { kind: 'rejected', reason: 'SysctlForbidden', message: sysctl }
   if (!facts.appArmor && wantsAppArmor(spec)) {

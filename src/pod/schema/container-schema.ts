@@ -2,6 +2,7 @@ import {
   any,
   bool,
   defaulted,
+  ignored,
   int32,
   int64,
   intOrString,
@@ -19,6 +20,7 @@ import {
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
+import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
 /** Refusals of what later versions of podd will take. */
 
@@ -176,7 +178,7 @@ export const securityContextSchema = object('SecurityContext', {
   ),
   privileged: optional(bool),
   seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
-  windowsOptions: refused(any, 'podd runs Linux pods only', [{}]),
+  windowsOptions: ignored(windowsOptionsSchema, windowsNote),
   runAsUser: optional(int64),
   runAsGroup: optional(int64),
   runAsNonRoot: optional(bool),

@@ -36,13 +36,14 @@ import {
   topologySpreadConstraintSchema,
 } from './scheduling-schema.ts'
 import { volumeSchema } from './volume-schema.ts'
+import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
 const scheduler = 'there is one host and no scheduler'
 const fromDump = 'written by a control plane; a dump of a live cluster carries it'
 
 export const podSecurityContextSchema = object('PodSecurityContext', {
   seLinuxOptions: optional(seLinuxOptionsSchema, { kind: 'supported', note: seLinuxNote }),
-  windowsOptions: refused(any, 'podd runs Linux pods only', [{}]),
+  windowsOptions: ignored(windowsOptionsSchema, windowsNote),
   runAsUser: optional(int64),
   runAsGroup: optional(int64),
   runAsNonRoot: optional(bool),

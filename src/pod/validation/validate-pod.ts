@@ -11,6 +11,7 @@ import { validateContainer } from './validate-container.ts'
 import { validateScheduling } from './validate-scheduling.ts'
 import { validateClusterMetadata, validateMetadata } from './validate-metadata.ts'
 import { validateNetwork } from './validate-network.ts'
+import { validateWindows } from './validate-windows.ts'
 import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
 import { validatePodSecurityContext } from './validate-security-context.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
@@ -33,6 +34,7 @@ export function validatePod(pod: Pod, manifest: JsonObject = {}): readonly Field
   const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
   validateAnnotations(pod, { nodeName: given['nodeName'] }, ['metadata', 'annotations'], issues)
   validateScheduling(given, path, issues)
+  validateWindows(given, path, issues)
   validateSpec(pod.spec, path, issues)
   const { spec } = pod
   const volumes = validateVolumes(spec.volumes, [...path, 'volumes'], issues)
@@ -91,11 +93,13 @@ function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {
   }
 }
 
+/** A pod of another system than the host's is rejected when it is admitted. */
+const systems: readonly string[] = ['linux', 'windows']
+
 function validateOs(name: string, path: FieldPath, issues: Issues): void {
   const near = [...path, 'name']
   if (name === '') issues.required([...path, 'name'])
-  else if (name === 'windows') issues.refused(near, 'podd runs Linux pods only')
-  else if (name !== 'linux') issues.unsupported(path, name, ['linux'], near)
+  else if (!systems.includes(name)) issues.unsupported(path, name, systems, near)
 }
 
 /** No sysctl of a namespace that is the host's. Source: pkg/apis/core/validation (ValidateHostSysctl), 1.36. */

@@ -39,8 +39,7 @@ export async function acceptWebSocket(
   message.url = request.target
   // The name of SPDY's tunnel has a slash, with which `ws` takes none: it is answered here.
   message.headers = { ...request.headers, 'sec-websocket-protocol': undefined }
-  if (protocol !== '')
-    server.on('headers', (lines) => void lines.push(`Sec-WebSocket-Protocol: ${protocol}`))
+  if (protocol !== '') server.on('headers', (lines) => void lines.push(`Sec-WebSocket-Protocol: ${protocol}`))
   return new Promise((resolve, reject) => {
     connection.once('close', () => reject(new Error('the client went away')))
     server.handleUpgrade(message, connection, Buffer.alloc(0), (socket) => {

@@ -621,7 +621,9 @@ describe('classes', () => {
     const wrong = pod('q', { runtimeClassName: 'kata', overhead: { cpu: '20m' } })
     expect(await rig.ask('POST', pods, wrong)).toMatchObject({
       code: 403,
-      body: { message: expect.stringContaining("Pod's Overhead doesn't match RuntimeClass's defined Overhead") },
+      body: {
+        message: expect.stringContaining("Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+      },
     })
     expect(await rig.ask('DELETE', `${classes}?labelSelector=test%3Dyes`)).toMatchObject({ code: 200 })
     expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({ code: 404 })

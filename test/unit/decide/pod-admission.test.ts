@@ -176,6 +176,12 @@ describe('preflightPod', () => {
     [sysctl('net/ipv4/tcp_syncookies'), {}, undefined],
     [sysctl('net.core.somaxconn'), {}, undefined],
     [sysctl('kernel.msgmax'), {}, undefined],
+    [{ os: { name: 'linux' } }, {}, undefined],
+    [
+      { os: { name: 'windows' } },
+      {},
+      "PodOSNotSupported: Failed to admit pod as the OS field doesn't match node OS",
+    ],
     [sysctl('kernel.msgmnb'), {}, 'SysctlForbidden: forbidden sysctl: "kernel.msgmnb" not allowlisted'],
     [
       sysctl('vm.swappiness'),

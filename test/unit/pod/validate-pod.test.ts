@@ -431,7 +431,7 @@ describe('validatePod refuses', () => {
       'spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive',
     ],
     ['a host name with dots', { 'spec.hostname': 'a.b' }, label],
-    ['Windows', { 'spec.os': { name: 'windows' } }, 'spec.os.name: not supported: podd runs Linux pods only'],
+    ['an unknown system', { 'spec.os': { name: 'plan9' } }, /^spec.os: Unsupported value: "plan9"/],
     [
       'hostPID with a shared namespace',
       { 'spec.hostPID': true, 'spec.shareProcessNamespace': true },
