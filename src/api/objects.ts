@@ -14,6 +14,7 @@ export interface PodObject {
     readonly generation: number
     readonly creationTimestamp: string
     readonly deletionTimestamp?: string
+    readonly finalizers?: readonly string[]
     readonly deletionGracePeriodSeconds?: number
     readonly labels?: Readonly<Record<string, string>>
     /** The manifest's, and `podd.dev/source` (`file`, `http`), `podd.dev/path`. */

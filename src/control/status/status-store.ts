@@ -12,6 +12,8 @@ export class StatusStore {
   /** The pods of which their workers have spoken. */
   readonly #spoken = new Set<PodUid>()
 
+  /** The pods that are gone but for their finalizers. */
+  readonly #finalizing = new Set<PodUid>()
   /** What was said of pods that are shown otherwise. */
   readonly #said = new Map<PodUid, PodObject>()
   readonly #present: (object: PodObject) => PodObject
@@ -29,6 +31,7 @@ export class StatusStore {
   refresh(uid: PodUid): void {
     const said = this.#said.get(uid) ?? this.#shown.get(uid)
     if (said !== undefined) this.#show(uid, said)
+    if (this.#finalizing.has(uid)) this.#hide(uid)
   }
 
   #show(uid: PodUid, said: PodObject): void {
@@ -38,7 +41,13 @@ export class StatusStore {
     this.#shown.put(uid, object)
   }
 
+  /** One that has finalizers stays as it was when it ended, until a client has removed them or podd ends. */
   #hide(uid: PodUid): void {
+    if (isFinalizing(this.#shown.get(uid))) {
+      this.#finalizing.add(uid)
+      return
+    }
+    this.#finalizing.delete(uid)
     this.#said.delete(uid)
     this.#shown.remove(uid)
   }
@@ -73,4 +82,10 @@ export class StatusStore {
   subscribe(listener: (change: ResourceChange<PodObject>) => void): () => void {
     return this.#shown.subscribe(listener)
   }
+}
+
+/** It was deleted, and its clients have something left to do for it. */
+function isFinalizing(object: PodObject | undefined): boolean {
+  const { deletionTimestamp, finalizers = [] } = object?.metadata ?? {}
+  return deletionTimestamp !== undefined && finalizers.length > 0
 }
