@@ -51,7 +51,7 @@ function withBash(image: OciImage): OciImage {
   return { ...image, entries: [...entries, bash, file('bin/sh', Buffer.from(chooseShell))] }
 }
 
-/** What else the image of agnhost has: a client for HTTP, and a certificate for its servers, which no spec checks. */
+/** What else the image of agnhost has: a user in a group, a client for HTTP, and a certificate that no spec checks. */
 function agnhostFiles(agnhost: Buffer): readonly TarEntry[] {
   const dayMs = 86_400_000
   const { certificate, key } = issueCertificate({
@@ -64,6 +64,20 @@ function agnhostFiles(agnhost: Buffer): readonly TarEntry[] {
     file('agnhost', agnhost),
     // Under a second name too, which specs take for another program.
     { kind: 'link', path: 'agnhost-2', target: 'agnhost' },
+    file(
+      'etc/passwd',
+      Buffer.from(
+        'root:x:0:0:root:/root:/bin/sh\ndefault-user:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n',
+      ),
+      0o644,
+    ),
+    file(
+      'etc/group',
+      Buffer.from(
+        'root:x:0:\ndefault-user:x:1000:\nnogroup:x:65534:\ngroup-defined-in-image:x:50000:default-user\n',
+      ),
+      0o644,
+    ),
     file('bin/curl', Buffer.from('#!/bin/bash\nexec wget -q -O - "${@: -1}"\n')),
     file('localhost.crt', Buffer.from(certificate), 0o644),
     file('localhost.key', Buffer.from(key), 0o644),
@@ -86,7 +100,9 @@ function compile(source: string): Buffer {
 function makeImage(name: string, agnhost: Buffer): OciImage | undefined {
   const kind = /\/(?<kind>[^/]+):[^:]+$/u.exec(name)?.groups?.['kind']
   const shell = withBash(shellImage(name))
-  const withAgnhost = { ...shell, entries: [...shell.entries, ...agnhostFiles(agnhost)] }
+  const own = agnhostFiles(agnhost)
+  const others = shell.entries.filter(({ path }) => !own.some((entry) => entry.path === path))
+  const withAgnhost = { ...shell, entries: [...others, ...own] }
   switch (kind) {
     case 'agnhost':
       return { ...withAgnhost, entrypoint: ['/agnhost'], command: ['pause'] }

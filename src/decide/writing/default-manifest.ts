@@ -46,11 +46,15 @@ function defaultPodSpec(spec: JsonObject): JsonObject {
       preemptionPolicy: 'PreemptLowerPriority',
     },
   )
+  const grace = filled['terminationGracePeriodSeconds']
+  // `pkg/apis/core/v1/conversion.go`, Convert_v1_PodSpec_To_core_PodSpec, 1.36.
+  const bounded =
+    typeof grace === 'number' && grace < 0 ? { ...filled, terminationGracePeriodSeconds: 1 } : filled
   const inHostNetwork = spec['hostNetwork'] === true
   const container = (value: JsonObject): JsonObject => defaultContainer(value, inHostNetwork)
   const lists = ['initContainers', 'containers', 'ephemeralContainers'].reduce(
     (whole, list) => each(whole, list, container),
-    filled,
+    bounded,
   )
   return each(lists, 'volumes', defaultVolume)
 }

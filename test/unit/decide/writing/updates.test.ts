@@ -129,6 +129,12 @@ describe('the defaults of an API server', () => {
     expect(defaultManifest(given)).toEqual(given)
   })
 
+  it('make a negative grace period one second', () => {
+    expect(pod({ terminationGracePeriodSeconds: -1 })['spec']).toMatchObject({
+      terminationGracePeriodSeconds: 1,
+    })
+  })
+
   it('put the texts of a Secret into its data', () => {
     const secret = defaultManifest({ kind: 'Secret', data: { a: 'MQ==' }, stringData: { b: '2' } })
     expect(secret).toEqual({ kind: 'Secret', type: 'Opaque', data: { a: 'MQ==', b: 'Mg==' } })
