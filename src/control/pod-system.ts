@@ -9,7 +9,7 @@ import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { computeQosClass } from '../pod/spec/qos.ts'
 import { podFromManifest } from '../pod/decode/pod-from-manifest.ts'
-import { AwaitedPods, notAskedYet } from './desired/awaited-pods.ts'
+import { AwaitedPods } from './desired/awaited-pods.ts'
 import { DesiredPods } from './desired/desired-pods.ts'
 import { endPods } from './desired/end-pods.ts'
 import { foreseeStart } from './desired/foresee-start.ts'
@@ -33,6 +33,7 @@ import { toPodObject } from './worker/pod-display.ts'
 import { ShownResources } from './status/shown-resources.ts'
 import { StatusStore } from './status/status-store.ts'
 import { listAppliedObjects, listAppliedPods } from './serving/list-applied.ts'
+import { Reconciler } from './reconciler.ts'
 import { SyncLoop } from './sync-loop.ts'
 import { listNamedImages } from './images/named-images.ts'
 import { NodeWork } from './node/node-work.ts'
@@ -61,12 +62,7 @@ export class PodSystem {
   readonly #images: ImagePuller
   /** The work about the host as a whole. */
   readonly node: NodeWork
-  #runtimeProblem: string | undefined = notAskedYet
-  #listed = false
-  /** The disk may have been full when podd started. */
-  #hasCollected = false
-  /** Every source has given its objects. */
-  #objectsKnown = false
+  readonly #reconciler: Reconciler
 
   constructor(options: PodSystemOptions) {
     const { clock, random, logger, events, host, settings } = options
@@ -86,13 +82,13 @@ export class PodSystem {
     })
     this.#loop = new SyncLoop(
       {
-        snapshot: ({ snapshot }) => this.#onSnapshot(snapshot),
+        snapshot: ({ snapshot }) => this.#reconciler.takeSnapshot(snapshot),
         runtime: ({ uid }) => {
           const worker = this.#desired.workers.get(uid)
-          if (worker === undefined) this.#onUnrecorded()
+          if (worker === undefined) this.#reconciler.takeUnrecorded()
           else worker.notice()
         },
-        health: ({ health }) => this.#onHealth(health.healthy ? undefined : health.message),
+        health: ({ health }) => this.#reconciler.takeHealth(health.healthy ? undefined : health.message),
         stage: ({ worker }) => {
           if (worker.state.stage === 'stopped') this.#prober.removePod(worker.ref.uid)
           if (worker.state.stage === 'gone') {
@@ -124,7 +120,7 @@ export class PodSystem {
       clock,
       pulse: options.pulse,
       // Who found it gone before knows better why.
-      onGap: (message) => this.#observer.reportGone(this.#runtimeProblem ?? message),
+      onGap: (message) => this.#observer.reportGone(this.#reconciler.runtimeProblem ?? message),
       onFrozen: options.onRuntimeFrozen,
     })
     this.#prober = new Prober({
@@ -138,7 +134,7 @@ export class PodSystem {
       runtime: options.runtime,
       clock,
       logger,
-      isUp: () => this.#runtimeProblem === undefined,
+      isUp: () => this.#reconciler.runtimeProblem === undefined,
       onLearnt: () => this.#desired.reviewAdmission(),
     })
     this.#images = createImagePuller(options, {
@@ -161,12 +157,12 @@ export class PodSystem {
       statuses: this.statuses,
       knowledge: this.#knowledge,
       onStage: (worker) => this.#loop.post({ kind: 'stage', worker }),
-      runtimeProblem: () => this.#runtimeProblem,
+      runtimeProblem: () => this.#reconciler.runtimeProblem,
       runtimeLosses: () => {
         this.#watch.look()
         return this.#observer.losses
       },
-      objectsKnown: () => this.#objectsKnown,
+      objectsKnown: () => this.#reconciler.objectsKnown,
     }
     this.#desired = new DesiredPods({
       images: this.#images,
@@ -187,25 +183,29 @@ export class PodSystem {
     this.node = new NodeWork(options, {
       workers: () => this.#desired.workers.all(),
       observed: () => this.#observer.pods(),
-      isListed: () => this.#listed,
-      isRuntimeUp: () => this.#runtimeProblem === undefined,
-      knowsAllPods: () => this.#knowsAllPods,
+      isListed: () => this.#reconciler.listed,
+      isRuntimeUp: () => this.#reconciler.runtimeProblem === undefined,
+      knowsAllPods: () => this.#reconciler.knowsAllPods,
       namedImages: () => listNamedImages(this.#desired.workers.all(), this.#snapshots.all()),
       isRemoved: (pod) => this.#desired.workers.fateOf(pod, false) === 'end',
-      endOrphans: () => this.#endOrphans(),
+      endOrphans: () => this.#reconciler.endOrphans(),
       readmit: (now) => this.#desired.readmitEvicted(now),
       reviewAdmission: () => this.#desired.reviewAdmission(),
     })
-  }
-
-  /** What runs and what is desired: without a source nothing says what is desired. */
-  get #knowsAllPods(): boolean {
-    return this.#listed && this.#options.sources.length > 0 && this.#snapshots.areReady
+    this.#reconciler = new Reconciler({
+      snapshots: this.#snapshots,
+      desired: this.#desired,
+      awaited: this.#awaited,
+      knowledge: this.#knowledge,
+      archives: options.archives,
+      node: this.node,
+      hasSources: options.sources.length > 0,
+    })
   }
 
   /** Whether there is a record of the pod, readable or not, or the runtime has something of it; true while that is unknown. */
   knowsPod(uid: PodUid): boolean {
-    return !this.#listed || this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
+    return !this.#reconciler.listed || this.#desired.workers.isRecorded(uid) || this.#observer.pods().has(uid)
   }
 
   /**
@@ -229,7 +229,7 @@ export class PodSystem {
 
   /** Why the runtime can't be used for now. */
   get runtimeProblem(): string | undefined {
-    return this.#runtimeProblem
+    return this.#reconciler.runtimeProblem
   }
 
   /** What podd knows of its own work. */
@@ -241,7 +241,7 @@ export class PodSystem {
       relistPeriodMs: settings.syncFrequencyMs,
       listedAtMs: this.#observer.listedAtMs,
       blocked: this.node.jobs.blocked,
-      isRuntimeDown: this.#runtimeProblem !== undefined,
+      isRuntimeDown: this.#reconciler.runtimeProblem !== undefined,
     }
   }
 
@@ -252,7 +252,7 @@ export class PodSystem {
 
   /** The pod's worker; also undefined while it is not known what runs of the pod. */
   findPod(uid: PodUid): PodWorker | undefined {
-    return this.#listed ? this.#desired.workers.get(uid) : undefined
+    return this.#reconciler.listed ? this.#desired.workers.get(uid) : undefined
   }
 
   /** What came of a pod's probes. */
@@ -347,7 +347,7 @@ export class PodSystem {
     const following = host.followResolver?.(() => this.node.jobs.wake('follow-host'), signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
-      this.#awaited.hurry(this.#listed ? undefined : this.#runtimeProblem),
+      this.#awaited.hurry(this.#reconciler.listed ? undefined : this.#reconciler.runtimeProblem),
     )
     const observing = opened.then(() =>
       signal.aborted ? undefined : Promise.all([this.#observer.run(signal), this.#watch.run(signal)]),
@@ -370,73 +370,17 @@ export class PodSystem {
   }): Promise<{ readonly ended: number; readonly stuck: readonly PodKey[] }> {
     const { clock } = this.#options
     const listedByMs = clock.monotonicMs() + firstListMs
-    while (!this.#listed) {
+    while (!this.#reconciler.listed) {
       if (clock.monotonicMs() > listedByMs)
         throw new PoddError(
           'RUNTIME_UNAVAILABLE',
-          this.#runtimeProblem ?? 'cannot list the containers of the runtime',
+          this.#reconciler.runtimeProblem ?? 'cannot list the containers of the runtime',
         )
       await clock.sleep(20, options.signal)
     }
     this.#desired.workers.endUnrecorded()
     const { graceSeconds, signal } = options
-    const runtimeProblem = (): string | undefined => this.#runtimeProblem
+    const runtimeProblem = (): string | undefined => this.#reconciler.runtimeProblem
     return endPods([...this.#desired.workers.all()], { graceSeconds, clock, runtimeProblem, signal })
-  }
-
-  #onSnapshot(snapshot: SourceSnapshot): void {
-    this.#snapshots.take(snapshot)
-    this.#reconcile()
-  }
-
-  #onHealth(problem: string | undefined): void {
-    const before = this.#runtimeProblem
-    this.#runtimeProblem = problem
-    if (problem === undefined && before !== undefined) {
-      void this.#knowledge.learn()
-      this.#options.archives?.recheck()
-    }
-    if (problem === undefined && !this.#listed) {
-      this.#listed = true
-      try {
-        this.#desired.takeObserved()
-        this.#reconcile()
-      } finally {
-        this.#awaited.end((uid) => this.#desired.workers.get(uid) !== undefined)
-      }
-      this.node.jobs.wake('collect-orphans')
-    }
-    if (before !== problem) for (const worker of this.#desired.workers.all()) worker.wake()
-    if (problem !== undefined && !this.#listed) this.#awaited.tell(problem)
-  }
-
-  /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
-  #reconcile(): void {
-    const snapshots = this.#snapshots
-    const { wanted, changed } = snapshots.merge()
-    this.#desired.reviewPullSecrets(changed)
-    if (!this.#listed) return this.#awaited.show(wanted)
-    this.#desired.reconcile(wanted, () => snapshots.areReady)
-    this.#desired.confirmAdopted((source) => snapshots.isSilent(source))
-    this.node.readmitDrained()
-    this.#endOrphans()
-    // What waits for objects may be sure now that there are no more.
-    if (!this.#objectsKnown && snapshots.areReady)
-      for (const worker of this.#desired.workers.all()) worker.wake()
-    this.#objectsKnown = snapshots.areReady
-    if (!this.#hasCollected && this.#knowsAllPods) {
-      this.#hasCollected = true
-      this.node.jobs.wake('collect-images')
-    }
-  }
-
-  /** The runtime reported a change of a pod without a worker. */
-  #onUnrecorded(): void {
-    if (this.#listed) this.#desired.reviewHeld()
-    this.#endOrphans()
-  }
-
-  #endOrphans(): void {
-    if (this.#listed && this.#snapshots.areReady) this.#desired.workers.endOrphans()
   }
 }

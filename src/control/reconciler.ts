@@ -1,0 +1,112 @@
+import type { NodeJobs } from './jobs/node-jobs.ts'
+import type { ImageArchives } from './archives/image-archives.ts'
+import type { AwaitedPods } from './desired/awaited-pods.ts'
+import { notAskedYet } from './desired/awaited-pods.ts'
+import type { DesiredPods } from './desired/desired-pods.ts'
+import type { SourceSnapshots } from './desired/source-snapshots.ts'
+import type { RuntimeKnowledge } from './runtime/runtime-knowledge.ts'
+import type { SourceSnapshot } from '../pod/objects/document.ts'
+
+export interface ReconcilerParts {
+  readonly snapshots: SourceSnapshots
+  readonly desired: DesiredPods
+  readonly awaited: AwaitedPods
+  readonly knowledge: RuntimeKnowledge
+  readonly archives: Pick<ImageArchives, 'recheck'> | undefined
+  readonly node: { readonly jobs: Pick<NodeJobs, 'wake'>; readmitDrained(): void }
+  /** Without a source nothing says what is desired. */
+  readonly hasSources: boolean
+}
+
+/** Compares what the sources give with the pods that there are, as soon as both are known. */
+export class Reconciler {
+  readonly #parts: ReconcilerParts
+  #runtimeProblem: string | undefined = notAskedYet
+  #listed = false
+  /** The disk may have been full when podd started. */
+  #hasCollected = false
+  #objectsKnown = false
+
+  constructor(parts: ReconcilerParts) {
+    this.#parts = parts
+  }
+
+  /** Why the runtime can't be used for now. */
+  get runtimeProblem(): string | undefined {
+    return this.#runtimeProblem
+  }
+
+  /** The runtime was listed since podd began. */
+  get listed(): boolean {
+    return this.#listed
+  }
+
+  /** Every source has given its objects. */
+  get objectsKnown(): boolean {
+    return this.#objectsKnown
+  }
+
+  /** What runs and what is desired. */
+  get knowsAllPods(): boolean {
+    return this.#listed && this.#parts.hasSources && this.#parts.snapshots.areReady
+  }
+
+  takeSnapshot(snapshot: SourceSnapshot): void {
+    this.#parts.snapshots.take(snapshot)
+    this.#reconcile()
+  }
+
+  /** How the runtime was found; undefined: it answered, and was listed. */
+  takeHealth(problem: string | undefined): void {
+    const { desired, awaited, knowledge, archives, node } = this.#parts
+    const before = this.#runtimeProblem
+    this.#runtimeProblem = problem
+    if (problem === undefined && before !== undefined) {
+      void knowledge.learn()
+      archives?.recheck()
+    }
+    if (problem === undefined && !this.#listed) {
+      this.#listed = true
+      try {
+        desired.takeObserved()
+        this.#reconcile()
+      } finally {
+        awaited.end((uid) => desired.workers.get(uid) !== undefined)
+      }
+      node.jobs.wake('collect-orphans')
+    }
+    if (before !== problem) for (const worker of desired.workers.all()) worker.wake()
+    if (problem !== undefined && !this.#listed) awaited.tell(problem)
+  }
+
+  /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
+  #reconcile(): void {
+    const { snapshots, desired, awaited, node } = this.#parts
+    const { wanted, changed } = snapshots.merge()
+    desired.reviewPullSecrets(changed)
+    if (!this.#listed) return awaited.show(wanted)
+    desired.reconcile(wanted, () => snapshots.areReady)
+    desired.confirmAdopted((source) => snapshots.isSilent(source))
+    node.readmitDrained()
+    this.endOrphans()
+    // What waits for objects may be sure now that there are no more.
+    if (!this.#objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
+    this.#objectsKnown = snapshots.areReady
+    if (!this.#hasCollected && this.knowsAllPods) {
+      this.#hasCollected = true
+      node.jobs.wake('collect-images')
+    }
+  }
+
+  /** The runtime reported a change of a pod without a worker. */
+  takeUnrecorded(): void {
+    if (this.#listed) this.#parts.desired.reviewHeld()
+    this.endOrphans()
+  }
+
+  /** Ends the pods that no source has, once that is known. */
+  endOrphans(): void {
+    const { snapshots, desired } = this.#parts
+    if (this.#listed && snapshots.areReady) desired.workers.endOrphans()
+  }
+}
