@@ -17,7 +17,7 @@ export function presentPod(objects: ApiObjects): (object: PodObject) => PodObjec
   return (object) => {
     if (object.metadata.annotations?.['podd.dev/source'] !== 'api') return object
     const kept = objects.findPod(object.metadata.uid)
-    return kept === undefined ? object : presentWritten(object, kept.manifest)
+    return kept === undefined ? object : presentWritten(object, kept.manifest, kept.document?.manifest)
   }
 }
 

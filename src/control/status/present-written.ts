@@ -1,11 +1,18 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
 import { gateReadiness } from '../../decide/writing/readiness-gates.ts'
 import type { PodCondition } from '../../pod/state/status.ts'
 
-/** A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found. */
-export function presentWritten(object: PodObject, written: JsonObject): PodObject {
+/**
+ * A pod that was written over the API as it is shown: its metadata and spec as they are kept, with what podd found.
+ * @param taken the same, as the pod's worker is to take it; undefined where that is unknown
+ */
+export function presentWritten(
+  object: PodObject,
+  written: JsonObject,
+  taken: JsonObject | undefined,
+): PodObject {
   const { metadata, spec, status } = written
   const { annotations, labels, ...kept } = isJsonObject(metadata) ? metadata : {}
   const { annotations: own = {}, labels: _labels, ...others } = object.metadata
@@ -17,6 +24,7 @@ export function presentWritten(object: PodObject, written: JsonObject): PodObjec
       ...kept,
       ...others,
       ...deletionOf(kept),
+      generation: object.metadata.generation + changesAhead(object, kept, taken),
       ...(isJsonObject(labels) && { labels: texts(labels) }),
       annotations: {
         ...texts(shown),
@@ -35,6 +43,28 @@ export function presentWritten(object: PodObject, written: JsonObject): PodObjec
       isJsonObject(spec) ? spec : {},
     ),
   }
+}
+
+/**
+ * How many changes the pod's worker hasn't taken yet: its status is of an older generation, by which clients know that it
+ * says nothing of the newest.
+ */
+function changesAhead(
+  { metadata, spec }: PodObject,
+  kept: JsonObject,
+  taken: JsonObject | undefined,
+): number {
+  const isDeletedSince =
+    typeof kept['deletionTimestamp'] === 'string' && metadata.deletionTimestamp === undefined
+  const wanted = taken?.['spec']
+  const isChangedSince = isJsonObject(wanted) && !sameData(withoutFound(spec), withoutFound(wanted))
+  return Number(isDeletedSince) + Number(isChangedSince)
+}
+
+/** The spec without what podd shows in it of itself. */
+function withoutFound(spec: JsonObject): JsonObject {
+  const { nodeName: _node, priority: _priority, overhead: _overhead, ...rest } = spec
+  return rest
 }
 
 /** Those that clients set. */
