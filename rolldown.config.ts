@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { defineConfig } from 'rolldown'
-import type { Plugin } from 'rolldown'
+import type { Plugin, RolldownOptions } from 'rolldown'
 
 /**
  * Takes Node's own modules without importing them. An import reads every export, and some of those load much more of Node
@@ -38,7 +39,7 @@ const declaresModules: Plugin = {
  * V8 keeps the text of what is loaded: it is made short, and without a character for which each would take two bytes.
  * The names of functions and classes are kept for stack traces.
  */
-export default defineConfig({
+const program = defineConfig({
   input: {
     main: 'src/main.ts',
     'decode-worker': 'src/sources/decode-worker.ts',
@@ -70,3 +71,25 @@ export default defineConfig({
     },
   },
 })
+
+const pageFiles = ['icon.svg', 'index.html', 'page.css']
+
+const emitsPageFiles: Plugin = {
+  name: 'emits-page-files',
+  generateBundle() {
+    for (const fileName of pageFiles)
+      this.emitFile({ type: 'asset', fileName, source: readFileSync(`src/page/${fileName}`) })
+  },
+}
+
+/** The status page: one script for browsers, and the files beside it as they are. */
+export function pageOptions(dir: string) {
+  return {
+    input: { page: 'src/page/main.ts' },
+    platform: 'browser',
+    plugins: [emitsPageFiles],
+    output: { dir, format: 'esm', cleanDir: true, entryFileNames: '[name].js', minify: true },
+  } as const satisfies RolldownOptions
+}
+
+export default [program, defineConfig(pageOptions('dist/page'))]

@@ -63,6 +63,16 @@ export default defineConfig({
       ),
       {
         test: {
+          name: 'page',
+          include: ['test/page/**/*.test.ts'],
+          ...quick,
+          testTimeout: 60_000 * slowness,
+          // Chromium drops its requests when a network device comes or goes, as those of pods do.
+          retry: 2,
+        },
+      },
+      {
+        test: {
           name: 'conformance',
           include: ['test/conformance/**/*.test.ts'],
           ...slow,

@@ -55,6 +55,7 @@ scripts() { # whether bash can read them, and what shellcheck says where it is i
 # Two lanes for two cores: the tests, and everything that reads the code.
 tests &
 check types tsc --noEmit
+check page-types tsc --noEmit --project src/page
 check lint oxlint --type-aware --deny-warnings
 check format oxfmt --check
 check unused knip --no-progress

@@ -34,6 +34,8 @@
  * GET  /podd/v1/status                                    DaemonStatus
  * GET  /podd/v1/sources                                   SourceObject[] (sources.ts)
  * POST /podd/v1/sources/hold, …/resume                   HoldReply; ?source (any number), all without
+ * GET  /podd/v1/usage                                     UsageHistoryReply (usage-history.ts), where the status page is on
+ * GET  /ui                                                the status page where it is on; its files lie below
  * POST /podd/v1/drain                                     DrainReply: ends all pods for a shutdown of the host; …/drain/undo: they start again
  * GET  /podd/v1/applied                                   AppliedReply (applied.ts)
  * GET  /podd/v1/images                                    ImageEntry[]; ?users=true: with who uses them

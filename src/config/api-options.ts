@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { integer, optionalPath } from './option-type.ts'
+import { flag, integer, optionalPath } from './option-type.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 import { option } from './option.ts'
 
@@ -74,6 +74,14 @@ export const apiOptions = {
     default: undefined,
     owner: 'podd',
     doc: 'A file of bearer tokens for the API, mode 0600, each line `token,user,uid,"group1,group2"`. The groups `podd:view`, `podd:edit` and `system:masters` give the roles view, edit and admin.',
+  }),
+  apiPage: option({
+    field: 'api.page',
+    flag: 'api-page',
+    type: flag,
+    default: false,
+    owner: 'podd',
+    doc: 'Serves a status page at `/ui` of the API: pods, logs, events, sources, and what the host and its pods used over the last hour, which podd then measures every 30 s. Who opens it logs in with a bearer token of `api.tokenFile`, or has a client certificate in the browser.',
   }),
   readOnlyPort: option({
     field: 'readOnlyPort',

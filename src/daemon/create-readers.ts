@@ -16,7 +16,7 @@ import { NodeImages } from '../control/serving/node-images.ts'
 import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
 import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
-import type { ApiReaders, Drainer, ProcessFacts } from '../server/requests/readers.ts'
+import type { ApiReaders, Drainer, PageReader, ProcessFacts } from '../server/requests/readers.ts'
 import type { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { CrashReport } from '../store/crash-reports.ts'
 import type { NamedSource } from './create-sources.ts'
@@ -40,6 +40,8 @@ export function createReaders(
     /** By the wall clock as it is set now. */
     readonly startedAtMs: () => number
     readonly crashes: () => readonly CrashReport[]
+    /** Undefined where there is none. */
+    readonly page: PageReader | undefined
   },
 ): ApiReaders {
   const whenShown = (): Promise<void> => pods.whenShown
@@ -119,6 +121,7 @@ export function createReaders(
       pull: (request) => pods.pullImage(request),
     }),
     reach: facts.reach,
+    page: facts.page,
   }
 }
 

@@ -24,6 +24,7 @@ import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
 import { createHolds, createSources, createTrials } from './create-sources.ts'
+import { openPage } from './open-page.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
 import { describeSelf, tellManager, watchSelf } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
@@ -112,6 +113,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     holds,
     startedAtMs: () => startedAtMs(clock, started),
     crashes: () => guard.reports(),
+    page: config.apiPage ? await openPage(assembly, reach) : undefined,
   })
   const socketPath = apiSocketPath(config.runDir)
   const server = await startApiServer({

@@ -17,10 +17,12 @@ import { poddRoutes } from './podd-routes.ts'
 import { discoveryRoutes } from './discovery/discovery-routes.ts'
 import { versionInfo } from './discovery/version-info.ts'
 import { kubeletRoutes } from './kubelet/kubelet-routes.ts'
+import { pageRoutes } from './page/page-routes.ts'
 import { PodLogs } from './pods/pod-logs.ts'
 import { readAttributes } from './access/attributes.ts'
 import { impersonate } from './access/impersonate.ts'
 import { refuseAccess } from './access/refuse-access.ts'
+import { refuseForeignSite } from './access/refuse-foreign-site.ts'
 import { jsonResponse } from './requests/api-request.ts'
 import type { ApiHandler, ApiRequest, ApiResponse } from './requests/api-request.ts'
 import type { ApiReaders } from './requests/readers.ts'
@@ -65,7 +67,14 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...accessRoutes(network),
     ...reviewRoutes(),
     ...leaseRoutes(readers),
+    ...(readers.page === undefined ? [] : pageRoutes(readers.page)),
   ]
+
+  /** Where a request goes, as whoever it acts for. Throws ApiError. */
+  function admit(given: ApiRequest, request: ApiRequest): URL {
+    if (readers.page !== undefined) refuseForeignSite(given)
+    return judge(request)
+  }
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {
     // What is nobody's intention is a defect, and the log has its place.
@@ -76,7 +85,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
 
   async function answer(given: ApiRequest): Promise<ApiResponse> {
     const request = { ...given, identity: impersonate(given.identity, given.headers) }
-    const { pathname, searchParams: query } = judge(request)
+    const { pathname, searchParams: query } = admit(given, request)
     const { route, names } = findRoute(routes, request.method, pathname)
     if (route.needsPods === true) await pods.whenListed()
     return route.handle({ request, query, names, clock, signal: request.signal })
@@ -87,7 +96,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     upgrades: (headers) => streams.upgrades(headers),
     async open(request: ApiRequest, connection: Duplex) {
       try {
-        judge({ ...request, identity: impersonate(request.identity, request.headers) })
+        admit(request, { ...request, identity: impersonate(request.identity, request.headers) })
         return await streams.open(request, connection)
       } catch (error) {
         return toResponse(request, error)

@@ -22,7 +22,7 @@ import { startApiServer } from '../../src/server/api-server.ts'
 import type { NetworkOptions } from '../../src/server/network-api.ts'
 import type { NodeStats } from '../../src/pod/state/node-stats.ts'
 import type { PodReach } from '../../src/server/requests/pod-reach.ts'
-import type { ApiReaders, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
+import type { ApiReaders, PageReader, ResourceReader, ShownKind } from '../../src/server/requests/readers.ts'
 import type { ResourceStore } from '../../src/control/status/resource-store.ts'
 import { ShownResources } from '../../src/control/status/shown-resources.ts'
 
@@ -183,6 +183,8 @@ export class ApiRig {
   readonly held = new Set<string>()
   drained: DrainReply = { ended: 2, stuck: [] }
   undone = 0
+  /** Undefined: there is no status page. */
+  page: PageReader | undefined
   readonly directory: string
   readonly socketPath: string
   readonly podLogsDir: string
@@ -230,6 +232,7 @@ export class ApiRig {
         measure: async () => this.stats,
         process: () => ({ cpuSeconds: 1.5, residentBytes: 50_000_000, startedAtSeconds: 1_767_225_600 }),
       },
+      page: this.page,
       claims: { purgeClaim: async () => {} },
       drain: { run: async () => this.drained, undo: async () => void (this.undone += 1) },
       images: {

@@ -336,19 +336,17 @@ exit $code
     return items.filter(({ involvedObject }) => involvedObject.name === pod)
   }
 
-  get<T>(path: string): Promise<T> {
+  async get<T>(path: string): Promise<T> {
+    return JSON.parse(await this.getText(path))
+  }
+
+  getText(path: string): Promise<string> {
     return new Promise((resolve, reject) => {
       const call = request({ socketPath: this.socketPath, path, agent: false }, (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
         response.on('error', reject)
-        response.on('end', () => {
-          try {
-            resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')))
-          } catch (error) {
-            reject(error)
-          }
-        })
+        response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
       })
       call.on('error', reject)
       call.end()

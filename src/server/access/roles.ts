@@ -39,7 +39,8 @@ const write = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
 const anonymousRules: Rules = {
   resourceRules: [],
-  nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/version'] }],
+  // The files of the page hold nothing of the host, and a browser asks for them without a token.
+  nonResourceRules: [{ verbs: ['get'], nonResourceURLs: ['/livez', '/readyz', '/ui', '/ui/*', '/version'] }],
 }
 
 /** Discovery, and who one is oneself. */
@@ -102,7 +103,16 @@ const viewRules: Rules = {
     { verbs: ['get'], apiGroups: ['podd.dev'], resources: ['pods/probes'] },
   ],
   nonResourceRules: [
-    { verbs: ['get'], nonResourceURLs: ['/podd/v1/images', '/podd/v1/images/archives', '/podd/v1/status'] },
+    {
+      verbs: ['get'],
+      nonResourceURLs: [
+        '/podd/v1/images',
+        '/podd/v1/images/archives',
+        '/podd/v1/sources',
+        '/podd/v1/status',
+        '/podd/v1/usage',
+      ],
+    },
     {
       verbs: ['get'],
       nonResourceURLs: ['/configz', '/metrics', '/metrics/*', '/pods', '/runningpods', '/stats/summary'],

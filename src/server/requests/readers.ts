@@ -5,6 +5,7 @@ import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ServedResources } from '../../api/kinds/served-resources.ts'
 import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
+import type { UsageHistoryReply } from '../../api/usage-history.ts'
 import type { SourceObject } from '../../api/sources.ts'
 import type { DaemonStatus, DrainReply, ImageEntry } from '../../api/routes.ts'
 import type { HealthCheck } from '../../decide/node/judge-health.ts'
@@ -119,6 +120,14 @@ export interface ProcessFacts {
   readonly startedAtSeconds: number
 }
 
+/** The status page. */
+export interface PageReader {
+  /** Where its files are. */
+  readonly directory: string
+  /** What was used over the last hour; answers at once, from memory. */
+  usage(): UsageHistoryReply
+}
+
 /** All that the API needs to know. */
 export interface ApiReaders {
   readonly resources: { readonly [Name in keyof ServedResources]: ShownKind<ServedResources[Name]> }
@@ -131,6 +140,8 @@ export interface ApiReaders {
   readonly sources: SourceControl
   readonly drain: Drainer
   readonly reach: PodReach
+  /** Left out, there is no page. */
+  readonly page?: PageReader | undefined
   /** Left out, nothing can be written. */
   readonly writer?: ObjectWriter
 }

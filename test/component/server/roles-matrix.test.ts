@@ -28,6 +28,16 @@ let ending: AbortController
 
 beforeEach(() => {
   const rig = new ApiRig('/nowhere')
+  rig.page = {
+    directory: 'src/page',
+    usage: () => ({
+      periodSeconds: 30,
+      spanSeconds: 3600,
+      times: [],
+      node: { cpuMillis: [], memoryBytes: [] },
+      pods: [],
+    }),
+  }
   ending = new AbortController()
   rig.pods.put(podObject({ name: 'web' }))
   rig.secrets.put({
@@ -150,8 +160,8 @@ it('an editor reads Secrets where they are, and leaves the host alone', async ()
   expect(found).toEqual([])
 })
 
-it('whoever is not known gets three paths', async () => {
-  const open = ['/livez', '/readyz', '/version']
+it('whoever is not known gets three paths, and the files of the page', async () => {
+  const open = ['/livez', '/readyz', '/ui', '/version']
   const found = await violations(anonymous, ({ method, target }, { code }) =>
     method === 'GET' && open.includes(target) ? code === 200 : code === 401,
   )

@@ -1,0 +1,68 @@
+/** An answer that is no success. */
+export class Refusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const storageKey = 'podd-token'
+const patienceMs = 15_000
+
+/** podd's API, asked with a token, or with what the browser has of its own. */
+export class ApiClient {
+  /** Kept as long as the tab is there. */
+  get token(): string | undefined {
+    return sessionStorage.getItem(storageKey) ?? undefined
+  }
+
+  set token(token: string | undefined) {
+    if (token === undefined) sessionStorage.removeItem(storageKey)
+    else sessionStorage.setItem(storageKey, token)
+  }
+
+  /** Rejects with Refusal, or the browser's error where podd can't be reached. */
+  async get<T>(path: string): Promise<T> {
+    return this.#json<T>(path, { signal: AbortSignal.timeout(patienceMs) })
+  }
+
+  /** Who podd takes this client for. Rejects as `get`. */
+  async whoAmI(): Promise<string> {
+    const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' }
+    const { status } = await this.#json<{
+      readonly status: { readonly userInfo: { readonly username: string } }
+    }>('/apis/authentication.k8s.io/v1/selfsubjectreviews', {
+      method: 'POST',
+      body: JSON.stringify(kind),
+      headers: { 'content-type': 'application/json' },
+      signal: AbortSignal.timeout(patienceMs),
+    })
+    return status.userInfo.username
+  }
+
+  /** What comes for as long as the signal isn't aborted. Rejects as `get`. */
+  async open(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const { body } = await this.#ask(path, { signal })
+    if (body === null) throw new Refusal(500, 'the answer has no body')
+    return body
+  }
+
+  async #json<T>(path: string, init: RequestInit): Promise<T> {
+    const response = await this.#ask(path, init)
+    const value: T = await response.json()
+    return value
+  }
+
+  async #ask(path: string, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers)
+    if (this.token !== undefined) headers.set('authorization', `Bearer ${this.token}`)
+    const response = await fetch(path, { ...init, headers, cache: 'no-store' })
+    if (response.ok) return response
+    const status: unknown = await response.json().catch(() => undefined)
+    const told =
+      typeof status === 'object' && status !== null && 'message' in status ? String(status.message) : ''
+    throw new Refusal(response.status, told === '' ? `podd answers ${response.status}` : told)
+  }
+}

@@ -1,0 +1,151 @@
+import type { NodeObject } from '../../api/cluster-objects.ts'
+import type { EventObject, PodObject } from '../../api/objects.ts'
+import type { ResourceList, ResourceObject } from '../../api/resource.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
+import type { SourceObject } from '../../api/sources.ts'
+import type { UsageHistoryReply } from '../../api/usage-history.ts'
+import { Refusal } from './api-client.ts'
+import type { ApiClient } from './api-client.ts'
+import type { PageState } from './page-state.ts'
+import { readLines } from './read-lines.ts'
+import { WatchedObjects } from './watched-objects.ts'
+import type { WatchLine } from './watched-objects.ts'
+
+/** What no watch tells of is asked for so often. */
+const askEveryMs = 10_000
+const longestPauseMs = 10_000
+
+export interface LiveDataOptions {
+  readonly client: ApiClient
+  readonly onChange: () => void
+  /** Undefined: podd answers. */
+  readonly onTrouble: (message: string | undefined) => void
+  readonly onUnauthorized: () => void
+}
+
+/** What podd tells, kept as it is now by watches; what it tells nobody by itself is asked for again and again. */
+export class LiveData {
+  readonly #options: LiveDataOptions
+  readonly #pods = new WatchedObjects<PodObject>()
+  readonly #events = new WatchedObjects<EventObject>()
+  readonly #refusals = new Map<string, string>()
+  #asked: Pick<PageState, 'node' | 'status' | 'sources' | 'usage'> = {
+    node: undefined,
+    status: undefined,
+    sources: undefined,
+    usage: undefined,
+  }
+  #running: AbortController | undefined
+
+  constructor(options: LiveDataOptions) {
+    this.#options = options
+  }
+
+  get state(): PageState {
+    return {
+      ...this.#asked,
+      pods: this.#pods.list(),
+      events: this.#events.list(),
+      refusals: [...new Set(this.#refusals.values())],
+    }
+  }
+
+  /** A page that is not seen asks for nothing, and holds no connection of the few that a browser has. */
+  start(): void {
+    if (this.#running !== undefined) return
+    const running = new AbortController()
+    this.#running = running
+    void this.#watch('/api/v1/pods', this.#pods, running.signal)
+    void this.#watch('/api/v1/events', this.#events, running.signal)
+    void this.#askAgain(running.signal)
+  }
+
+  stop(): void {
+    this.#running?.abort()
+    this.#running = undefined
+  }
+
+  async #watch<T extends ResourceObject>(
+    path: string,
+    objects: WatchedObjects<T>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const query =
+      'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'
+    let pauseMs = 500
+    while (!signal.aborted) {
+      try {
+        const stream = await this.#options.client.open(`${path}?${query}`, signal)
+        this.#refusals.delete(path)
+        objects.begin()
+        for await (const lines of readLines(stream)) {
+          pauseMs = 500
+          const changes = lines.map((line) => objects.take(parse<T>(line)))
+          if (changes.includes(true)) this.#options.onChange()
+        }
+      } catch (error) {
+        if (!signal.aborted) this.#take(path, error)
+      }
+      await pause(pauseMs, signal)
+      pauseMs = Math.min(longestPauseMs, pauseMs * 2)
+    }
+  }
+
+  async #askAgain(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const answers = await Promise.all([
+        this.#ask<ResourceList<ResourceObject & NodeObject>>('/api/v1/nodes'),
+        this.#ask<DaemonStatus>('/podd/v1/status'),
+        this.#ask<readonly SourceObject[]>('/podd/v1/sources'),
+        this.#ask<UsageHistoryReply>('/podd/v1/usage'),
+      ])
+      if (signal.aborted) return
+      const [nodes, status, sources, usage] = answers
+      const before = this.#asked
+      this.#asked = {
+        node: nodes?.items[0] ?? before.node,
+        status: status ?? before.status,
+        sources: sources ?? before.sources,
+        usage: usage ?? before.usage,
+      }
+      if (answers.some((answer) => answer !== undefined)) this.#options.onTrouble(undefined)
+      this.#options.onChange()
+      await pause(askEveryMs, signal)
+    }
+  }
+
+  async #ask<T>(path: string): Promise<T | undefined> {
+    try {
+      const answer = await this.#options.client.get<T>(path)
+      this.#refusals.delete(path)
+      return answer
+    } catch (error) {
+      this.#take(path, error)
+      return undefined
+    }
+  }
+
+  #take(path: string, error: unknown): void {
+    if (!(error instanceof Refusal)) this.#options.onTrouble('podd does not answer; the page goes on trying')
+    else if (error.status === 401) this.#options.onUnauthorized()
+    else this.#refusals.set(path, error.message)
+  }
+}
+
+function parse<T>(line: string): WatchLine<T> {
+  const parsed: WatchLine<T> = JSON.parse(line)
+  return parsed
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms)
+    function done(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done, { once: true })
+    if (signal.aborted) done()
+  })
+}

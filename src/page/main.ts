@@ -1,0 +1,131 @@
+import type { PodObject } from '../api/objects.ts'
+import { ApiClient } from './data/api-client.ts'
+import { LiveData } from './data/live-data.ts'
+import { element, update } from './view/dom.ts'
+import { LogView } from './view/log-view.ts'
+import type { LogContainer, LogTarget } from './view/log-view.ts'
+import { loginForm } from './view/login.ts'
+import { overview } from './view/overview.ts'
+import { readPodLink } from './view/pod-link.ts'
+import { containersOf, podView } from './view/pod-view.ts'
+
+/** Ages go on where nothing else changes. */
+const redrawMs = 5000
+
+const client = new ApiClient()
+const live = new LiveData({ client, onChange: redraw, onTrouble: showTrouble, onUnauthorized: signOut })
+const logs = new LogView(client)
+const body = element('div')
+const main = find('main')
+const connection = find('connection')
+const signOutButton = find('sign-out')
+let isLoggedIn = false
+let isDue = false
+let place = ''
+
+function find(id: string): HTMLElement {
+  const found = document.querySelector<HTMLElement>(`#${id}`)
+  if (found === null) throw new Error(`there is no #${id}`)
+  return found
+}
+
+/** Many changes at once are drawn once. */
+function redraw(): void {
+  if (isDue || !isLoggedIn) return
+  isDue = true
+  requestAnimationFrame(() => {
+    isDue = false
+    if (isLoggedIn) draw()
+  })
+}
+
+function draw(): void {
+  const { state } = live
+  const nowMs = Date.now()
+  find('host').textContent = state.node?.metadata.name ?? ''
+  const link = readPodLink(location.hash)
+  const pod = state.pods.findLast(
+    ({ metadata }) => metadata.namespace === link?.namespace && metadata.name === link.name,
+  )
+  document.title = link === undefined ? 'podd' : `${link.name} - podd`
+  if (link === undefined) update(body, overview(state, nowMs))
+  else if (pod === undefined)
+    update(body, [
+      element('p', {}, element('a', { href: '#' }, 'All pods')),
+      element('p', {}, `There is no pod ${link.name} in namespace ${link.namespace}.`),
+    ])
+  else update(body, podView(pod, state, nowMs))
+  showLogs(pod === undefined || link === undefined ? undefined : { ...link, containers: logsOf(pod) })
+}
+
+function logsOf(pod: PodObject): readonly LogContainer[] {
+  return containersOf(pod).map(([, { name, containerID, restartCount }]) => ({
+    name,
+    instance: `${containerID} ${restartCount}`,
+  }))
+}
+
+function showLogs(target: LogTarget | undefined): void {
+  if (target === undefined) {
+    logs.stop()
+    logs.node.remove()
+    return
+  }
+  if (!logs.node.isConnected) main.append(logs.node)
+  logs.show(target)
+}
+
+function showTrouble(message: string | undefined): void {
+  connection.className = message === undefined ? '' : 'lost'
+  const text = message ?? 'live'
+  if (connection.textContent !== text) connection.textContent = text
+}
+
+function signIn(): void {
+  isLoggedIn = true
+  signOutButton.hidden = client.token === undefined
+  showTrouble('connecting')
+  main.replaceChildren(body)
+  if (!document.hidden) live.start()
+  redraw()
+}
+
+function signOut(): void {
+  const message = client.token === undefined ? '' : 'podd does not know this token any more.'
+  askForToken(message)
+}
+
+function askForToken(message: string): void {
+  isLoggedIn = false
+  live.stop()
+  logs.stop()
+  client.token = undefined
+  signOutButton.hidden = true
+  connection.textContent = ''
+  find('host').textContent = ''
+  main.replaceChildren(loginForm(client, message, signIn))
+  main.querySelector('input')?.focus()
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (!isLoggedIn) return
+  if (document.hidden) {
+    live.stop()
+    logs.stop()
+  } else {
+    live.start()
+    redraw()
+  }
+})
+addEventListener('hashchange', () => {
+  redraw()
+  // A reader of the screen begins at what has been opened.
+  if (location.hash !== place) main.focus()
+  place = location.hash
+})
+signOutButton.addEventListener('click', () => askForToken(''))
+setInterval(redraw, redrawMs)
+
+const user = document.querySelector<HTMLMetaElement>('meta[name="podd-user"]')?.content ?? ''
+if (user !== '' || client.token !== undefined) signIn()
+else askForToken('')

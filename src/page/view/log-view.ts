@@ -1,0 +1,125 @@
+import { escapeControls } from '../../base/escape-controls.ts'
+import type { ApiClient } from '../data/api-client.ts'
+import { readLines } from '../data/read-lines.ts'
+import { element, update } from './dom.ts'
+import { section } from './section.ts'
+
+const mostLines = 1000
+
+/** Colours and other orders to a terminal. */
+const terminalOrders = new RegExp(`${String.fromCodePoint(0x1b)}(?:\\[[\\d;?]*[ -/]*[@-~]|[@-Z\\\\-_])`, 'gu')
+
+export interface LogContainer {
+  readonly name: string
+  /** Another one after each restart. */
+  readonly instance: string
+}
+
+export interface LogTarget {
+  readonly namespace: string
+  readonly name: string
+  readonly containers: readonly LogContainer[]
+}
+
+/** The newest lines of a container's log, and what comes. */
+export class LogView {
+  readonly node: HTMLElement
+  readonly #client: ApiClient
+  readonly #choice = element('select', { id: 'container', change: () => this.#restart() })
+  readonly #previous = element('input', { type: 'checkbox', id: 'previous', change: () => this.#restart() })
+  readonly #text = element('pre', { tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off' })
+  readonly #state = element('p', { class: 'faint', role: 'status' })
+  #target: LogTarget | undefined
+  #running: AbortController | undefined
+  /** Of the log that is shown to its end; undefined while it is followed. */
+  #endedInstance: string | undefined
+
+  constructor(client: ApiClient) {
+    this.#client = client
+    this.node = section(
+      'Log',
+      element(
+        'div',
+        { class: 'tools' },
+        element('label', { for: 'container' }, 'Container'),
+        this.#choice,
+        element('label', { for: 'previous' }, this.#previous, ' of the run before'),
+      ),
+      this.#text,
+      this.#state,
+    )
+  }
+
+  /** The log of another pod is followed from now on; of the same pod, the log goes on. */
+  show(target: LogTarget): void {
+    const before = this.#target
+    this.#target = target
+    const chosen = this.#choice.value
+    update(
+      this.#choice,
+      target.containers.map(({ name }) => element('option', { value: name }, name)),
+    )
+    const isSame = before?.namespace === target.namespace && before.name === target.name
+    if (isSame && target.containers.some(({ name }) => name === chosen)) this.#choice.value = chosen
+    const isRestarted = this.#endedInstance !== undefined && this.#endedInstance !== this.#instance()
+    const goesOn = this.#running !== undefined && this.#choice.value === chosen && !isRestarted
+    if (isSame && goesOn) return
+    if (!isSame) this.#previous.checked = false
+    this.#restart()
+  }
+
+  #instance(): string | undefined {
+    return this.#target?.containers.find(({ name }) => name === this.#choice.value)?.instance
+  }
+
+  stop(): void {
+    this.#running?.abort()
+    this.#running = undefined
+  }
+
+  #restart(): void {
+    this.stop()
+    const running = new AbortController()
+    this.#running = running
+    this.#endedInstance = undefined
+    this.#text.replaceChildren()
+    void this.#follow(running.signal)
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const target = this.#target
+    if (target === undefined || this.#choice.value === '') return
+    const query = new URLSearchParams({
+      container: this.#choice.value,
+      tailLines: String(mostLines),
+      ...(this.#previous.checked ? { previous: 'true' } : { follow: 'true' }),
+    })
+    const { namespace, name } = target
+    const instance = this.#instance()
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`
+    this.#state.textContent = this.#previous.checked ? '' : 'Following.'
+    const end = (said: string): void => {
+      if (signal.aborted) return
+      this.#state.textContent = said
+      if (!this.#previous.checked) this.#endedInstance = instance
+    }
+    try {
+      for await (const lines of readLines(await this.#client.open(`${path}?${query}`, signal)))
+        this.#append(lines)
+      end('This is the end of the log.')
+    } catch (error) {
+      end(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  #append(lines: readonly string[]): void {
+    const text = this.#text
+    const isAtEnd = text.scrollHeight - text.scrollTop - text.clientHeight < 40
+    const shown = lines
+      .slice(-mostLines)
+      .map((line) => `${escapeControls(line.replaceAll(terminalOrders, ''))}\n`)
+    text.append(...shown)
+    while (text.childNodes.length > mostLines) text.firstChild?.remove()
+    if (isAtEnd) text.scrollTop = text.scrollHeight
+  }
+}

@@ -1,0 +1,152 @@
+import { formatAgeOf } from '../../api/kinds/age.ts'
+import { summarizePod } from '../../api/kinds/pod-summary.ts'
+import type { NodeObject } from '../../api/cluster-objects.ts'
+import type { PodObject } from '../../api/objects.ts'
+import type { SourceObject } from '../../api/sources.ts'
+import { readAmount } from '../data/amounts.ts'
+import { newestEvents, sortPods } from '../data/page-state.ts'
+import type { PageState } from '../data/page-state.ts'
+import { chart, spark } from './chart.ts'
+import type { Measure } from './chart.ts'
+import { element } from './dom.ts'
+import { eventTable } from './event-table.ts'
+import { podLink } from './pod-link.ts'
+import { section } from './section.ts'
+import { table } from './table.ts'
+import type { Cell } from './table.ts'
+
+const mostEvents = 50
+
+/** The host, its pods, what happened, and where manifests come from. */
+export function overview(state: PageState, nowMs: number): readonly Node[] {
+  const problems = listProblems(state)
+  const { pods, events, sources } = state
+  return [
+    ...(problems.length === 0
+      ? []
+      : [section('Problems', element('ul', { class: 'problems' }, ...problems))]),
+    section('Host', ...host(state, nowMs)),
+    section('Pods', podTable(state, nowMs)),
+    section(
+      'Events',
+      events.length === 0
+        ? element('p', { class: 'faint' }, 'None in the last hours.')
+        : eventTable(newestEvents(events, mostEvents), nowMs, pods),
+    ),
+    section('Sources', sourceTable(sources, nowMs)),
+  ]
+}
+
+function listProblems({ status, refusals, node }: PageState): readonly HTMLElement[] {
+  const item = (text: string, kind = 'error'): HTMLElement => element('li', { class: kind }, text)
+  const conditions = node?.status.conditions ?? []
+  const pressed = conditions.filter(({ type, status: value }) => type !== 'Ready' && value === 'True')
+  return [
+    ...refusals.map((message) => item(message)),
+    ...(status?.runtime.healthy === false
+      ? [item(`The runtime: ${status.runtime.message ?? 'not healthy'}`)]
+      : []),
+    ...(status?.draining === true ? [item('The host is drained: no pod is admitted.', 'warning')] : []),
+    ...pressed.map(({ type, message }) => item(`${type}: ${message}`)),
+    ...(status?.problems ?? []).map(({ severity, place, object, field, message, hint }) =>
+      item(
+        `${place.path}${object === undefined ? '' : ` (${object})`}: ${field === undefined ? '' : `${field}: `}${message}${hint === undefined ? '' : ` (${hint})`}`,
+        severity,
+      ),
+    ),
+    ...(status?.crashes ?? []).map(({ time, report }) => item(`podd crashed at ${time}; see ${report}`)),
+    ...(status?.jobs ?? []).flatMap(({ name, error }) =>
+      error === undefined ? [] : [item(`${name}: ${error}`, 'warning')],
+    ),
+  ]
+}
+
+function host({ node, status, usage, pods }: PageState, nowMs: number): readonly Node[] {
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ['podd', status && `${status.version}, for ${formatAgeOf(status.startedAt, nowMs)}`],
+    [
+      'Runtime',
+      status && `${status.runtime.name ?? status.runtime.endpoint} ${status.runtime.version ?? ''}`,
+    ],
+    ['System', node && `${node.status.nodeInfo['osImage']}, ${node.status.nodeInfo['kernelVersion']}`],
+    ['Addresses', node?.status.addresses.map(({ address }) => address).join(', ')],
+    ['Pods', `${pods.length}${node === undefined ? '' : ` of ${node.status.allocatable['pods']} at most`}`],
+  ]
+  const known = facts.flatMap(([name, value]) =>
+    value === undefined ? [] : [element('dt', {}, name), element('dd', {}, value)],
+  )
+  const charts =
+    usage === undefined
+      ? []
+      : (['cpu', 'memory'] as const).map((measure) =>
+          chart({ usage, series: usage.node, measure, capacity: capacityOf(node, measure) }),
+        )
+  return [element('dl', {}, ...known), element('div', { class: 'charts' }, ...charts)]
+}
+
+function capacityOf(node: NodeObject | undefined, measure: Measure): number | undefined {
+  const amount = readAmount(node?.status.capacity[measure])
+  return amount === undefined || measure === 'memory' ? amount : amount * 1000
+}
+
+function podTable({ pods, usage }: PageState, nowMs: number): HTMLElement {
+  if (pods.length === 0) return element('p', { class: 'faint' }, 'No pods.')
+  const columns = [
+    { title: 'Namespace' },
+    { title: 'Name' },
+    { title: 'Ready' },
+    { title: 'Status' },
+    { title: 'Restarts' },
+    { title: 'Age' },
+    { title: 'CPU', isFigure: true },
+    { title: 'Memory', isFigure: true },
+  ] as const
+  const rows = sortPods(pods).map((pod): readonly Cell[] => {
+    const { namespace, name, uid, creationTimestamp } = pod.metadata
+    const summary = summarizePod(pod)
+    const series = usage?.pods.find((each) => each.uid === uid)
+    const figure = (measure: Measure): Cell =>
+      usage === undefined || series === undefined ? '-' : spark({ usage, series, measure })
+    return [
+      namespace,
+      [element('a', { href: podLink(namespace, name) }, name)],
+      `${summary.ready}/${summary.total}`,
+      [element('span', { class: statusClass(pod, summary.status) }, summary.status)],
+      String(summary.restarts),
+      formatAgeOf(creationTimestamp, nowMs),
+      figure('cpu'),
+      figure('memory'),
+    ]
+  })
+  return table('Pods', columns, rows)
+}
+
+/** How a pod's status is coloured, beside its words. */
+export function statusClass({ status }: PodObject, word: string): string {
+  if (word === 'Completed' || word === 'Succeeded') return 'faint'
+  const isReady = status.conditions.some(({ type, status: value }) => type === 'Ready' && value === 'True')
+  if (isReady) return 'good'
+  return /(?:Error|BackOff|Failed|Evicted|Killed|Invalid)/u.test(word) ? 'bad' : 'warn'
+}
+
+function sourceTable(sources: readonly SourceObject[] | undefined, nowMs: number): HTMLElement {
+  if (sources === undefined || sources.length === 0) return element('p', { class: 'faint' }, 'None.')
+  const columns = ['Name', 'Place', 'State', 'Pods', 'Last answer', 'Message'].map((title) => ({ title }))
+  const rows = sources.map(({ metadata, spec, status }): readonly Cell[] => [
+    metadata.name,
+    spec.place,
+    [
+      element(
+        'span',
+        { class: status.state === 'Following' ? (status.errors > 0 ? 'warn' : 'good') : 'bad' },
+        status.errors > 0
+          ? `${status.state}, ${status.errors} ${status.errors === 1 ? 'error' : 'errors'}`
+          : status.state,
+      ),
+    ],
+    String(status.pods),
+    status.lastAnswerTime === undefined ? '-' : `${formatAgeOf(status.lastAnswerTime, nowMs)} ago`,
+    status.message ?? '-',
+  ])
+  return table('Sources', columns, rows)
+}

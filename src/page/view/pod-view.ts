@@ -1,0 +1,97 @@
+import { formatAgeOf } from '../../api/kinds/age.ts'
+import { summarizePod } from '../../api/kinds/pod-summary.ts'
+import type { PodObject } from '../../api/objects.ts'
+import type { ContainerStatus } from '../../pod/state/status.ts'
+import { newestEvents } from '../data/page-state.ts'
+import type { PageState } from '../data/page-state.ts'
+import { chart } from './chart.ts'
+import { element } from './dom.ts'
+import { eventTable } from './event-table.ts'
+import { statusClass } from './overview.ts'
+import { section } from './section.ts'
+import { table } from './table.ts'
+import type { Cell } from './table.ts'
+
+const mostEvents = 50
+
+/** A pod's containers with their kinds, as a log may be chosen among them. */
+export function containersOf({ status }: PodObject): readonly (readonly [kind: string, ContainerStatus])[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status
+  return [
+    ...containerStatuses.map((each) => ['', each] as const),
+    ...initContainerStatuses.map((each) => ['init', each] as const),
+    ...ephemeralContainerStatuses.map((each) => ['debug', each] as const),
+  ]
+}
+
+/** One pod, but for its logs. */
+export function podView(pod: PodObject, { usage, events, pods }: PageState, nowMs: number): readonly Node[] {
+  const { namespace, name, uid, annotations = {} } = pod.metadata
+  const { status } = pod
+  const { status: word, ready, total, restarts } = summarizePod(pod)
+  const facts: readonly (readonly [string, Cell | undefined])[] = [
+    ['Namespace', namespace],
+    ['Status', [element('span', { class: statusClass(pod, word) }, word)]],
+    ['Message', status.message],
+    ['Ready', `${ready}/${total}`],
+    ['Restarts', String(restarts)],
+    ['Age', formatAgeOf(pod.metadata.creationTimestamp, nowMs)],
+    ['Address', status.podIPs?.map(({ ip }) => ip).join(', ')],
+    ['Quality of service', status.qosClass],
+    ['Manifest', annotations['podd.dev/path']],
+  ]
+  const shown = facts.flatMap(([title, value]) =>
+    value === undefined || value === ''
+      ? []
+      : [element('dt', {}, title), element('dd', {}, ...(typeof value === 'string' ? [value] : value))],
+  )
+  const series = usage?.pods.find((each) => each.uid === uid)
+  const own = events.filter(({ involvedObject }) => involvedObject.uid === uid)
+  return [
+    element('p', {}, element('a', { href: '#' }, 'All pods')),
+    section(
+      `Pod ${name}`,
+      element('dl', {}, ...shown),
+      element(
+        'div',
+        { class: 'charts' },
+        ...(usage === undefined || series === undefined
+          ? []
+          : (['cpu', 'memory'] as const).map((measure) => chart({ usage, series, measure }))),
+      ),
+    ),
+    section('Containers', containerTable(pod, nowMs)),
+    section(
+      'Events',
+      own.length === 0
+        ? element('p', { class: 'faint' }, 'None.')
+        : eventTable(newestEvents(own, mostEvents), nowMs, pods),
+    ),
+  ]
+}
+
+function containerTable(pod: PodObject, nowMs: number): HTMLElement {
+  const columns = ['Name', 'State', 'Ready', 'Restarts', 'Image', 'Message'].map((title) => ({ title }))
+  const rows = containersOf(pod).map(([kind, status]): readonly Cell[] => {
+    const { name, state, lastState, ready, restartCount, image } = status
+    const { waiting, running, terminated } = state
+    const word =
+      running !== undefined
+        ? `Running for ${formatAgeOf(running.startedAt, nowMs)}`
+        : terminated !== undefined
+          ? `${terminated.reason ?? 'Ended'} (exit code ${terminated.exitCode})`
+          : (waiting?.reason ?? 'Waiting')
+    const before = lastState.terminated
+    const last = before === undefined ? '' : `last: ${before.reason ?? 'ended'}, exit code ${before.exitCode}`
+    const message = waiting?.message ?? terminated?.message ?? last
+    return [
+      kind === '' ? name : `${name} (${kind})`,
+      word,
+      ready ? 'yes' : 'no',
+      String(restartCount),
+      image,
+      message === '' ? '-' : message,
+    ]
+  })
+  return table('Containers', columns, rows)
+}

@@ -1,0 +1,20 @@
+import { jsonResponse } from '../requests/api-request.ts'
+import type { PageReader } from '../requests/readers.ts'
+import type { Route } from '../requests/route.ts'
+
+/** The status page and what it alone shows; the rest it asks of the API, as other clients do. */
+export function pageRoutes(page: PageReader): readonly Route[] {
+  const route = (pattern: string): Route => ({
+    method: 'GET',
+    pattern,
+    async handle({ request, names: [file = ''] }) {
+      const { readPageFile } = await import('./page-files.ts')
+      return readPageFile(page.directory, file, request.identity)
+    },
+  })
+  return [
+    route('/ui'),
+    route('/ui/*'),
+    { method: 'GET', pattern: '/podd/v1/usage', handle: () => jsonResponse(page.usage()) },
+  ]
+}

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest'
+import { formatCpu, readAmount } from '../../../src/page/data/amounts.ts'
+import { computeChartShape } from '../../../src/page/data/chart-shape.ts'
+import type { ChartFacts } from '../../../src/page/data/chart-shape.ts'
+import { newestEvents, sortPods } from '../../../src/page/data/page-state.ts'
+import { readLines } from '../../../src/page/data/read-lines.ts'
+import { WatchedObjects } from '../../../src/page/data/watched-objects.ts'
+import { podLink, readPodLink } from '../../../src/page/view/pod-link.ts'
+import { eventObject, podObject } from '../../support/pod-objects.ts'
+
+describe('readLines', () => {
+  it.each([1, 2, 3, 5, 100])('joins lines that come in pieces of %i bytes', async (size) => {
+    const bytes = Buffer.from('één\n\nzwei\n{"three":"drei"}\nrest')
+    const stream = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size))
+        controller.close()
+      },
+    })
+    const lines: string[] = []
+    for await (const batch of readLines(stream)) lines.push(...batch)
+    expect(lines).toEqual(['één', '', 'zwei', '{"three":"drei"}', 'rest'])
+  })
+
+  it('fails with the stream', async () => {
+    const stream = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.error(new Error('gone')),
+    })
+    await expect(readLines(stream).next()).rejects.toThrow('gone')
+  })
+})
+
+describe('WatchedObjects', () => {
+  const end = podObject({ metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } })
+  const names = (objects: WatchedObjects<ReturnType<typeof podObject>>): readonly string[] =>
+    objects.list().map(({ metadata }) => metadata.name)
+
+  it('shows a list once it is whole, and each change after it', () => {
+    const objects = new WatchedObjects<ReturnType<typeof podObject>>()
+    objects.begin()
+    expect(objects.take({ type: 'ADDED', object: podObject({ name: 'a' }) })).toBe(false)
+    expect(names(objects)).toEqual([])
+    expect(objects.take({ type: 'BOOKMARK', object: end })).toBe(true)
+    expect(objects.take({ type: 'ADDED', object: podObject({ name: 'b' }) })).toBe(true)
+    expect(names(objects)).toEqual(['a', 'b'])
+    expect(objects.take({ type: 'BOOKMARK', object: podObject() })).toBe(false)
+    objects.take({ type: 'DELETED', object: podObject({ name: 'a' }) })
+    expect(names(objects)).toEqual(['b'])
+  })
+
+  it('shows what was there until the next list is whole', () => {
+    const objects = new WatchedObjects<ReturnType<typeof podObject>>()
+    objects.begin()
+    objects.take({ type: 'ADDED', object: podObject({ name: 'old' }) })
+    objects.take({ type: 'BOOKMARK', object: end })
+    objects.begin()
+    objects.take({ type: 'ADDED', object: podObject({ name: 'new' }) })
+    expect(names(objects)).toEqual(['old'])
+    objects.take({ type: 'BOOKMARK', object: end })
+    expect(names(objects)).toEqual(['new'])
+  })
+})
+
+describe('computeChartShape', () => {
+  const facts: ChartFacts = {
+    times: [0, 50, 100],
+    values: [0, 5, 10],
+    fromMs: 0,
+    untilMs: 100,
+    top: undefined,
+  }
+
+  it('draws from the bottom left to the top right', () => {
+    expect(computeChartShape(facts, 100, 40)).toEqual({
+      line: 'M0 40L50 20L100 0',
+      area: 'M0 40L50 20L100 0L100 40L0 40Z',
+      top: 10,
+      last: 10,
+      most: 10,
+    })
+  })
+
+  it.each<[string, Partial<ChartFacts>, string]>([
+    ['leaves a gap where a figure is missing', { values: [1, null, 1] }, 'M0 0M100 0'],
+    ['leaves out what is before the left edge', { values: [9, 5, 10], fromMs: 50 }, 'M0 20L100 0'],
+    ['goes by the capacity where there is one', { top: 20 }, 'M0 40L50 30L100 20'],
+    ['never leaves its field', { top: 5 }, 'M0 40L50 0L100 0'],
+    ['draws nothing of nothing', { values: [] }, ''],
+    ['draws figures that are all zero at the bottom', { values: [0, 0, 0] }, 'M0 40L50 40L100 40'],
+  ])('%s', (_, change, line) => {
+    expect(computeChartShape({ ...facts, ...change }, 100, 40).line).toBe(line)
+  })
+})
+
+it.each([
+  [0, '0m'],
+  [0.44, '0.4m'],
+  [12.6, '13m'],
+  [999, '999m'],
+  [1500, '1.50'],
+])('formatCpu(%d) is %s', (millis, text) => expect(formatCpu(millis)).toBe(text))
+
+it.each([
+  ['4', 4],
+  ['250m', 0.25],
+  ['8130016Ki', 8_325_136_384],
+  ['1.5Gi', 1_610_612_736],
+  ['many', undefined],
+  ['1Xi', undefined],
+  [undefined, undefined],
+])('readAmount(%s) is %s', (text, amount) => expect(readAmount(text)).toBe(amount))
+
+it.each([
+  ['default', 'web'],
+  ['a/b', 'c d%'],
+])('finds the pod %s/%s of a link again', (namespace, name) => {
+  expect(readPodLink(podLink(namespace, name))).toEqual({ namespace, name })
+})
+
+it.each(['', '#', '#pod/x', '#pod/%zz/a', '#main'])('takes %j for no pod', (hash) => {
+  expect(readPodLink(hash)).toBeUndefined()
+})
+
+it('sorts pods by namespace and name, the newer of two of a name last, and events by their time', () => {
+  const older = podObject({ name: 'b', uid: '1' })
+  const newer = podObject({ name: 'b', uid: '2', metadata: { creationTimestamp: '2026-01-02T00:00:00Z' } })
+  const sorted = sortPods([newer, podObject({ name: 'a', namespace: 'z' }), older, podObject({ name: 'a' })])
+  expect(sorted.map(({ metadata }) => metadata.uid)).toEqual(['uid-a', '1', '2', 'uid-a'])
+  const events = ['2026-01-01T00:00:00Z', '2026-01-03T00:00:00Z', '2026-01-02T00:00:00Z'].map(
+    (lastTimestamp) => eventObject(lastTimestamp, { lastTimestamp }),
+  )
+  expect(newestEvents(events, 2).map(({ lastTimestamp }) => lastTimestamp)).toEqual([
+    '2026-01-03T00:00:00Z',
+    '2026-01-02T00:00:00Z',
+  ])
+})
