@@ -1,8 +1,11 @@
+import { existsSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
+import type { Problem } from '../pod/objects/document.ts'
+import type { NodeEvent, NodeEventRecorder } from '../pod/state/pod-event.ts'
 import { hasImage } from './process/containerd-client.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
@@ -14,9 +17,10 @@ import {
 } from './process/containerd-process.ts'
 import type { LaunchMode } from './process/containerd-process.ts'
 import type { ContainerdVersion } from './process/containerd-version.ts'
+import { EmbeddedContainerdError } from './process/embedded-containerd-error.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
-import type { ProgramOptions } from './setup/find-programs.ts'
+import type { ContainerdPrograms, ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
 import { exportImages } from './process/export-images.ts'
 import {
@@ -42,7 +46,9 @@ import { containerOrphans, shimOrphans, taskOrphans } from './leaks/runtime-orph
 import { leaseOrphans, snapshotOrphans } from './leaks/storage-orphans.ts'
 import { adoptContainerd, boundLog, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
+import { findNewer, recordVersion } from './process/newer-containerd.ts'
 import { connectionEnd } from './process/unix-socket.ts'
+import { watchNames } from './process/watch-names.ts'
 import { writeContainerdFiles } from './setup/write-containerd-files.ts'
 import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
 import { smallFile } from '../store/small-file.ts'
@@ -58,6 +64,8 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   readonly known: CriKnowledge
   /** Without it, images that a power cut may have damaged stay. */
   readonly unpacks?: Omit<UnpackedImagesOptions, 'file' | 'logger'>
+  /** Left out, what happens to containerd is only logged. */
+  readonly events?: NodeEventRecorder | undefined
   readonly clock: Clock
   readonly logger: Logger
   /** Instead of what the host's init says. */
@@ -89,6 +97,9 @@ const stableMs = 60_000
 /** How long an import waits for a containerd that is still starting. */
 const importPatienceMs = 30_000
 const logCheckMs = 10 * 60_000
+const socketPatienceMs = 1_000
+/** A package manager replaces a program beside others. */
+const programSettleMs = 2_000
 
 /**
  * A containerd of podd's own, beside podd: started or adopted by `start`, watched by `supervise`. It
@@ -104,6 +115,9 @@ export class EmbeddedContainerd {
   #isRestarting = false
   readonly #writeOuts = new WriteOuts()
   readonly #unpacked: UnpackedImages | undefined
+  /** Which containerd would be started now. */
+  #program: string | undefined
+  #olderInstalled: Problem | undefined
 
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
@@ -123,6 +137,11 @@ export class EmbeddedContainerd {
     return this.#state
   }
 
+  /** What somebody should do something about while containerd runs. */
+  problems(): readonly Problem[] {
+    return this.#olderInstalled === undefined ? [] : [this.#olderInstalled]
+  }
+
   /** Calls back at every change of state; the returned function ends that. */
   onChange(listener: (state: ContainerdState) => void): () => void {
     this.#listeners.add(listener)
@@ -138,14 +157,16 @@ export class EmbeddedContainerd {
    */
   async start(signal?: AbortSignal): Promise<RunningContainerd> {
     const { places } = this
-    const programs = await findPrograms(this.#options)
+    const installed = await findPrograms(this.#options)
+    const newer = await this.#findNewer(installed)
+    const programs = { ...installed, version: newer ?? installed.version }
     const { network, snapshotter, configChanged } = await writeContainerdFiles(
       places,
       programs,
       this.#options,
     )
     if (network.awaited !== undefined) this.#tellAwaited(network.subnets, network.awaited)
-    const adopted = await adoptContainerd(this.#home, configChanged)
+    const adopted = await adoptContainerd(this.#home, { configChanged, isKept: newer !== undefined })
     if (adopted === undefined) await removeTornCniResults(places.networkName)
     const process = adopted ?? (await startContainerd(this.#home, programs.containerdPath, signal))
     const importTarget: ImageImportTarget = {
@@ -159,6 +180,7 @@ export class EmbeddedContainerd {
       writeOut: () => this.#writeOuts.run(importTarget),
       dropUnfinished: () => dropUnfinished(importTarget),
     })
+    await recordVersion(places, programs.version)
     await this.#ensureSandboxImage(importTarget)
     await this.#openFirewall(network.subnets)
     const running: RunningContainerd = {
@@ -185,6 +207,10 @@ export class EmbeddedContainerd {
     const found = this.#state.kind === 'running' ? findContainerd(this.places) : undefined
     if (found === undefined) return
     this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
+    this.#tell(
+      'ContainerdFrozen',
+      'containerd has not answered for a minute: podd kills it and starts another',
+    )
     signalProcess(found, 'SIGKILL')
   }
 
@@ -222,7 +248,10 @@ export class EmbeddedContainerd {
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
         this.#isRestarting = false
-        if (!wasAsked) logger.warn({}, 'containerd exited, restarting it')
+        if (!wasAsked) {
+          logger.warn({}, 'containerd exited, restarting it')
+          this.#tell('ContainerdExited', 'containerd exited: podd starts it again; running containers run on')
+        }
         if (wasAsked || clock.monotonicMs() - since > stableMs) retryMs = firstRetryMs
         else await pause('containerd exited')
         if (signal.aborted) return
@@ -244,12 +273,15 @@ export class EmbeddedContainerd {
    * Ends the containerd that runs, politely or by force, also one that is frozen: `supervise` starts the next one at
    * once. Containers run on. Does nothing where none runs.
    *
-   * @throws EmbeddedContainerdError where it does not end
+   * @throws EmbeddedContainerdError where it does not end, or is to run on
    */
   async restart(reason: string): Promise<void> {
     const containerd = findContainerd(this.places)
     if (containerd === undefined) return
+    if (this.#olderInstalled !== undefined)
+      throw new EmbeddedContainerdError(`containerd must not be restarted (${reason}): no other would start`)
     this.#options.logger.warn({ id: String(containerd.pid), reason }, 'restarting containerd')
+    this.#tell('ContainerdRestarted', `podd restarts containerd: ${reason}; running containers run on`)
     this.#isRestarting = true
     try {
       await endContainerd(containerd, this.#home)
@@ -375,6 +407,50 @@ export class EmbeddedContainerd {
     }
   }
 
+  #tell(reason: string, message: string): void {
+    const event: NodeEvent = { type: 'Warning', reason, message }
+    this.#options.events?.recordNode(event)
+  }
+
+  /**
+   * The newer version under which pods run, and which goes on running.
+   * @throws EmbeddedContainerdError where it does not run itself
+   */
+  async #findNewer(installed: ContainerdPrograms): Promise<ContainerdVersion | undefined> {
+    const running = findContainerd(this.places)
+    const newer = await findNewer(this.places, installed, running)
+    this.#program = installed.containerdPath
+    const before = this.#olderInstalled
+    this.#olderInstalled = undefined
+    if (newer === undefined) return undefined
+    const older = `containerd ${installed.version.text} is installed, and pods run under containerd ${newer.text}`
+    const again = `Install containerd ${newer.text} or newer again`
+    if (running === undefined)
+      throw new EmbeddedContainerdError(`${older}, which an older one would lose`, {
+        hint: `${again}; or reboot the host, which ends the pods.`,
+      })
+    this.#olderInstalled = {
+      severity: 'warning',
+      place: { path: installed.containerdPath },
+      message: `${older}: that one keeps running; where it ends, no other starts before the pods have ended`,
+      hint: again,
+    }
+    if (before?.message === this.#olderInstalled.message) return newer
+    this.#options.logger.warn({ reason: older }, 'the newer containerd keeps running')
+    this.#tell('ContainerdOlder', `${older}: that one keeps running`)
+    return newer
+  }
+
+  /** The program has been replaced. */
+  async #lookAtProgram(): Promise<void> {
+    try {
+      if (this.#state.kind === 'running') await this.#findNewer(await findPrograms(this.#options))
+    } catch (error) {
+      // In the middle of an upgrade, perhaps.
+      this.#options.logger.debug({ err: error }, 'cannot look at the installed containerd')
+    }
+  }
+
   #tellAwaited(subnets: readonly string[], awaited: readonly string[]): void {
     this.#options.logger.warn(
       { reason: `${awaited.join(',')} is pending, ${subnets.join(',')} is kept` },
@@ -382,8 +458,43 @@ export class EmbeddedContainerd {
     )
   }
 
+  /** Restarts a containerd whose socket somebody has removed: it serves those alone that are connected already. */
+  async #lookAtSocket(): Promise<void> {
+    if (this.#state.kind !== 'running' || existsSync(this.places.socketPath)) return
+    const { clock, logger } = this.#options
+    // One that ends or begins removes it too.
+    await clock.sleep(socketPatienceMs)
+    if (this.#state.kind !== 'running' || existsSync(this.places.socketPath)) return
+    try {
+      await this.restart('its socket has been removed')
+    } catch (error) {
+      logger.error({ err: error }, 'cannot restart containerd')
+    }
+  }
+
   /** Resolves when the process behind the socket has gone, or the signal is aborted. */
   async #waitUntilGone(pid: number, signal: AbortSignal): Promise<void> {
+    const over = new AbortController()
+    const watched = AbortSignal.any([signal, over.signal])
+    const { clock } = this.#options
+    watchNames([this.places.socketPath], () => void this.#lookAtSocket(), watched)
+    let isLooking = false
+    const onReplaced = async (): Promise<void> => {
+      if (isLooking) return
+      isLooking = true
+      await clock.sleep(programSettleMs, watched).catch(() => undefined)
+      isLooking = false
+      if (!watched.aborted) await this.#lookAtProgram()
+    }
+    watchNames(this.#program === undefined ? [] : [this.#program], () => void onReplaced(), watched)
+    try {
+      await this.#waitForEnd(pid, signal)
+    } finally {
+      over.abort()
+    }
+  }
+
+  async #waitForEnd(pid: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     let logCheckedMs = clock.monotonicMs()
     while (!signal.aborted) {

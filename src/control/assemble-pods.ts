@@ -41,7 +41,7 @@ import { isImageInUse } from './images/image-in-use.ts'
 import { createHookRunner } from './actions/lifecycle-hooks.ts'
 import { createPodVolumes, readIfThere } from './node/local-pod-host.ts'
 import { finishPurgesJob } from './node/finish-purges.ts'
-import { networkRulesJob } from './node/keep-network-rules.ts'
+import { podNetworkJob } from './node/keep-network.ts'
 import { createPodCgroups } from './node/pod-cgroups.ts'
 import { drainMark } from './node/drain-mark.ts'
 import { createPressureSurroundings } from './node/pressure/pressure-surroundings.ts'
@@ -166,7 +166,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         signal,
       ),
   })
-  const keepRules = runtime.networkRulesKeeper()
+  const network = runtime.podNetworkKeeper()
   const pods = new PodSystem({
     host: {
       archives,
@@ -315,9 +315,16 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     },
     jobs: [
       finishPurgesJob(config.rootDir),
-      ...(keepRules === undefined
+      ...(network === undefined
         ? []
-        : [networkRulesJob({ keep: keepRules, periodMs: config.syncFrequencyMs, clock })]),
+        : [
+            podNetworkJob({
+              network,
+              sandboxes: () => runtime.calls['RunPodSandbox'] ?? 0,
+              periodMs: config.syncFrequencyMs,
+              clock,
+            }),
+          ]),
     ],
     ...(config.containerLogMaxSizeBytes > 0 && {
       logRotation: {
@@ -327,7 +334,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       },
     }),
   })
-  runtime.onSandbox(() => pods.node.jobs.wake('keep-network-rules'))
+  runtime.onSandbox(() => pods.node.jobs.wake('keep-network'))
   return {
     hostInfo,
     hostName,

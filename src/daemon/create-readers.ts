@@ -102,7 +102,7 @@ export function createReaders(
               heldSince: heldSinceOf(facts.holds, name),
             }
           }),
-          problems: pods.problems(),
+          problems: [...runtime.problems(), ...pods.problems()],
           crashes: facts.crashes().map(({ atMs, path }) => ({ time: formatTime(atMs), report: path })),
           ...(pods.node.drain?.isDraining === true ? { draining: true } : {}),
           ...(pods.node.pressure === undefined ? {} : { pressure: showPressure(pods.node.pressure) }),

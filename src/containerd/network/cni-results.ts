@@ -17,6 +17,11 @@ export interface CniResult {
   readonly hostInterfaces: readonly string[]
   /** The paths of the network namespaces. */
   readonly namespaces: readonly string[]
+  /** The hardware addresses of those of the host, by name. */
+  readonly macs: ReadonlyMap<string, string>
+  /** The sandbox's gateways, each with the prefix of its subnet: `10.86.0.1/24`. */
+  readonly gateways: readonly string[]
+  readonly hasHostPorts: boolean
 }
 
 /**
@@ -35,18 +40,39 @@ export async function readCniResults(directory = defaultDirectory): Promise<read
 
 function readResult(path: string, text: string): CniResult | undefined {
   const cached = parseObject(text)
-  const { containerId, networkName, result } = cached ?? {}
+  const { containerId, networkName, result, capabilityArgs } = cached ?? {}
   if (typeof containerId !== 'string' || typeof networkName !== 'string') return undefined
   const interfaces = isJsonObject(result) && Array.isArray(result['interfaces']) ? result['interfaces'] : []
   const hostInterfaces: string[] = []
   const namespaces: string[] = []
+  const macs = new Map<string, string>()
   for (const each of interfaces) {
     if (!isJsonObject(each)) continue
-    const { name, sandbox } = each
+    const { name, sandbox, mac } = each
     if (typeof sandbox === 'string' && sandbox !== '') namespaces.push(sandbox)
-    else if (typeof name === 'string') hostInterfaces.push(name)
+    else if (typeof name === 'string') {
+      hostInterfaces.push(name)
+      if (typeof mac === 'string') macs.set(name, mac)
+    }
   }
-  return { path, sandboxId: containerId, networkName, hostInterfaces, namespaces }
+  const ips = isJsonObject(result) && Array.isArray(result['ips']) ? result['ips'] : []
+  const mappings = isJsonObject(capabilityArgs) ? capabilityArgs['portMappings'] : undefined
+  return {
+    path,
+    sandboxId: containerId,
+    networkName,
+    hostInterfaces,
+    namespaces,
+    macs,
+    gateways: ips.flatMap((each: unknown) => gatewayOf(each)),
+    hasHostPorts: Array.isArray(mappings) && mappings.length > 0,
+  }
+}
+
+function gatewayOf(ip: unknown): readonly string[] {
+  const { address, gateway } = isJsonObject(ip) ? ip : {}
+  const prefix = typeof address === 'string' ? address.split('/')[1] : undefined
+  return typeof gateway === 'string' && prefix !== undefined ? [`${gateway}/${prefix}`] : []
 }
 
 /** Forgets what a network of podd's own gave: for when its sandboxes are gone, all of them or those with these ids. */

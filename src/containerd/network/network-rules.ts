@@ -102,6 +102,24 @@ export class NetworkRules {
   }
 
   /**
+   * Whether rules are missing that the last check knew, or its sandboxes have gone since. Costs one program for each
+   * address family, and none where no sandbox was ready.
+   */
+  async isLacking(podCidrs: readonly string[]): Promise<boolean> {
+    if (!this.#hasReady) return false
+    for (const firewall of selectFirewalls(podCidrs)) {
+      const save = findExecutable(`${firewall}-save`)
+      if (save === undefined) continue
+      const { exitCode, stdout } = await runCommand(save, [])
+      if (exitCode !== 0) continue
+      if (!hasForwardRules(stdout, this.#places)) return true
+      if (planRepair(stdout, [...(this.#known.get(firewall) ?? new Map()).values()].flat()) !== '')
+        return true
+    }
+    return false
+  }
+
+  /**
    * Costs one program and one list for each address family while nothing is missing, and no program while no sandbox is
    * ready, but for the first time after some were.
    *

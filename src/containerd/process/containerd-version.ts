@@ -22,6 +22,11 @@ export function isSupportedVersion(version: ContainerdVersion): boolean {
   return version.major > 1 || (version.major === 1 && version.minor >= 6)
 }
 
+/** Below 0 where the first is older, above 0 where it is newer. What follows the three numbers doesn't count. */
+export function compareVersions(a: ContainerdVersion, b: ContainerdVersion): number {
+  return a.major - b.major || a.minor - b.minor || a.patch - b.patch
+}
+
 /** Asks a containerd program for its version. */
 export async function readContainerdVersion(containerdPath: string): Promise<ContainerdVersion> {
   const output = await commandOutput(containerdPath, ['--version'])

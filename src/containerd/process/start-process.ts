@@ -30,13 +30,20 @@ const answerTimeoutMs = 2_000
 /**
  * The containerd that runs and answers; one that can't be used, whose config has changed, or that was started under
  * another umask than podd's is ended. systemd gives its unit's umask each time: there a restart would mend nothing.
+ *
+ * @param how.isKept it must not be ended, as no other could take its place
+ * @throws EmbeddedContainerdError where one that is kept does not answer
  */
 export async function adoptContainerd(
   home: ContainerdHome,
-  configChanged: boolean,
+  { configChanged, isKept }: { readonly configChanged: boolean; readonly isKept: boolean },
 ): Promise<HostProcess | undefined> {
   const found = findContainerd(home.places)
   if (found === undefined) return undefined
+  if (isKept) {
+    if (await answersSoon(home, found)) return found
+    throw new EmbeddedContainerdError(`containerd (pid ${found.pid}) does not answer`)
+  }
   const reason = await whyRestart(home, found, configChanged)
   if (reason === undefined) return found
   home.logger.warn({ id: String(found.pid), reason }, 'restarting containerd')

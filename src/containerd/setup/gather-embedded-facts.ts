@@ -4,7 +4,13 @@ import { knownCniBinDirs, missingCniPlugins, neededCniPlugins } from '../network
 import { criAnswers } from '../process/containerd-client.ts'
 import { containerdPlaces } from '../process/containerd-places.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
-import { findContainerd } from '../process/containerd-process.ts'
+import { findContainerd, findShims } from '../process/containerd-process.ts'
+import { readContainerdVersion } from '../process/containerd-version.ts'
+import { findNewer } from '../process/newer-containerd.ts'
+import { describeRepairs } from '../network/plan-bridge-repair.ts'
+import { findBridgeFaults } from '../network/pod-bridge.ts'
+import { findExecutable } from '../../host/find-executable.ts'
+import type { HostProcess } from '../../host/processes.ts'
 import { readRegistryHosts } from './read-registry-hosts.ts'
 import { findFreeSubnets, readHostNetwork, readRecordedSubnet } from '../network/pod-network.ts'
 
@@ -41,6 +47,8 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
     kind: 'embedded',
     pid: running?.pid,
     ...(running === undefined ? await explainAbsence(options, places) : await askContainerd(options, places)),
+    newerVersion: await findNewerVersion(places, running),
+    networkFaults: describeRepairs(places.bridgeName, await findBridgeFaults(places).catch(() => [])),
     cniDirectories: (options.cniDirectories ?? knownCniBinDirs).map((path) => {
       const missing = missingCniPlugins(path)
       return { path, missing, hasAny: missing.length < neededCniPlugins.length }
@@ -48,6 +56,22 @@ export async function gatherEmbeddedFacts(options: EmbeddedFactsOptions): Promis
     pauseProgram: options.pauseProgram,
     registryHosts: await readRegistryHosts(options.registryConfigDir, options.clock),
     subnet: recorded ?? findFreeSubnets(places, readHostNetwork())[0],
+  }
+}
+
+/** Where the installed one is older; also undefined where none is installed. */
+async function findNewerVersion(
+  places: ContainerdPlaces,
+  running: HostProcess | undefined,
+): Promise<string | undefined> {
+  const containerdPath = findExecutable('containerd')
+  if (containerdPath === undefined || findShims(places).length === 0) return undefined
+  try {
+    const version = await readContainerdVersion(containerdPath)
+    return (await findNewer(places, { containerdPath, version }, running))?.text
+  } catch {
+    // What is installed can't be used: another check says so.
+    return undefined
   }
 }
 

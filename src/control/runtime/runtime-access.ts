@@ -17,10 +17,12 @@ import type { CgroupDriver } from '../../host/cgroups/layout.ts'
 import type { HostInfo } from '../../host/facts/host-info.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
+import type { Problem } from '../../pod/objects/document.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { compareContainerd } from './compare-containerd.ts'
 import { createEventSource } from './event-source.ts'
-import { createNetworkRulesKeeper } from './keep-network-rules.ts'
+import { createPodNetworkKeeper } from './keep-pod-network.ts'
+import type { PodNetworkKeeper } from './keep-pod-network.ts'
 import { MakingCalls } from './making-calls.ts'
 import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
@@ -95,6 +97,7 @@ export class RuntimeAccess {
             },
             onDiscarded: (image) => this.#tellDiscarded(image),
           },
+          events: options.events,
           clock,
           logger,
         })
@@ -246,12 +249,18 @@ export class RuntimeAccess {
     this.#onSandbox.add(listener)
   }
 
-  /** Keeps the firewall rules of the pods' network; undefined where that is somebody else's. */
-  networkRulesKeeper(): (() => Promise<void>) | undefined {
+  /** Keeps the pods' network; undefined where that is somebody else's. */
+  podNetworkKeeper(): PodNetworkKeeper | undefined {
     if (this.#embedded === undefined) return undefined
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
     const listReady = () => this.#listSandboxes(filter)
-    return createNetworkRulesKeeper({ embedded: this.#embedded, listReady, logger: this.#options.logger })
+    const { events, logger } = this.#options
+    return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, logger })
+  }
+
+  /** What somebody should do something about while the runtime works. */
+  problems(): readonly Problem[] {
+    return this.#embedded?.problems() ?? []
   }
 
   /** What finds the orphans in the runtime; none where it is somebody else's. */

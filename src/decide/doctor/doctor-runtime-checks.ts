@@ -15,7 +15,7 @@ export function checkRuntime(facts: HostFacts): readonly DoctorFinding[] {
 
 function checkEmbedded(runtime: EmbeddedRuntimeFacts, programs: HostPrograms): readonly DoctorFinding[] {
   return [
-    checkContainerd(programs),
+    checkContainerd(programs, runtime),
     checkRunc(programs),
     checkEmbeddedProcess(runtime),
     checkCniPlugins(runtime),
@@ -40,7 +40,10 @@ function checkRegistryHosts({
   return [{ name, status: 'ok', message: `${directory} has settings for ${registries}` }]
 }
 
-function checkContainerd({ containerd, ctr }: HostPrograms): DoctorFinding {
+function checkContainerd(
+  { containerd, ctr }: HostPrograms,
+  { newerVersion }: EmbeddedRuntimeFacts,
+): DoctorFinding {
   const name = 'containerd'
   const install = 'Install the package containerd (on hosts with Docker: containerd.io).'
   if (containerd === undefined) return { name, status: 'error', message: 'not installed', hint: install }
@@ -61,6 +64,14 @@ function checkContainerd({ containerd, ctr }: HostPrograms): DoctorFinding {
       hint: 'podd needs containerd 1.6 or newer.',
     }
   }
+  if (newerVersion !== undefined) {
+    return {
+      name,
+      status: 'warning',
+      message: `${containerd.path} is version ${containerd.version}, and pods run under containerd ${newerVersion}`,
+      hint: `Install containerd ${newerVersion} or newer again: podd starts no older one while these pods run.`,
+    }
+  }
   return { name, status: 'ok', message: `${containerd.path} ${containerd.version}` }
 }
 
@@ -71,7 +82,7 @@ function checkRunc({ runc }: HostPrograms): DoctorFinding {
   return { name: 'runc', status: 'ok', message: `${runc.path} ${runc.version}`.trim() }
 }
 
-function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): DoctorFinding {
+function checkEmbeddedProcess({ pid, answers, failure, newerVersion }: EmbeddedRuntimeFacts): DoctorFinding {
   const name = 'runtime'
   if (failure !== undefined) {
     const { message, logPath, dataPath } = failure
@@ -79,7 +90,10 @@ function checkEmbeddedProcess({ pid, answers, failure }: EmbeddedRuntimeFacts): 
       name,
       status: 'error',
       message: `podd runs and its containerd does not${message === '' ? '' : `: ${message}`}`,
-      hint: `podd retries; see ${logPath}. If its data is damaged: stop podd, move ${dataPath} aside and start podd again; import images again that were imported.`,
+      hint:
+        newerVersion !== undefined
+          ? 'podd retries: mend what is said of containerd above.'
+          : `podd retries; see ${logPath}. If its data is damaged: stop podd, move ${dataPath} aside and start podd again; import images again that were imported.`,
     }
   }
   if (answers === undefined) return { name, status: 'skipped', message: 'only root can look' }
@@ -112,7 +126,15 @@ function checkCniPlugins({ cniDirectories }: EmbeddedRuntimeFacts): DoctorFindin
   }
 }
 
-function checkSubnet({ subnet }: EmbeddedRuntimeFacts): DoctorFinding {
+function checkSubnet({ subnet, networkFaults }: EmbeddedRuntimeFacts): DoctorFinding {
+  if (networkFaults !== '') {
+    return {
+      name: 'pod-network',
+      status: 'error',
+      message: networkFaults,
+      hint: 'podd restores the network within seconds while it and containerd run; `podd status` shows why it could not.',
+    }
+  }
   if (subnet !== undefined) return { name: 'pod-network', status: 'ok', message: subnet }
   return {
     name: 'pod-network',

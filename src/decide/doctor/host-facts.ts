@@ -103,6 +103,10 @@ export interface EmbeddedRuntimeFacts {
   readonly failure:
     | { readonly message: string; readonly logPath: string; readonly dataPath: string }
     | undefined
+  /** The containerd under which pods run, where the installed one is older. */
+  readonly newerVersion: string | undefined
+  /** What is wrong with the network of the pods that run; empty for nothing. */
+  readonly networkFaults: string
   /** The directories that CNI plugins are looked for in. */
   readonly cniDirectories: readonly CniDirectoryFacts[]
   /** The static program that the sandbox image is made of. */

@@ -63,14 +63,16 @@ it('does not take a directory that cannot be read for an empty one', async () =>
   await expect(readCniResults(directory)).rejects.toMatchObject({ code: 'ELOOP' })
 })
 
-it('reads which interfaces and namespaces a sandbox has', async () => {
+it('reads which interfaces, namespaces and gateways a sandbox has', async () => {
   const interfaces = [
-    { name: 'podd0' },
+    { name: 'podd0', mac: '02:00:00:00:00:01' },
     { name: 'veth1' },
     { name: 'eth0', sandbox: '/run/netns/cni-1' },
     'nonsense',
   ]
-  const cached = { containerId: id, networkName: 'podd', result: { interfaces } }
+  const ips = [{ address: '10.86.0.5/24', gateway: '10.86.0.1' }, { address: 'fd00::5/64' }, 'nonsense']
+  const capabilityArgs = { portMappings: [{ HostPort: 80 }] }
+  const cached = { containerId: id, networkName: 'podd', result: { interfaces, ips }, capabilityArgs }
   result(`podd-${id}-eth0`, JSON.stringify(cached))
   result(`podd-${other}-eth0`, '{"containerId":')
   expect(await readCniResults(directory)).toEqual([
@@ -80,6 +82,9 @@ it('reads which interfaces and namespaces a sandbox has', async () => {
       networkName: 'podd',
       hostInterfaces: ['podd0', 'veth1'],
       namespaces: ['/run/netns/cni-1'],
+      macs: new Map([['podd0', '02:00:00:00:00:01']]),
+      gateways: ['10.86.0.1/24'],
+      hasHostPorts: true,
     },
   ])
 })

@@ -114,6 +114,20 @@ describe('NetworkRules', () => {
     expect(await firewall.calls()).toEqual(expected)
   })
 
+  it('tells with one program whether something known is missing', async () => {
+    const rules = new NetworkRules(places)
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
+    await firewall.write('iptables', openRules, [masquerade])
+    await rules.check(['10.86.0.0/24'], ready)
+    await firewall.calls()
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
+    expect(await firewall.calls()).toEqual(['iptables-save'])
+    await firewall.write('iptables', openRules, [])
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(true)
+    await firewall.write('iptables', [], [masquerade])
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(true)
+  })
+
   it('leaves the firewall alone while no sandbox is ready', async () => {
     expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()))).toBe(false)
     expect(await firewall.calls()).toEqual([])

@@ -11,7 +11,7 @@ import type { Logger } from '../../../src/base/logger.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import { setPoddUmask } from '../../../src/base/umask.ts'
 import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
-import { findContainerd } from '../../../src/containerd/process/containerd-process.ts'
+import { findContainerd, findShims } from '../../../src/containerd/process/containerd-process.ts'
 import type { EmbeddedContainerdError } from '../../../src/containerd/process/embedded-containerd-error.ts'
 import { EmbeddedContainerd } from '../../../src/containerd/embedded-containerd.ts'
 import type { EmbeddedContainerdOptions } from '../../../src/containerd/embedded-containerd.ts'
@@ -260,6 +260,67 @@ describe('supervise', () => {
       const second = await containerd.start()
       expect(second.adopted).toBe(false)
       expect(readUmask(second.pid)).toBe(0o022)
+    })
+
+    it('starts no older one while pods run, tells that it is installed, and goes on once it no longer is', async () => {
+      const events: string[] = []
+      const recorder = { recordNode: ({ reason }: { readonly reason: string }) => void events.push(reason) }
+      const containerd = new EmbeddedContainerd(options({ events: recorder }))
+      const first = await containerd.start()
+      const answering = await readFile(containerdPath, 'utf8')
+      const older = answering.replace('1.7.0', '1.6.9')
+      expect(await containerd.start()).toMatchObject({ adopted: true, pid: first.pid })
+      await writeFile(containerdPath, older)
+      // No pod runs.
+      expect(await containerd.start()).toMatchObject({ version: { text: '1.6.9' } })
+      await writeFile(containerdPath, answering)
+      await removeEmbeddedContainerd({ ...options(), clock: systemClock })
+      await containerd.start()
+      const stay = ['-e', 'setInterval(() => {}, 1000)', '--', '-address', containerd.places.socketPath]
+      const shim = spawn(process.execPath, stay, { argv0: 'containerd-shim-runc-v2', stdio: 'ignore' })
+      try {
+        await vi.waitFor(() => expect(findShims(containerd.places)).toHaveLength(1), 5000 * slowness)
+        await writeFile(containerdPath, older)
+        // Another config alone would not do either.
+        const changed = new EmbeddedContainerd(options({ events: recorder, registryConfigDir: '/elsewhere' }))
+        const kept = await changed.start()
+        expect(kept).toMatchObject({ adopted: true, version: { text: '1.7.0' } })
+        expect(changed.problems()).toMatchObject([
+          { severity: 'warning', message: expect.stringContaining('1.6.9 is installed') as string },
+        ])
+        await expect(changed.restart('for the test')).rejects.toThrow('no other would start')
+        expect(events).toEqual(['ContainerdOlder'])
+        const before = readProcess(kept.pid)
+        process.kill(kept.pid, 'SIGKILL')
+        if (before !== undefined) await waitForExit(before, 5000, systemClock)
+        await expect(changed.start()).rejects.toMatchObject({
+          message: expect.stringContaining('which an older one would lose') as string,
+          hint: expect.stringContaining('Install containerd 1.7.0') as string,
+        })
+        await writeFile(containerdPath, answering)
+        expect(await changed.start()).toMatchObject({ adopted: false, version: { text: '1.7.0' } })
+        expect(changed.problems()).toEqual([])
+      } finally {
+        shim.kill('SIGKILL')
+      }
+    })
+
+    it('restarts one whose socket somebody has removed', async () => {
+      const stop = new AbortController()
+      const events: string[] = []
+      const recorder = { recordNode: ({ reason }: { readonly reason: string }) => void events.push(reason) }
+      const containerd = new EmbeddedContainerd(options({ events: recorder }))
+      const pids: number[] = []
+      containerd.onChange((state) => {
+        if (state.kind === 'running') pids.push(state.running.pid)
+        if (pids.length === 2) stop.abort()
+      })
+      const supervised = containerd.supervise(stop.signal)
+      await vi.waitFor(() => expect(pids).toHaveLength(1), 10_000 * slowness)
+      await rm(containerd.places.socketPath)
+      await supervised
+      expect(new Set(pids).size).toBe(2)
+      expect(events).toEqual(['ContainerdRestarted'])
     })
 
     it('starts another at once where it was told to restart', async () => {

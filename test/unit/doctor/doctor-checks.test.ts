@@ -19,6 +19,8 @@ const embedded: EmbeddedRuntimeFacts = {
   pauseProgram: '/usr/bin/catatonit',
   registryHosts: { directory: '/etc/podd/certs.d', registries: 0, problems: [] },
   subnet: '10.86.0.0/24',
+  newerVersion: undefined,
+  networkFaults: '',
 }
 
 const external: ExternalRuntimeFacts = {
@@ -194,6 +196,22 @@ describe('checkHost', () => {
       'error',
       'no subnet',
       '--pod-cidr',
+    ],
+    [
+      'a bridge that somebody has removed',
+      withEmbedded({ networkFaults: 'bridge podd0 is missing' }),
+      'pod-network',
+      'error',
+      'bridge podd0 is missing',
+      'podd status',
+    ],
+    [
+      'an older containerd than pods run under',
+      withEmbedded({ newerVersion: '9.1.0' }),
+      'containerd',
+      'warning',
+      'under containerd 9.1.0',
+      'Install containerd 9.1.0',
     ],
     [
       'no pause program',

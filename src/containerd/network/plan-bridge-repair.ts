@@ -1,0 +1,93 @@
+/** What the bridge of the pods' network and the host's ends of their network pairs should be, from what the plugins gave. */
+export interface BridgeWish {
+  /** The bridge's hardware address, which pods know; undefined where no plugin told it. */
+  readonly mac: string | undefined
+  /** The bridge's addresses with their prefix: `10.86.0.1/24`. */
+  readonly gateways: readonly string[]
+  /** The host's ends, by name. */
+  readonly ports: readonly string[]
+  /** Some pod has host ports: the host reaches them over its loopback too (the portmap plugin's `route_localnet`). */
+  readonly hasHostPorts: boolean
+}
+
+/** What is there. */
+export interface BridgeState {
+  /** Undefined where there is no bridge. */
+  readonly bridge:
+    | {
+        readonly isUp: boolean
+        /** Without a prefix; undefined where they can't be read. */
+        readonly addresses: readonly string[] | undefined
+        readonly routesLocalnet: boolean
+      }
+    | undefined
+  /** The name of the bridge that each end hangs on, empty for none; without the ends that do not exist. */
+  readonly masters: ReadonlyMap<string, string>
+  /** The families whose packets the kernel forwards. */
+  readonly forwards: { readonly ipv4: boolean; readonly ipv6: boolean }
+}
+
+export type BridgeRepair =
+  | { readonly kind: 'make-bridge'; readonly mac: string | undefined }
+  | { readonly kind: 'raise-bridge' }
+  | { readonly kind: 'add-address'; readonly address: string }
+  | { readonly kind: 'attach'; readonly port: string }
+  | { readonly kind: 'route-localnet' }
+  | { readonly kind: 'forward'; readonly family: 'ipv4' | 'ipv6' }
+
+/**
+ * What puts the bridge right without a pod noticing more than a gap: as the plugins bridge and portmap make it
+ * (`plugins/main/bridge/bridge.go` setupBridge, `plugins/meta/portmap/portmap.go`, containernetworking/plugins 1.x). In the
+ * order in which it has to be done; nothing where no pod is on the network. An end that does not exist belongs to a pod that is
+ * being ended, or can only be made again together with its pod's sandbox.
+ */
+export function planBridgeRepair(
+  bridgeName: string,
+  wish: BridgeWish,
+  state: BridgeState,
+): readonly BridgeRepair[] {
+  const ports = wish.ports.filter((port) => state.masters.has(port))
+  if (ports.length === 0) return []
+  const { bridge } = state
+  const repairs: BridgeRepair[] = []
+  if (bridge === undefined) repairs.push({ kind: 'make-bridge', mac: wish.mac })
+  if (bridge?.isUp !== true) repairs.push({ kind: 'raise-bridge' })
+  const isAdrift = (port: string): boolean => bridge === undefined || state.masters.get(port) !== bridgeName
+  const adrift = ports.filter((port) => isAdrift(port))
+  repairs.push(...adrift.map((port) => ({ kind: 'attach', port }) as const))
+  // A bridge without carrier tells its addresses to nobody: with a port attached to it they can be read.
+  const known = bridge?.isUp === true ? bridge.addresses : []
+  for (const address of wish.gateways)
+    if (known?.includes(address.split('/')[0] ?? '') === false) repairs.push({ kind: 'add-address', address })
+  if (wish.hasHostPorts && bridge?.routesLocalnet !== true) repairs.push({ kind: 'route-localnet' })
+  const isIpv6 = (address: string): boolean => address.includes(':')
+  if (!state.forwards.ipv4 && !wish.gateways.every(isIpv6)) repairs.push({ kind: 'forward', family: 'ipv4' })
+  if (!state.forwards.ipv6 && wish.gateways.some(isIpv6)) repairs.push({ kind: 'forward', family: 'ipv6' })
+  return repairs
+}
+
+/** What was wrong, for people: `bridge podd0 was missing; 2 pods were not attached to it`. */
+export function describeRepairs(bridgeName: string, repairs: readonly BridgeRepair[]): string {
+  const attached = repairs.filter(({ kind }) => kind === 'attach').length
+  const isMade = repairs.some(({ kind }) => kind === 'make-bridge')
+  const parts = repairs.flatMap((repair): readonly string[] => {
+    switch (repair.kind) {
+      case 'make-bridge':
+        return [`bridge ${bridgeName} is missing`]
+      case 'raise-bridge':
+        return isMade ? [] : [`bridge ${bridgeName} is down`]
+      case 'add-address':
+        return isMade ? [] : [`bridge ${bridgeName} lacks its address ${repair.address}`]
+      case 'attach':
+        return []
+      case 'route-localnet':
+        return isMade
+          ? []
+          : [`host ports are not reachable over 127.0.0.1 (route_localnet of ${bridgeName} is 0)`]
+      case 'forward':
+        return [`the host does not forward ${repair.family === 'ipv4' ? 'IPv4' : 'IPv6'} packets`]
+    }
+  })
+  const pods = attached === 1 ? '1 pod is' : `${attached} pods are`
+  return [...parts, ...(attached === 0 ? [] : [`${pods} not attached to ${bridgeName}`])].join('; ')
+}

@@ -1,0 +1,158 @@
+import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { basename } from 'node:path'
+import { errorCode } from '../../base/errors.ts'
+import { commandOutput } from '../../host/run-command.ts'
+import { readCniResults } from './cni-results.ts'
+import type { CniResult } from './cni-results.ts'
+import { planBridgeRepair } from './plan-bridge-repair.ts'
+import type { BridgeRepair, BridgeState, BridgeWish } from './plan-bridge-repair.ts'
+
+/** Where the bridge is, and what it belongs to. */
+export interface BridgePlaces {
+  readonly bridgeName: string
+  readonly networkName: string
+}
+
+const devices = '/sys/class/net'
+const settings = '/proc/sys/net'
+/** IFF_UP of `net_device.flags`. */
+const isUpFlag = 1
+
+/** What the network should be for these sandboxes; for all that libcni remembers where none are named. */
+export function bridgeWish(
+  { bridgeName, networkName }: BridgePlaces,
+  results: readonly CniResult[],
+  sandboxes?: ReadonlySet<string>,
+): BridgeWish {
+  const own = results.filter(
+    (result) => result.networkName === networkName && sandboxes?.has(result.sandboxId) !== false,
+  )
+  const macs = own.flatMap(({ macs: found }) => found.get(bridgeName) ?? [])
+  return {
+    mac: macs[0],
+    gateways: [...new Set(own.flatMap(({ gateways }) => gateways))],
+    ports: own.flatMap(({ hostInterfaces }) => hostInterfaces.filter((name) => name !== bridgeName)),
+    hasHostPorts: own.some(({ hasHostPorts }) => hasHostPorts),
+  }
+}
+
+/** What is there now of the bridge and of these ends. A few small reads of the kernel's files. */
+export function readBridgeState(bridgeName: string, ports: readonly string[]): BridgeState {
+  const masters = new Map<string, string>()
+  for (const port of ports) if (read(`${devices}/${port}/ifindex`) !== '') masters.set(port, masterOf(port))
+  const flags = Number(read(`${devices}/${bridgeName}/flags`))
+  const isThere = read(`${devices}/${bridgeName}/bridge/bridge_id`) !== ''
+  return {
+    bridge: isThere
+      ? {
+          isUp: (flags & isUpFlag) !== 0,
+          addresses: networkInterfaces()[bridgeName]?.map(({ address }) => address),
+          routesLocalnet: read(`${settings}/ipv4/conf/${bridgeName}/route_localnet`) === '1',
+        }
+      : undefined,
+    masters,
+    forwards: {
+      ipv4: read(`${settings}/ipv4/ip_forward`) === '1',
+      ipv6: read(`${settings}/ipv6/conf/all/forwarding`) === '1',
+    },
+  }
+}
+
+/** What is wrong with the network of the sandboxes that libcni remembers, as `PodBridge` would repair it. */
+export async function findBridgeFaults(places: BridgePlaces): Promise<readonly BridgeRepair[]> {
+  const wish = bridgeWish(places, await readCniResults())
+  return planBridgeRepair(places.bridgeName, wish, readBridgeState(places.bridgeName, wish.ports))
+}
+
+/** The bridge of the pods' network, which somebody may remove, take down or strip under the pods. */
+export class PodBridge {
+  readonly #places: BridgePlaces
+  /** As of the last check. */
+  #wish: BridgeWish | undefined
+
+  constructor(places: BridgePlaces) {
+    this.#places = places
+  }
+
+  /** Whether all is there that the last check found or made. */
+  get isWhole(): boolean {
+    return this.#wish === undefined || this.#plan(this.#wish).length === 0
+  }
+
+  /**
+   * Puts right what is wrong for these sandboxes, and gives what it did.
+   * @throws HostCommandError, the system's error
+   */
+  async check(ready: ReadonlySet<string>): Promise<readonly BridgeRepair[]> {
+    const wish = ready.size === 0 ? undefined : bridgeWish(this.#places, await readCniResults(), ready)
+    this.#wish = wish
+    if (wish === undefined) return []
+    const repairs = this.#plan(wish)
+    for (const repair of repairs) await this.#apply(repair)
+    return repairs
+  }
+
+  #plan(wish: BridgeWish): readonly BridgeRepair[] {
+    const { bridgeName } = this.#places
+    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
+  }
+
+  async #apply(repair: BridgeRepair): Promise<void> {
+    const { bridgeName } = this.#places
+    switch (repair.kind) {
+      case 'make-bridge': {
+        const address = repair.mac === undefined ? [] : ['address', repair.mac]
+        await commandOutput('ip', ['link', 'add', 'name', bridgeName, ...address, 'type', 'bridge'])
+        write(`${settings}/ipv6/conf/${bridgeName}/accept_ra`, '0')
+        return
+      }
+      case 'raise-bridge':
+        return void (await commandOutput('ip', ['link', 'set', 'dev', bridgeName, 'up']))
+      case 'add-address': {
+        const how = repair.address.includes(':') ? ['nodad'] : ['broadcast', '+']
+        await commandOutput('ip', ['address', 'replace', repair.address, 'dev', bridgeName, ...how])
+        return
+      }
+      case 'attach':
+        await commandOutput('ip', ['link', 'set', 'dev', repair.port, 'up', 'master', bridgeName])
+        // A pod reaches itself through its own host port.
+        write(`${devices}/${repair.port}/brport/hairpin_mode`, '1')
+        return
+      case 'route-localnet':
+        return write(`${settings}/ipv4/conf/${bridgeName}/route_localnet`, '1')
+      case 'forward':
+        return write(
+          `${settings}/${repair.family === 'ipv4' ? 'ipv4/ip_forward' : 'ipv6/conf/all/forwarding'}`,
+          '1',
+        )
+    }
+  }
+}
+
+/** Empty where the device is gone or hangs on nothing. */
+function masterOf(port: string): string {
+  try {
+    return basename(readlinkSync(`${devices}/${port}/master`))
+  } catch {
+    return ''
+  }
+}
+
+/** Empty where the kernel has no such file. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** A kernel without IPv6, say, has no such file. */
+function write(path: string, value: string): void {
+  try {
+    writeFileSync(path, value)
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error
+  }
+}

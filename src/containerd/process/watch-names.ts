@@ -1,0 +1,20 @@
+import { watch } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { errorCode } from '../../base/errors.ts'
+
+/**
+ * Calls back when a file of one of these paths may have been replaced, made or removed, until the signal is aborted. A
+ * hint: what is there has to be looked up. A directory that can't be watched gives none.
+ */
+export function watchNames(paths: readonly string[], onHint: () => void, signal: AbortSignal): void {
+  for (const path of paths) {
+    try {
+      const watcher = watch(dirname(path), { persistent: false, signal }, (kind, name) => {
+        if (kind === 'rename' && (name === null || name === basename(path))) onHint()
+      })
+      watcher.on('error', () => watcher.close())
+    } catch (error) {
+      if (errorCode(error) === undefined) throw error
+    }
+  }
+}

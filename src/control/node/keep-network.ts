@@ -1,0 +1,51 @@
+import type { Clock } from '../../base/clock.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
+
+const deadlineMs = 120_000
+/** How soon after a sandbox was asked for its rules are there, usually. */
+const settleMs = 2000
+/** How soon a change from outside is noticed, at the latest. */
+const glanceMs = 10_000
+/** A firewall with very many rules takes time to read. So much longer than a glance took is the rest after it, at least. */
+const restPerGlance = 20
+
+export interface PodNetworkJobOptions {
+  readonly network: {
+    check(): Promise<void>
+    glance(): Promise<void>
+  }
+  /** How many sandboxes were asked for so far. */
+  readonly sandboxes: () => number
+  /** From one whole check to the next. */
+  readonly periodMs: number
+  readonly clock: Clock
+}
+
+/**
+ * Restores the pods' network where it was changed from outside: a glance now and then, and a whole check each period and some
+ * time after a sandbox was asked for. To be woken then: a reload of the firewall in the next moments would remove rules that
+ * no check has seen.
+ */
+export function podNetworkJob({ network, sandboxes, periodMs, clock }: PodNetworkJobOptions): NodeJob {
+  let checkedAtMs = -Infinity
+  let seen = 0
+  return {
+    name: 'keep-network',
+    periodMs: Math.min(glanceMs, periodMs),
+    deadlineMs,
+    runsAtStart: true,
+    async run(signal) {
+      const isNew = sandboxes() !== seen
+      seen = sandboxes()
+      if (isNew || checkedAtMs === -Infinity) await clock.sleep(settleMs, signal)
+      const startMs = clock.monotonicMs()
+      if (isNew || startMs - checkedAtMs >= periodMs) {
+        checkedAtMs = startMs
+        await network.check()
+        return
+      }
+      await network.glance()
+      return (clock.monotonicMs() - startMs) * restPerGlance
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import type { Logger } from '../../base/logger.ts'
+import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import { NetworkRules } from '../../containerd/network/network-rules.ts'
+import { describeRepairs } from '../../containerd/network/plan-bridge-repair.ts'
+import { PodBridge } from '../../containerd/network/pod-bridge.ts'
+import type { NodeEventRecorder } from '../../pod/state/pod-event.ts'
+
+export interface KeepPodNetworkDeps {
+  readonly embedded: Pick<EmbeddedContainerd, 'places' | 'state'>
+  /** The ids of the sandboxes that are ready. */
+  readonly listReady: () => Promise<ReadonlySet<string>>
+  readonly events: NodeEventRecorder
+  readonly logger: Logger
+}
+
+/** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
+export interface PodNetworkKeeper {
+  /** Restores what is missing of the pods' network, for the sandboxes that are there now. */
+  check(): Promise<void>
+  /** Cheaper: checks only where something is missing of what the last check saw. */
+  glance(): Promise<void>
+}
+
+/**
+ * Makes what restores the pods' network where somebody has changed it: its firewall rules, which a reload of the firewall
+ * wipes; its bridge; the forwarding of packets. No pod is touched.
+ */
+export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeeper {
+  const { embedded, listReady, events, logger } = deps
+  const { bridgeName } = embedded.places
+  const rules = new NetworkRules(embedded.places)
+  const bridge = new PodBridge(embedded.places)
+
+  function tell(reason: string, message: string): void {
+    events.recordNode({ type: 'Warning', reason, message })
+    logger.warn({ reason: message }, 'restored the pod network')
+  }
+
+  async function check(): Promise<void> {
+    const { state } = embedded
+    if (state.kind !== 'running') return
+    const repairs = await bridge.check(await listReady())
+    if (repairs.length > 0)
+      tell(
+        'PodNetworkRestored',
+        `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
+      )
+    if (await rules.check(state.running.podCidrs, listReady))
+      tell(
+        'FirewallRulesRestored',
+        'Firewall rules of the pod network were removed from outside podd, and podd has restored them',
+      )
+  }
+
+  return {
+    check,
+    async glance() {
+      const { state } = embedded
+      if (state.kind !== 'running') return
+      if (!bridge.isWhole || (await rules.isLacking(state.running.podCidrs))) await check()
+    },
+  }
+}
