@@ -7,18 +7,24 @@ import type { TestSpecification } from 'vitest/node'
  * contract suite and by the files that aren't listed.
  */
 export const onOneContainerd: Readonly<Record<string, string>> = {
+  'test/e2e/api-writing.test.ts': 'podd’s API and files',
   'test/e2e/apply.test.ts': 'what the command line asks of podd',
   'test/e2e/cgroup-root.test.ts': 'podd makes the cgroups above the containers',
   'test/e2e/cli.test.ts': 'what the command line prints; test/e2e/reaching-in.test.ts is on each',
   'test/e2e/config-objects.test.ts': 'podd resolves the environment before it calls the runtime',
+  'test/e2e/container-garbage.test.ts': 'podd decides what goes; ListContainers is in the contract suite',
+  'test/e2e/disk-writes.test.ts': 'what podd itself writes',
   'test/e2e/down.test.ts': 'test/e2e/embedded-containerd.test.ts removes each',
+  'test/e2e/drain.test.ts': 'the order is podd’s; endings are on each',
   'test/e2e/dual-stack.test.ts': 'the same CNI plugins serve each',
   'test/e2e/eviction.test.ts': 'podd measures and decides; ContainerStats is in the contract suite',
   'test/e2e/firewall-reload.test.ts': 'the firewall, which podd restores',
   'test/e2e/fleet.test.ts': 'reading and holding sources',
+  'test/e2e/image-credentials.test.ts': 'podd finds the credentials; pulls are on each',
   'test/e2e/image-garbage.test.ts': 'podd decides; what CRI tells of images is in the contract suite',
   'test/e2e/init-containers.test.ts': 'the order is podd’s; restarts and endings are on each',
   'test/e2e/install.test.ts': 'installs podd, and starts no runtime',
+  'test/e2e/kubectl.test.ts': 'podd’s API; test/e2e/reaching-in.test.ts is on each',
   'test/e2e/log-rotation.test.ts': 'podd moves the files; ReopenContainerLog is in the contract suite',
   'test/e2e/logs.test.ts': 'podd reads and moves the files; ReopenContainerLog is in the contract suite',
   'test/e2e/manifests.test.ts': 'the examples, made of fields that other files prove',
@@ -41,6 +47,7 @@ export const onOneContainerd: Readonly<Record<string, string>> = {
   'test/fault/containerd-frozen-for-good.test.ts': 'test/fault/containerd-killed.test.ts replaces each',
   'test/fault/crash.test.ts': 'podd’s own crash',
   'test/fault/manifest-directory.test.ts': 'a directory that vanishes',
+  'test/fault/podd-frozen.test.ts': 'podd itself stops; test/fault/containerd-frozen.test.ts is on each',
   'test/fault/self-check.test.ts': 'what podd tells of itself',
   'test/fault/unread-clients.test.ts': 'podd’s API',
   'test/fault/volume-updates.test.ts': 'files, without a runtime',
@@ -48,6 +55,10 @@ export const onOneContainerd: Readonly<Record<string, string>> = {
 
 /** The files that take longest, which begin first: what begins last ends last. */
 export const longFiles: readonly string[] = [
+  'test/fault/garbage.test.ts',
+  'test/e2e/probes.test.ts',
+  'test/e2e/logs.test.ts',
+  'test/e2e/image-pulls.test.ts',
   'test/e2e/install.test.ts',
   'test/fault/containerd-frozen-for-good.test.ts',
   'test/fault/adoption.test.ts',
@@ -64,8 +75,6 @@ export const longFiles: readonly string[] = [
   'test/e2e/image-garbage.test.ts',
   'test/contract/cri.test.ts',
   'test/e2e/eviction.test.ts',
-  'test/e2e/image-pulls.test.ts',
-  'test/e2e/logs.test.ts',
   'test/fault/manifest-directory.test.ts',
   'test/e2e/random-walk.test.ts',
   'test/fault/burst.test.ts',
