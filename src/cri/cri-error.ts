@@ -1,4 +1,5 @@
-import { Metadata, status } from '@grpc/grpc-js'
+import { Status as status } from '@grpc/grpc-js/build/src/constants.js'
+import { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
 import { PoddError } from '../base/errors.ts'
 
 /**

@@ -1,14 +1,8 @@
-import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Clock } from '../base/clock.ts'
 import type { WireMethod } from '../base/wire-method.ts'
+import { GrpcChannel } from '../streams/grpc-channel.ts'
 import { CriError, criErrorFrom } from './cri-error.ts'
-
-/** The kubelet's `maxMsgSize` (`cri-client/pkg/remote_runtime.go`); the JavaScript client's own is 4 MiB. */
-const maxMessageBytes = 16 * 1024 * 1024
-
-/** How soon a lost connection is tried again; gRPC's own default is 1 s, then up to 2 min. */
-const firstReconnectMs = 25
-const slowestReconnectMs = 1000
 
 /** How often a runtime that accepts connections but isn't up yet is asked again. */
 const startingPollMs = 25
@@ -43,7 +37,7 @@ export function parseUnixEndpoint(endpoint: string): string {
  */
 export class RuntimeConnection {
   readonly endpoint: string
-  readonly #client: Client
+  readonly #channel: GrpcChannel
   readonly #clock: Clock
   readonly #reconnectWaitMs: number
   readonly #stateWaiters = new Set<() => void>()
@@ -59,17 +53,11 @@ export class RuntimeConnection {
     this.#clock = options.clock
     this.#reconnectWaitMs = options.reconnectWaitMs
     this.#lostAtMs = options.clock.monotonicMs()
-    this.#client = new Client(`unix:${parseUnixEndpoint(options.endpoint)}`, credentials.createInsecure(), {
-      'grpc.max_receive_message_length': maxMessageBytes,
-      'grpc.max_send_message_length': maxMessageBytes,
-      'grpc.initial_reconnect_backoff_ms': firstReconnectMs,
-      'grpc.max_reconnect_backoff_ms': slowestReconnectMs,
-      'grpc.enable_retries': 0,
-      'grpc.enable_channelz': 0,
-      'grpc.service_config_disable_resolution': 1,
-      'grpc.use_local_subchannel_pool': 1,
+    this.#channel = new GrpcChannel({
+      socketPath: parseUnixEndpoint(options.endpoint),
+      clock: options.clock,
+      onState: () => this.#noteState(),
     })
-    this.#watchState()
   }
 
   /** How many connections there have been; what a former one said of the runtime may not hold for the next. */
@@ -114,22 +102,26 @@ export class RuntimeConnection {
     headers?: CallHeaders,
   ): Promise<Reply> {
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        reject(signal.reason)
-        call.cancel()
-      }
-      const call = this.#client.makeUnaryRequest(
+      let reply: Reply | undefined
+      const cancel = this.#channel.call({
         path,
-        requestSerialize,
-        responseDeserialize,
-        request,
-        metadataOf(headers),
-        (error, reply) => {
+        message: requestSerialize(request),
+        headers,
+        decode: responseDeserialize,
+        onMessage: (message) => {
+          reply = message
+        },
+        onStatus: (status) => {
           signal.removeEventListener('abort', onAbort)
-          if (reply === undefined) reject(criErrorFrom(error, methodName(path)))
+          if (status.code !== Status.OK) reject(criErrorFrom(status, methodName(path)))
+          else if (reply === undefined) reject(noReply(path))
           else resolve(reply)
         },
-      )
+      })
+      const onAbort = (): void => {
+        reject(signal.reason)
+        cancel()
+      }
       signal.addEventListener('abort', onAbort, { once: true })
     })
   }
@@ -144,23 +136,20 @@ export class RuntimeConnection {
   ): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
-      const call = this.#client.makeServerStreamRequest(
+      const cancel = this.#channel.call({
         path,
-        requestSerialize,
-        responseDeserialize,
-        request,
-        metadataOf(headers),
-      )
-      const onAbort = (): void => call.cancel()
-      signal.addEventListener('abort', onAbort, { once: true })
-      const ended = (settle: () => void): void => {
-        signal.removeEventListener('abort', onAbort)
-        if (signal.aborted) reject(signal.reason)
-        else settle()
-      }
-      call.on('data', onMessage)
-      call.on('end', () => ended(resolve))
-      call.on('error', (error) => ended(() => reject(criErrorFrom(error, methodName(path)))))
+        message: requestSerialize(request),
+        headers,
+        decode: responseDeserialize,
+        onMessage,
+        onStatus: (status) => {
+          signal.removeEventListener('abort', cancel)
+          if (signal.aborted) reject(signal.reason)
+          else if (status.code !== Status.OK) reject(criErrorFrom(status, methodName(path)))
+          else resolve()
+        },
+      })
+      signal.addEventListener('abort', cancel, { once: true })
     })
   }
 
@@ -171,10 +160,10 @@ export class RuntimeConnection {
     this.#lostAtMs = this.#clock.monotonicMs()
   }
 
-  /** Ends every call in flight; the connection can't be used again. */
+  /** Takes no further call, and ends with those in flight. */
   close(): void {
     this.#closed = true
-    this.#client.close()
+    this.#channel.close()
     this.#wakeWaiters()
   }
 
@@ -182,13 +171,14 @@ export class RuntimeConnection {
     const patientUntilMs = this.#lostAtMs + this.#reconnectWaitMs
     const untilMs = Math.max(patientUntilMs, this.#clock.monotonicMs() + connectMs)
     while (!this.#closed) {
-      const state = this.#client.getChannel().getConnectivityState(true)
+      this.#channel.connect()
+      const { state } = this.#channel
       const nowMs = this.#clock.monotonicMs()
-      if (state === connectivityState.READY) {
+      if (state === 'ready') {
         const starting = nowMs < untilMs && (await this.#isStarting?.()) === true
         if (!starting) return this.#markReady()
         await this.#clock.sleep(startingPollMs)
-      } else if (nowMs >= (state === connectivityState.TRANSIENT_FAILURE ? patientUntilMs : untilMs)) {
+      } else if (nowMs >= (state === 'failed' ? patientUntilMs : untilMs)) {
         return
       } else {
         await this.#stateChange(untilMs - nowMs)
@@ -197,20 +187,14 @@ export class RuntimeConnection {
   }
 
   #markReady(): void {
-    if (this.#closed || this.#client.getChannel().getConnectivityState(false) !== connectivityState.READY)
-      return
+    if (this.#closed || this.#channel.state !== 'ready') return
     this.#ready = true
     this.#connections += 1
   }
 
-  /** Follows the channel's state for as long as it lives. */
-  #watchState(): void {
-    if (this.#closed) return
-    const channel = this.#client.getChannel()
-    const state = channel.getConnectivityState(false)
-    if (state !== connectivityState.READY) this.suspect()
+  #noteState(): void {
+    if (this.#channel.state !== 'ready') this.suspect()
     this.#wakeWaiters()
-    channel.watchConnectivityState(state, Infinity, () => this.#watchState())
   }
 
   /** Resolves when the channel's state changes, or after `waitMs`. */
@@ -227,10 +211,9 @@ export class RuntimeConnection {
   }
 }
 
-function metadataOf(headers: CallHeaders = {}): Metadata {
-  const metadata = new Metadata()
-  for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
-  return metadata
+function noReply(path: string): CriError {
+  const method = methodName(path)
+  return new CriError('RUNTIME_BAD_REPLY', `${method}: the runtime answered without a message`, { method })
 }
 
 /** `/runtime.v1.RuntimeService/Version` gives `Version`. */

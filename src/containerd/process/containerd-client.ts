@@ -1,9 +1,8 @@
-import { Client, credentials, Metadata, status } from '@grpc/grpc-js'
-import type { ServiceError } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Clock } from '../../base/clock.ts'
-
-/** Replies are taken as bytes: these calls ask whether, not what. */
-const asBytes = (bytes: Buffer): Buffer => bytes
+import { GrpcChannel } from '../../streams/grpc-channel.ts'
+import type { GrpcStatus } from '../../streams/grpc-channel.ts'
+import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 
 /**
  * Whether CRI answers on the socket. False covers all that can be wrong: no socket, nobody behind it,
@@ -30,8 +29,8 @@ export async function hasImage(socketPath: string, clock: Clock, reference: stri
     deadlineMs: 10_000,
   })
   if (failure === undefined) return true
-  if (failure.code === status.NOT_FOUND) return false
-  throw failure
+  if (failure.code === Status.NOT_FOUND) return false
+  throw new EmbeddedContainerdError(`containerd was asked for the image ${reference}: ${failure.details}`)
 }
 
 interface UnaryCall {
@@ -42,24 +41,30 @@ interface UnaryCall {
   readonly deadlineMs: number
 }
 
-/** One call on a connection of its own; gives the error, or undefined for any reply. */
-function callUnary(call: UnaryCall): Promise<ServiceError | undefined> {
-  const client = new Client(`unix://${call.socketPath}`, credentials.createInsecure())
-  const metadata = new Metadata()
-  metadata.set('containerd-namespace', 'k8s.io')
+/** One call on a connection of its own; gives what it failed with, or undefined for any reply. */
+function callUnary({
+  socketPath,
+  clock,
+  method,
+  request,
+  deadlineMs,
+}: UnaryCall): Promise<GrpcStatus | undefined> {
+  const channel = new GrpcChannel({ socketPath, clock })
   return new Promise((resolve) => {
-    client.makeUnaryRequest(
-      call.method,
-      asBytes,
-      asBytes,
-      call.request,
-      metadata,
-      { deadline: call.clock.wallMs() + call.deadlineMs },
-      (error) => {
-        client.close()
-        resolve(error ?? undefined)
+    const cancel = channel.call({
+      path: method,
+      message: request,
+      headers: { 'containerd-namespace': 'k8s.io' },
+      // These calls ask whether, not what.
+      decode: (bytes) => bytes,
+      onMessage() {},
+      onStatus: (status) => {
+        deadline.cancel()
+        channel.close()
+        resolve(status.code === Status.OK ? undefined : status)
       },
-    )
+    })
+    const deadline = clock.startTimer(deadlineMs, cancel)
   })
 }
 
