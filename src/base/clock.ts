@@ -18,12 +18,17 @@ export interface Clock {
 /** setTimeout fires at once beyond this, about 24.8 days. */
 const longestTimerMs = 2 ** 31 - 1
 
+/** Whole milliseconds: setTimeout drops a fraction, and what fires before it is due has to wait once more. */
+function timeoutMs(delayMs: number): number {
+  return Math.ceil(Math.min(Math.max(delayMs, 0), longestTimerMs))
+}
+
 /** The real clock. `sleep` keeps the process alive; a timer doesn't. */
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   startTimer(delayMs, fire) {
-    const handle = setTimeout(fire, Math.min(Math.max(delayMs, 0), longestTimerMs))
+    const handle = setTimeout(fire, timeoutMs(delayMs))
     handle.unref()
     return { cancel: () => clearTimeout(handle) }
   },
@@ -37,13 +42,10 @@ export const systemClock: Clock = {
         clearTimeout(handle)
         reject(signal?.reason)
       }
-      const handle = setTimeout(
-        () => {
-          signal?.removeEventListener('abort', onAbort)
-          resolve()
-        },
-        Math.min(Math.max(delayMs, 0), longestTimerMs),
-      )
+      const handle = setTimeout(() => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      }, timeoutMs(delayMs))
       signal?.addEventListener('abort', onAbort, { once: true })
     }),
 }
