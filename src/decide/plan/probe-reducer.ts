@@ -87,7 +87,14 @@ export function nextProbeMs(facts: ProbeFacts): number | undefined {
   return Math.max(facts.notBeforeMs, facts.tickMs)
 }
 
-/** The tick after one that was due at `dueMs`; ticks that passed while the probe ran are left out. */
+/** Divides every period. */
+const tickGridMs = 100
+
+/**
+ * The tick after one that was due at `dueMs`; ticks that passed while the probe ran are left out. It falls on a full tenth
+ * of a second, and later rather than earlier: probes that are sent together cost half of what each costs that wakes an idle
+ * host by itself.
+ */
 export function followingTickMs(dueMs: number, periodMs: number, nowMs: number): number {
-  return Math.max(dueMs + periodMs, nowMs)
+  return Math.max(Math.ceil((dueMs + periodMs) / tickGridMs) * tickGridMs, nowMs)
 }

@@ -147,6 +147,8 @@ describe('the next probe', () => {
     [1_000, 1_020, 2_000],
     [1_000, 2_000, 2_000],
     [1_000, 4_300, 4_300],
+    [1_030, 1_040, 2_100],
+    [1_100.2, 1_140, 2_200],
   ])('due at %i and over at %i is followed at %i', (dueMs, nowMs, next) => {
     expect(followingTickMs(dueMs, 1_000, nowMs)).toBe(next)
   })
