@@ -1,6 +1,5 @@
-import { access, mkdir, readFile, readlink, rm, symlink, unlink } from 'node:fs/promises'
+import { access, mkdir, readFile, readlink, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileAtomic } from '../base/atomic-file.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorCode } from '../base/errors.ts'
 import type { LogSpaceFacts } from '../decide/node/plan-log-limits.ts'
@@ -72,12 +71,15 @@ export class ContainerLogDirectories {
     return (await mkdir(directory, { recursive: true, mode: 0o755 })) !== undefined
   }
 
-  /** Marks a pod's directory, unless another podd has. A mark that a crash or a full disk left empty is written again. */
+  /**
+   * Marks a pod's directory, unless another podd has. Nothing is synced for it: the pod's record, which is, leads to the logs of
+   * every pod that podd knows of. A mark that a power cut or a full disk left empty is written again.
+   */
   async #mark(ref: PodRef): Promise<void> {
     const directory = this.directory(ref)
     if (this.#removed === undefined || this.#marked.has(directory)) return
     const path = join(directory, ownerFile)
-    if ((await readOwner(path)) === '') await writeFileAtomic(path, this.#removed.owner, { mode: 0o644 })
+    if ((await readOwner(path)) === '') await writeFile(path, this.#removed.owner, { mode: 0o644 })
     this.#marked.add(directory)
   }
 
@@ -231,7 +233,8 @@ export class ContainerLogDirectories {
 /** Which podd a mark names; empty where there is none. Throws the system's other errors. */
 async function readOwner(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    // XFS gives zeros for what a power cut kept from the disk.
+    return (await readFile(path, 'utf8')).replaceAll('\0', '')
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return ''
     throw error
