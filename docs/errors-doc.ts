@@ -306,6 +306,11 @@ const sections: readonly {
         'podd fetches it again after the next period; the pods keep running.',
       ),
       entry(
+        'SOURCE_URL',
+        'A `${NAME}` in the URL of a source is none of this host’s values.',
+        'Name it in `values` of the config file, or correct the URL.',
+      ),
+      entry(
         'BAD_PROXY',
         'A proxy variable in podd’s environment is not the URL of a proxy.',
         'Write it as `http://HOST:PORT` where podd gets its environment from (`/etc/default/podd` where systemd starts it), and restart podd.',

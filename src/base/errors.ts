@@ -104,6 +104,7 @@ export const errorCodes = [
   'SOCKET_PATH_TOO_LONG',
   'SOURCE_FILE',
   'SOURCE_TIMEOUT',
+  'SOURCE_URL',
   'STOPPED',
   'SUB_PATH',
   'UNREADABLE',

@@ -4,6 +4,7 @@ import { nearestName } from '../pod/values/nearest-name.ts'
 import { isLoopbackHost } from '../pod/values/loopback-host.ts'
 import { option } from './option.ts'
 import type { Decoded, Headers, OptionType } from './option-type.ts'
+import { hostValues, valueFiles } from './value-types.ts'
 import { duration, flag, headers, path, word } from './option-type.ts'
 
 /** What every source of the list may say. */
@@ -12,6 +13,8 @@ interface CommonSetting {
   readonly name: string
   /** How often it is read again, or asked; that of `fileCheckFrequency` or `httpCheckFrequency` where nothing is said. */
   readonly periodMs: number | undefined
+  /** `${NAME}` in its documents stands for the host's values. */
+  readonly substitute: boolean
 }
 
 /** A manifest directory, or a single manifest. */
@@ -24,7 +27,7 @@ export interface DirectorySetting extends CommonSetting {
 
 export interface UrlSetting extends CommonSetting {
   readonly kind: 'http'
-  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
+  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`; `${NAME}` in it stands for the host's values. */
   readonly url: string
   readonly headers: Headers
   /** Headers whose values stand in files: paths by names. */
@@ -38,7 +41,7 @@ export interface UrlSetting extends CommonSetting {
 
 export type SourceSetting = DirectorySetting | UrlSetting
 
-const commonFields = ['name', 'checkFrequency']
+const commonFields = ['name', 'checkFrequency', 'substitute']
 const directoryFields = [...commonFields, 'path', 'recursive']
 const urlFields = [
   ...commonFields,
@@ -129,6 +132,7 @@ function readCommon(entry: JsonObject): CommonSetting {
   return {
     name,
     periodMs: read(entry, 'checkFrequency', duration(100)),
+    substitute: read(entry, 'substitute', flag) ?? false,
   }
 }
 
@@ -140,7 +144,8 @@ function readHeaderFiles(json: Json | undefined): Readonly<Record<string, string
   return Object.fromEntries(Object.keys(json).map((name) => [name, need(json, name, path)]))
 }
 
-function urlProblem(url: string, mayBeHttp: boolean): string | undefined {
+function urlProblem(template: string, mayBeHttp: boolean): string | undefined {
+  const url = template.replaceAll(/\$\{[^{}]*\}/gu, 'value')
   if (url.startsWith('unix:'))
     return /^unix:\/\/\/[^:]+:\/./u.test(url) ? undefined : 'must be unix:///SOCKET:/PATH'
   const parsed = URL.canParse(url) ? new URL(url) : undefined
@@ -182,6 +187,22 @@ export const sourceOptions = {
     defaultText: 'none',
     owner: 'podd',
     doc: 'More directories and URLs of manifests, each with a `name`; [SOURCES.md](SOURCES.md) lists their fields. Where two give the same object, the first keeps it: `staticPodPath`, `staticPodURL`, then this list in its order.',
+  }),
+  values: option({
+    field: 'values',
+    type: hostValues,
+    default: {},
+    defaultText: 'none',
+    owner: 'podd',
+    doc: 'Values of this host by their names, for `${NAME}` in URLs and in the documents of sources that say `substitute: true`.',
+  }),
+  valueFiles: option({
+    field: 'valueFiles',
+    type: valueFiles,
+    default: {},
+    defaultText: 'none',
+    owner: 'podd',
+    doc: 'The same for values that are the contents of files: paths by their names.',
   }),
   manifestPermissions: option({
     field: 'manifestPermissions',

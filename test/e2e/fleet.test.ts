@@ -74,12 +74,21 @@ afterAll(() => {
 })
 
 const config = {
-  sources: ['fleet', 'etag', ...Object.keys(hostile)].map((name) => ({
-    name,
-    url: `http://127.0.0.1:${port}/${name}`,
-    checkFrequency: '500ms',
-    push: name === 'stall' ? 'Auto' : 'Off',
-  })),
+  values: { WORD: 'good morning' },
+  sources: [
+    {
+      name: 'host',
+      url: `http://127.0.0.1:${port}/\${NODE_NAME}.yaml`,
+      checkFrequency: '500ms',
+      substitute: true,
+    },
+    ...['fleet', 'etag', ...Object.keys(hostile)].map((name) => ({
+      name,
+      url: `http://127.0.0.1:${port}/${name}`,
+      checkFrequency: '500ms',
+      push: name === 'stall' ? 'Auto' : 'Off',
+    })),
+  ],
   podSecurity: { url: { level: 'privileged' } },
 }
 
@@ -171,5 +180,17 @@ describePodd('sources of a fleet', { config }, (rig) => {
     for (const name of names) served.set(`/${name}`, sends('apiVersion: v1\nkind: List\nitems: []\n'))
     for (const name of names) await podd.untilGone(`of-${name}`)
     expect(await sourceOf('drip')).toMatchObject({ state: 'Following', errors: 0, lastGood: false })
+  })
+
+  it('have the values of the host in their URLs and documents, and in nothing else', async () => {
+    const podd = rig()
+    const pod = (name: string, script: string): string =>
+      JSON.stringify(shellPod('values', podd.shared, script, { metadata: { name } }))
+    served.set('/box.yaml', sends(pod('on-${NODE_NAME}', 'V=shell; say "${WORD}" "$${V}"; stay')))
+    await podd.untilReady('on-box')
+    expect(await podd.untilWords('values', 1)).toEqual(['good morning shell'])
+    served.set('/box.yaml', sends(pod('on-${NODE_NAME}', 'say "${WROD}"; stay')))
+    await podd.untilNote(/box\.yaml:.*this host has no value \$\{WROD\}.*did you mean \$\{WORD\}/u)
+    expect(await podd.untilWords('values', 1)).toEqual(['good morning shell'])
   })
 })

@@ -15,6 +15,8 @@ import { holdsSecrets, objectKey } from '../objects/local-object.ts'
 import type { Position, RawDocument } from './read-documents.ts'
 import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { refuseKind } from './refuse-kind.ts'
+import type { HostValues } from './substitute-values.ts'
+import { substituteValues } from './substitute-values.ts'
 import { podListSchema } from '../schema/pod-schema.ts'
 
 /** The most that one file or response may hold, as in the kubelet. */
@@ -30,6 +32,8 @@ export interface DecodeOptions {
   readonly path: string
   /** `Strict` where nothing is said. */
   readonly fieldValidation?: FieldValidation
+  /** What `${NAME}` stands for; left out, it stands for itself. */
+  readonly values?: HostValues
 }
 
 export interface DecodeResult {
@@ -158,11 +162,26 @@ class Decoder {
       return
     }
     try {
-      this.#takeKind(value, at, written)
+      const isList = at.length === 0 && isListKind(value['kind'])
+      const ready = isList ? value : this.#substitute(value, at, written)
+      if (ready !== undefined) this.#takeKind(ready, at, written)
     } catch (error) {
       // A fault of podd itself must not cost more than this document.
       this.#refuse({ severity: 'error', path: [], ...describeFault(value, error) }, at, written, value)
     }
+  }
+
+  /** Undefined where it can't be taken. */
+  #substitute(value: JsonObject, at: FieldPath, written: Written): JsonObject | undefined {
+    const { values } = this.#options
+    if (values === undefined) return value
+    const { value: substituted, problems } = substituteValues(value, values)
+    if (problems.length === 0) return substituted
+    const isNamed = !problems.some(
+      ({ path }) => path[0] === 'metadata' && (path[1] === 'name' || path[1] === 'namespace'),
+    )
+    for (const problem of problems) this.#refuse(problem, at, written, isNamed ? substituted : {})
+    return undefined
   }
 
   #takeKind(value: JsonObject, at: FieldPath, written: Written): void {
@@ -175,7 +194,7 @@ class Decoder {
       this.#refuse({ severity: 'error', path: ['kind'], message: 'must be a string' }, at, written, value)
     } else if (kind === 'Pod') this.#takePod(value, at, written)
     else if (isObjectKind(kind)) this.#takeLocalObject(kind, value, at, written)
-    else if ((kind === 'List' || kind === 'PodList') && at.length === 0) this.#takeList(kind, value, written)
+    else if (isListKind(kind) && at.length === 0) this.#takeList(kind, value, written)
     else {
       const { message, hint, isOtherKind } = refuseKind(kind)
       const reason = 'RefusedHere' as const
@@ -265,6 +284,10 @@ class Decoder {
       ...(object !== undefined && { object }),
     })
   }
+}
+
+function isListKind(kind: Json | undefined): kind is 'List' | 'PodList' {
+  return kind === 'List' || kind === 'PodList'
 }
 
 function shorten(text: string): string {

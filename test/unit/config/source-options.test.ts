@@ -13,15 +13,22 @@ describe('the list of sources', () => {
   it('has directories and URLs in their order', async () => {
     const { values, problems } = await read(
       { name: 'edge', path: '/srv/pods', recursive: true, checkFrequency: '5s' },
-      { ...fleet, headerFiles: { Authorization: '/run/token' }, caFile: '/ca.pem', push: 'Off' },
+      {
+        ...fleet,
+        headerFiles: { Authorization: '/run/token' },
+        caFile: '/ca.pem',
+        push: 'Off',
+        substitute: true,
+      },
     )
     expect(problems).toEqual([])
     expect(values.sources).toEqual([
-      { kind: 'file', name: 'edge', path: '/srv/pods', recursive: true, periodMs: 5000 },
+      { kind: 'file', name: 'edge', path: '/srv/pods', recursive: true, periodMs: 5000, substitute: false },
       {
         kind: 'http',
         ...fleet,
         periodMs: undefined,
+        substitute: true,
         headers: {},
         headerFiles: { Authorization: '/run/token' },
         caFile: '/ca.pem',
@@ -37,6 +44,7 @@ describe('the list of sources', () => {
     'http://localhost/pods',
     'http://[::1]/pods',
     'unix:///run/fleet.sock:/pods?a=b',
+    'https://${SITE}.fleet.example/${NODE_NAME}.yaml',
   ])('takes %s', async (url) => {
     expect(await problem({ ...fleet, url })).toBeUndefined()
   })
@@ -53,6 +61,7 @@ describe('the list of sources', () => {
     [{ ...fleet, url: 'unix:///run/fleet.sock' }, /must be unix/u],
     [{ ...fleet, url: 'http://fleet.example/' }, /not encrypted/u],
     [{ ...fleet, url: 'http://127.0.0.1.example/' }, /not encrypted/u],
+    [{ ...fleet, url: 'http://${SITE}/' }, /not encrypted/u],
     [{ ...fleet, certFile: '/cert.pem' }, /need each other/u],
     [{ ...fleet, headerFiles: { 'a b': '/x' } }, /not a header name/u],
   ])('refuses %j', async (source, message) => {
@@ -66,5 +75,16 @@ describe('the list of sources', () => {
   it('refuses two of one name', async () => {
     const { problems } = await read({ name: 'a', path: '/x' }, { name: 'a', path: '/y' })
     expect(problems[0]?.message).toBe('has two sources named a')
+  })
+
+  it.each<[Json, RegExp]>([
+    [{ values: { 'a-b': 'x' } }, /"a-b" must be of letters, digits and underscores/u],
+    [{ values: { VERSION: 1.2 } }, /VERSION must be text: put it in quotes/u],
+    [{ values: { NODE_NAME: 'x' } }, /must not name NODE_NAME, which the host itself gives/u],
+    [{ valueFiles: { TOKEN: 'token' } }, /TOKEN must be an absolute path/u],
+  ])('goes by values that are well named: %j', async (config, message) => {
+    const head = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
+    const text = JSON.stringify(Object.assign(head, config))
+    expect((await readConfigFile(text, 'config.yaml')).problems[0]?.message).toMatch(message)
   })
 })

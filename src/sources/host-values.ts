@@ -1,0 +1,87 @@
+import { errorMessage, PoddError } from '../base/errors.ts'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { readRest } from '../base/read-bounded.ts'
+import type { HostValues } from '../pod/decode/substitute-values.ts'
+import type { DecodeSource } from './decode-source.ts'
+import { DecodeUnavailable } from './decode-thread.ts'
+
+/** Of one value. */
+const mostValueBytes = 64 * 1024
+
+/** Reads the values of a host: those that are given, and the contents of files without the newline at their end. */
+export class HostValueReader {
+  readonly #given: HostValues
+  readonly #files: Readonly<Record<string, string>>
+  #read: Promise<HostValues> | undefined
+
+  /** @param files paths by the names of the values */
+  constructor(given: HostValues, files: Readonly<Record<string, string>>) {
+    this.#given = given
+    this.#files = files
+  }
+
+  /** The files are read once; where one can't be, again with the next call. Throws PoddError SOURCE_FILE. */
+  read(): Promise<HostValues> {
+    this.#read ??= this.#readAll().catch((error: unknown) => {
+      this.#read = undefined
+      throw error
+    })
+    return this.#read
+  }
+
+  async #readAll(): Promise<HostValues> {
+    const entries = await Promise.all(
+      Object.entries(this.#files).map(async ([name, path]) => [name, await readValue(path)] as const),
+    )
+    return { ...this.#given, ...Object.fromEntries(entries) }
+  }
+}
+
+async function readValue(path: string): Promise<string> {
+  try {
+    const bytes = await readStart(path)
+    if (bytes.byteLength > mostValueBytes)
+      throw new PoddError('SOURCE_FILE', `it is larger than ${mostValueBytes / 1024} KiB`)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/u, '')
+  } catch (error) {
+    throw new PoddError('SOURCE_FILE', `cannot use the value in ${path}: ${errorMessage(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+/** So much of a file as a value may have, and one byte. */
+async function readStart(path: string): Promise<Buffer> {
+  // A FIFO must not make this wait.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    return await readRest(file, mostValueBytes)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Decodes texts with the host's values in them. Without the values none is decoded, and what it gave before stays. */
+export function decodeWithValues(decode: DecodeSource, values: HostValueReader): DecodeSource {
+  return async (bytes, options) => {
+    const known = await values.read().catch((error: unknown) => {
+      throw new DecodeUnavailable(errorMessage(error), error)
+    })
+    return await decode(bytes, { ...options, values: known })
+  }
+}
+
+/**
+ * A URL with the host's values in it, encoded, so that none changes what the URL is made of.
+ * @throws PoddError SOURCE_URL where a name is unknown
+ */
+export function urlWithValues(template: string, values: HostValues): string {
+  return template.replaceAll(/\$\{([^{}]*)\}/gu, (found, name: string) => {
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    if (value !== undefined) return encodeURIComponent(value)
+    throw new PoddError('SOURCE_URL', `this host has no value ${found} for the URL ${template}`, {
+      hint: 'Name it in `values` of the config file.',
+    })
+  })
+}
