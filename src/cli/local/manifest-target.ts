@@ -7,6 +7,7 @@ import { readBounded } from '../../base/read-bounded.ts'
 import { decodeDocuments, maxSourceBytes } from '../../pod/decode/decode-documents.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { SourceDocument } from '../../pod/objects/document.ts'
+import { isSourceUrl } from '../../sources/http/show-url.ts'
 import { isManifestName } from '../../sources/manifest-name.ts'
 import { appliedKey } from './plan-manifests.ts'
 import type { ReadManifest } from './read-manifests.ts'
@@ -30,9 +31,10 @@ export async function findManifestDirectory({ manifestDirectory }: AppliedReply)
   })
 }
 
-/** Where a manifest goes: under its own name; standard input under that of its first object. */
+/** Where a manifest goes: under its own name; standard input, and what a URL gives, under that of its first object. */
 export function targetOf(manifest: ReadManifest, directory: string): ManifestTarget {
-  const path = manifest.path === '-' ? undefined : resolve(manifest.path)
+  const isNameless = manifest.path === '-' || isSourceUrl(manifest.path)
+  const path = isNameless ? undefined : resolve(manifest.path)
   if (path !== undefined && dirname(path) === resolve(directory)) return { manifest, path }
   const name = path === undefined ? undefined : basename(path)
   if (name !== undefined && isManifestName(name)) return { manifest, path: join(directory, name) }

@@ -9,6 +9,7 @@ import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
 import { isManifestName } from '../../sources/manifest-name.ts'
 import { lookAtFile } from '../../sources/directory/read-manifest-file.ts'
+import { isSourceUrl, showUrl } from '../../sources/http/show-url.ts'
 import type { FlagSpec } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { VerbContext } from '../arguments/verb.ts'
@@ -37,7 +38,7 @@ export interface ReadManifests {
 }
 
 /**
- * Reads manifests as the daemon does: files, `-` for standard input, and of directories the files that the directory
+ * Reads manifests as the daemon does: files, URLs, `-` for standard input, and of directories the files that the directory
  * source reads. Throws PoddError UNREADABLE where one that was named can't be read, and UsageError.
  */
 export async function readManifests(context: VerbContext, paths: readonly string[]): Promise<ReadManifests> {
@@ -68,7 +69,7 @@ interface NamedFile {
 
 async function expand(path: string): Promise<readonly NamedFile[]> {
   const named = [{ path, isListed: false }]
-  if (path === '-') return named
+  if (path === '-' || isSourceUrl(path)) return named
   try {
     if (!(await stat(path)).isDirectory()) return named
     const names = (await readdir(path)).filter((name) => isManifestName(name))
@@ -79,27 +80,39 @@ async function expand(path: string): Promise<readonly NamedFile[]> {
 }
 
 async function readFile(
-  { args, clock, stdio }: VerbContext,
+  context: VerbContext,
   { path, isListed }: NamedFile,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
-  const wanted = fieldValidation.fromText(args.value('field-validation') ?? 'Strict')
+  const wanted = fieldValidation.fromText(context.args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
   const look = isListed ? await lookAtFile(path) : undefined
   if (look?.kind === 'unreadable') {
     const { documents, problems } = unreadable({ path }, look.reason)
     return { file: { path, text: '', documents }, problems }
   }
-  const text =
-    path === '-'
-      ? await readStream(stdio.stdin, maxSourceBytes)
-      : await readBounded(path, { maxBytes: maxSourceBytes, clock }).catch((error: unknown) => {
-          throw cannotRead(path, error)
-        })
-  const decoded = await decodeDocuments(text, {
-    path: path === '-' ? '<stdin>' : path,
-    fieldValidation: wanted.value,
-  })
+  const text = await readText(context, path)
+  const decoded = await decodeDocuments(text, { path: placeOf(path), fieldValidation: wanted.value })
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
+}
+
+async function readText(context: VerbContext, path: string): Promise<Uint8Array> {
+  if (path === '-') return await readStream(context.stdio.stdin, maxSourceBytes)
+  if (isSourceUrl(path)) {
+    // What asks over HTTP is loaded by who needs it alone.
+    const { readUrl } = await import('./read-url.ts')
+    return await readUrl(path, context)
+  }
+  try {
+    return await readBounded(path, { maxBytes: maxSourceBytes, clock: context.clock })
+  } catch (error) {
+    throw cannotRead(path, error)
+  }
+}
+
+/** What problems call the place of manifests, and podd the source of such documents. */
+export function placeOf(name: string): string {
+  if (name === '-') return '<stdin>'
+  return isSourceUrl(name) ? showUrl(name) : name
 }
 
 function cannotRead(path: string, cause: unknown): PoddError {

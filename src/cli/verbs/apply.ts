@@ -23,7 +23,7 @@ import { filenameFlag, readFilenames } from './diff.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
 export const applyVerb: Verb = {
-  usage: 'apply -f FILE|DIRECTORY [--wait] [--dry-run]',
+  usage: 'apply -f FILE|DIRECTORY|URL [--wait] [--dry-run]',
   help: `Checks manifests, shows what they change (as \`podd diff\` does), and writes each file under its own name into the
 manifest directory, whole or not at all. With --wait it returns when the pods run as the manifests say: ready, or
 succeeded. Nothing is written if one of the manifests has an error. To edit a file that is in the manifest directory
@@ -154,6 +154,19 @@ async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promis
         (clock.monotonicMs() > readByMs || !wait.known.has(formatProblem(each))),
     )
     if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
+    const held = status.sources.find(
+      ({ heldSince, path }) =>
+        heldSince !== undefined && wait.paths.some((own) => own === path || own.startsWith(`${path}/`)),
+    )
+    if (held !== undefined) {
+      throw new PoddError(
+        'WAIT_FAILED',
+        `the source ${held.source} is held: nothing of ${held.path} is applied`,
+        {
+          hint: `The manifests are written; \`podd resume ${held.source}\` applies them.`,
+        },
+      )
+    }
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const pods = (
       await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', undefined), signal)

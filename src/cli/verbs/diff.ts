@@ -1,18 +1,19 @@
 import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/applied.ts'
 import { PoddError, errorCode } from '../../base/errors.ts'
+import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
-import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import { fieldValidationFlag, formatProblemLine, placeOf, readManifests } from '../local/read-manifests.ts'
 import { formatError } from '../output/format-error.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 export const filenameFlag: FlagSpec = {
   name: 'filename',
   short: 'f',
-  label: 'FILE|DIRECTORY',
+  label: 'FILE|DIRECTORY|URL',
   doc: 'The manifests; - for standard input. May be given more than once.',
 }
 
@@ -20,19 +21,20 @@ export const filenameFlag: FlagSpec = {
 export function readFilenames(args: ParsedArguments, verb: string): readonly string[] {
   const names = args.flags.flatMap(({ flag, text }) => (flag === 'filename' ? [text] : []))
   if (names.length === 0 || args.positionals.length > 0)
-    throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY`)
+    throw new UsageError(`${verb} which manifests?`, `podd ${verb} -f FILE|DIRECTORY|URL`)
   return names
 }
 
 export const diffVerb: Verb = {
-  usage: 'diff -f FILE|DIRECTORY [-o json|yaml]',
+  usage: 'diff -f FILE|DIRECTORY|URL [-o json|yaml]',
   help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
-restart), are replaced (and for which fields) or end. A pod ends if it stands in one of these files, or this directory,
-now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
+restart), are replaced (and for which fields) or end. A pod ends if it comes from one of these files, or this directory
+or URL, now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
   flags: [filenameFlag, fieldValidationFlag, reportFlag('a line for each change')],
   examples: [
     ['diff -f web.yaml', 'one file'],
     ['diff -f /etc/pods', 'the manifest directory: what is not applied yet'],
+    ['diff -f https://fleet.example/pods.yaml', 'what a URL would change'],
     ['diff -f - <web.yaml', 'standard input'],
   ],
   async run(context) {
@@ -56,7 +58,7 @@ async function diff(context: VerbContext): Promise<VerbResult> {
   if (problems.some(({ severity }) => severity === 'error'))
     return { kind: 'text', text: '', notes, exitCode: 2 }
   const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
-  const places = names.map((name) => resolve(name))
+  const places = names.map((name) => (isSourceUrl(name) ? placeOf(name) : resolve(name)))
   const replacesFile = (path: string): boolean =>
     places.some((place) => path === place || path.startsWith(`${place}/`))
   const changes = planManifests({ documents, applied, replacesFile })

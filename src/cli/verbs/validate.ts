@@ -8,11 +8,12 @@ export const validateVerb: Verb = {
   usage: 'validate FILE... [-o json|yaml] [--field-validation Strict|Warn]',
   help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A directory means its .yaml, .yml and .json
-files, - means standard input.`,
+files, - means standard input; URLs are asked as the daemon asks them.`,
   flags: [fieldValidationFlag, reportFlag('a line for each problem')],
   examples: [
     ['validate /etc/pods', 'all that podd would run'],
     ['validate web.yaml db.yaml', 'some files'],
+    ['validate https://fleet.example/pods.yaml', 'what a URL answers'],
     ['validate - <web.yaml', 'standard input'],
     ['validate web.yaml -o json', 'for other programs'],
   ],

@@ -23,3 +23,8 @@ export function parseSourceUrl(url: string): { readonly url: URL; readonly socke
   if (socketPath === undefined || path === undefined) return { url: new URL(url) }
   return { url: new URL(path, 'http://localhost'), socketPath }
 }
+
+/** Whether manifests are named by a URL, as a source's may be, and not by a path. */
+export function isSourceUrl(name: string): boolean {
+  return /^(?:https?:\/\/|unix:\/\/\/)/u.test(name)
+}

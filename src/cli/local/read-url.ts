@@ -1,0 +1,42 @@
+import type { Clock } from '../../base/clock.ts'
+import { PoddError } from '../../base/errors.ts'
+import { getOnce } from '../../sources/http/http-get.ts'
+import { HttpRoutes } from '../../sources/http/http-routes.ts'
+import { parseSourceUrl, showUrl } from '../../sources/http/show-url.ts'
+
+const timeoutMs = 30_000
+
+export interface UrlReading {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** What a URL answers, as podd asks it, within the same bounds. Throws PoddError UNREADABLE. */
+export async function readUrl(name: string, { env, clock, signal }: UrlReading): Promise<Uint8Array> {
+  const { url, socketPath } = parse(name)
+  const routes = new HttpRoutes(env, { socketPath })
+  const late = new AbortController()
+  const timer = clock.startTimer(timeoutMs, () =>
+    late.abort(new PoddError('SOURCE_TIMEOUT', `no full answer within ${timeoutMs / 1000} s`)),
+  )
+  try {
+    const request = { url, headers: {}, validators: undefined, nowMs: clock.wallMs() }
+    const answer = await getOnce(routes, request, AbortSignal.any([signal, late.signal]))
+    signal.throwIfAborted()
+    if (answer.kind === 'content') return answer.bytes
+    const { message, hint } = answer.kind === 'failed' ? answer : { message: 'nothing came', hint: undefined }
+    throw new PoddError('UNREADABLE', `cannot read ${showUrl(name)}: ${message}`, { hint })
+  } finally {
+    timer.cancel()
+    await routes.destroy()
+  }
+}
+
+function parse(name: string): ReturnType<typeof parseSourceUrl> {
+  try {
+    return parseSourceUrl(name)
+  } catch (error) {
+    throw new PoddError('UNREADABLE', `${JSON.stringify(name)} is no URL`, { cause: error })
+  }
+}

@@ -1,0 +1,103 @@
+import { once } from 'node:events'
+import { mkdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ApiRig } from '../../support/api-rig.ts'
+import { callCli } from '../../support/cli-rig.ts'
+import type { CliOutcome } from '../../support/cli-rig.ts'
+
+let rig: ApiRig
+let server: Server
+let url: string
+let answer: { readonly code: number; readonly text: string }
+
+beforeEach(async () => {
+  rig = await ApiRig.start()
+  server = createServer((_request, response) => response.writeHead(answer.code).end(answer.text))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`
+})
+afterEach(async () => {
+  server.closeAllConnections()
+  server.close()
+  await rig[Symbol.asyncDispose]()
+})
+
+const manifest = (name: string, image = 'web:1') => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name },
+  spec: { containers: [{ name: 'main', image }] },
+})
+const podd = (...argv: readonly string[]): Promise<CliOutcome> =>
+  callCli(argv, { env: { PODD_SOCKET: rig.socketPath } })
+
+describe('manifests at a URL', () => {
+  it('are compared with what runs of it: what it no longer gives ends', async () => {
+    answer = { code: 200, text: JSON.stringify(manifest('web', 'web:2')) }
+    const running = (name: string) => ({
+      key: `default/${name}`,
+      path: url,
+      manifest: manifest(name),
+      isPastChange: false,
+      isUpToDate: true,
+    })
+    rig.applied = { ...rig.applied, pods: [running('web'), running('old')] }
+    expect(await podd('diff', '-f', url)).toEqual({
+      exitCode: 1,
+      stdout:
+        'update   pod default/web: container main restarts: image web:1 -> web:2\nend      pod default/old\n',
+      stderr: '1 to update, 1 to end\n',
+    })
+  })
+
+  it('are validated with their place, without what may be secret in it', async () => {
+    answer = { code: 200, text: 'apiVersion: v1\nkind: Pod\nmetadata: {name: A}\nspec: {}\n' }
+    const { exitCode, stdout } = await podd('validate', url.replace('//', '//me:word@'))
+    expect(exitCode).toBe(1)
+    expect(stdout).toContain(`${url}:3:`)
+    expect(stdout).not.toContain('word')
+  })
+
+  it.each([
+    ['what the server answers', 404, '', 'the server answered 404'],
+    ['what is too large', 200, ' '.repeat(10 * 2 ** 20 + 1), 'the answer is larger than 10 MiB'],
+  ])('fail with %s', async (_what, code, text, message) => {
+    answer = { code, text }
+    expect(await podd('validate', url)).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `podd: cannot read ${url}: ${message}\n`,
+    })
+  })
+
+  it('are applied under the name of the first object', async () => {
+    answer = { code: 200, text: JSON.stringify(manifest('web')) }
+    const directory = join(rig.directory, 'pods')
+    await mkdir(directory)
+    rig.applied = { ...rig.applied, manifestDirectory: directory }
+    expect((await podd('apply', '-f', url)).exitCode).toBe(0)
+    expect(await readFile(join(directory, 'web.yaml'), 'utf8')).toBe(answer.text)
+  })
+
+  it('are written and not waited for where the directory is held', async () => {
+    answer = { code: 200, text: JSON.stringify(manifest('web')) }
+    const directory = join(rig.directory, 'pods')
+    await mkdir(directory)
+    rig.applied = { ...rig.applied, manifestDirectory: directory }
+    const heldSince = '2026-01-01T00:00:00Z'
+    rig.status = {
+      ...rig.status,
+      sources: [{ source: 'file', path: directory, ready: true, pods: 0, heldSince }],
+    }
+    expect(await podd('apply', '-f', url, '--wait')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `podd: the source file is held: nothing of ${directory} is applied\nThe manifests are written; \`podd resume file\` applies them.\n`,
+    })
+  })
+})
