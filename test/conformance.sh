@@ -6,6 +6,7 @@
 #   PODD_CONFORMANCE_FILES=LIST     these files of specs alone, as in common/node/pods.go,node/pods.go; the docs stay
 #   PODD_CONFORMANCE_FOCUS=REGEX    these specs alone; the docs stay
 #   PODD_CONFORMANCE_SKIP=REGEX     not these specs, as in '\[Slow\]'; the docs say so
+#   PODD_CONFORMANCE_PARALLEL=COUNT so many specs at once; most of their time they wait
 #   PODD_CONFORMANCE_REPORTS=DIR    where the suite's logs and reports stay
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -5,8 +5,15 @@ import { readGinkgoReport } from './ginkgo-report.ts'
 import type { SpecResult } from './ginkgo-report.ts'
 import { repositoryList } from './suite-images.ts'
 
-/** How long one file of specs may take. */
-const fileTimeout = '90m'
+/** How long one batch of specs may take. */
+const batchTimeout = '90m'
+
+/** Specs of one file that run one after another. */
+export interface Batch {
+  /** Of no other batch. */
+  readonly id: string
+  readonly specs: readonly SpecResult[]
+}
 
 /** Kubernetes' own programs that judge a node. */
 export interface SuitePrograms {
@@ -32,7 +39,7 @@ export function findPrograms(directory: string | undefined): SuitePrograms {
   return programs
 }
 
-/** Runs Kubernetes' suite, file by file, against the API that a kubeconfig names. */
+/** Runs Kubernetes' suite, batch by batch, against the API that a kubeconfig names. */
 export class NodeSuite {
   readonly #program: string
   readonly #directory: string
@@ -65,11 +72,13 @@ export class NodeSuite {
     return readGinkgoReport(report)
   }
 
-  /** Runs what a file has of a focus; resolves with what came of each spec. */
-  async run(file: string, focus: readonly string[]): Promise<readonly SpecResult[]> {
-    const name = file.replaceAll('/', '-')
+  /** Runs specs of one file, one after another; resolves with what came of each. A spec that is not reached has failed. */
+  async run({ id, specs }: Batch): Promise<readonly SpecResult[]> {
+    const [{ file } = { file: '' }] = specs
+    const name = `${file.replaceAll('/', '-')}.${id}`
     const report = join(this.#directory, `${name}.json`)
     const log = openSync(join(this.#directory, `${name}.log`), 'w')
+    const names = specs.map((spec) => `${escapeRegExp(spec.name)}$`)
     const flags = [
       `--kubeconfig=${this.#kubeconfig}`,
       '--provider=skeleton',
@@ -78,15 +87,28 @@ export class NodeSuite {
       '--node-os-distro=debian',
       '--prepull-images=false',
       '--allowed-not-ready-nodes=0',
-      `--ginkgo.timeout=${fileTimeout}`,
+      `--ginkgo.timeout=${batchTimeout}`,
       '--ginkgo.no-color',
       `--ginkgo.focus-file=${file}`,
       `--ginkgo.json-report=${report}`,
-      ...focus,
+      `--ginkgo.focus=${names.join('|')}`,
     ]
     const child = spawn(this.#program, flags, { env: this.#env, stdio: ['ignore', log, log] })
     closeSync(log)
     await new Promise((resolve) => child.once('exit', resolve))
-    return readGinkgoReport(report).filter((spec) => spec.file === file)
+    const came = existsSync(report) ? readGinkgoReport(report) : []
+    return specs.map(
+      (spec) =>
+        came.find((result) => result.name === spec.name && result.file === file) ?? {
+          ...spec,
+          state: 'failed',
+          message: 'it was not reached',
+        },
+    )
   }
+}
+
+/** Go's regular expressions take a backslash before these. */
+function escapeRegExp(text: string): string {
+  return text.replaceAll(/[$()*+.?[\\\]^{|}]/gu, String.raw`\$&`)
 }

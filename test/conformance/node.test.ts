@@ -8,6 +8,8 @@ import type { PoddRig } from '../support/podd-rig.ts'
 import { formatConformance } from './conformance-doc.ts'
 import type { SpecResult } from './ginkgo-report.ts'
 import { findPrograms, NodeSuite } from './node-suite.ts'
+import type { Batch } from './node-suite.ts'
+import { planBatches } from './plan-batches.ts'
 import { reasonFor, reasons } from './reasons.ts'
 import { suiteArchives } from './suite-images.ts'
 
@@ -22,8 +24,8 @@ const isWhole = chosen.length === 0 && focus === ''
 /** The rooms of the suite that are about a node. */
 const isOfNode = ({ file }: SpecResult): boolean => /^(common\/node|common\/storage|node)\//u.test(file)
 
-/** So many files of specs at once: most of their time they wait. */
-const parallel = 6
+/** So many specs at once: most of their time they wait. */
+const parallel = Number(process.env['PODD_CONFORMANCE_PARALLEL'] || 8)
 
 /** Brings TCP to podd's socket. */
 async function forward(podd: PoddRig): Promise<Server> {
@@ -72,21 +74,29 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
       ...(skip === '' ? [] : [`--ginkgo.skip=${skip}`]),
     ]
     const listed = suite.list(flags).filter((spec) => isOfNode(spec) && spec.state !== 'skipped')
-    const files = [...new Set(listed.map(({ file }) => file))]
-    const waiting = files.filter((file) => chosen.length === 0 || chosen.includes(file))
+    const wanted = listed.filter(({ file }) => chosen.length === 0 || chosen.includes(file))
     const results: SpecResult[] = []
-    const takeTurns = async (): Promise<void> => {
-      for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-        const names = new Set(listed.map(({ name }) => name))
-        const came = (await suite.run(file, flags)).filter(({ name }) => names.has(name))
+    const takeTurns = async (batches: Batch[]): Promise<void> => {
+      for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
+        const came = await suite.run(batch)
         results.push(...came)
         const passed = came.filter(({ state }) => state === 'passed').length
-        console.log(`${file}: ${passed} of ${came.length} passed`)
+        console.log(`${came[0]?.file}: ${passed} of ${came.length} passed`)
         for (const { name, state, message } of came)
           if (state !== 'passed') console.log(`  ${state}: ${name}: ${message}`)
       }
     }
-    await Promise.all(Array.from({ length: parallel }, () => takeTurns()))
+    const together = planBatches(
+      'parallel',
+      wanted.filter(({ isSerial }) => !isSerial),
+    )
+    await Promise.all(Array.from({ length: parallel }, () => takeTurns(together)))
+    await takeTurns(
+      planBatches(
+        'serial',
+        wanted.filter(({ isSerial }) => isSerial),
+      ),
+    )
     results.sort((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
     if (isWhole) {
       const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')

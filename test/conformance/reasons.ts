@@ -8,7 +8,46 @@ export interface Reason {
 }
 
 /** The specs that cannot pass by what podd is, and why; each pattern is held to match something. */
-export const reasons: readonly Reason[] = []
+export const reasons: readonly Reason[] = [
+  { spec: /environment variables for services/u, why: 'it makes a Service' },
+  { spec: /PodTemplates/u, why: 'it keeps PodTemplates, of which controllers make pods' },
+  {
+    spec: /lease API should be available/u,
+    why: 'it keeps Leases, by which parts of a cluster elect leaders',
+  },
+  { spec: /limit-ranger/u, why: 'it makes LimitRanges: quota' },
+  { spec: /resource-quota/u, why: 'it makes ResourceQuotas' },
+  { spec: /KubeletFineGrainedAuthz/u, why: 'it makes ServiceAccounts, their tokens and RBAC rules' },
+  { spec: /Node Lifecycle/u, why: 'it makes a Node: podd has the one that it runs on' },
+  { spec: /NoExecuteTaintManager/u, why: 'a controller evicts pods from tainted nodes' },
+  {
+    spec: /RuntimeClass.*(?:conflicting node selector|with scheduling)/u,
+    why: 'it schedules by a RuntimeClass: there is no scheduler',
+  },
+  { spec: /Clean up pods on node/u, why: 'it makes ReplicationControllers' },
+  { spec: /scheduler about pods scheduling/u, why: 'it waits for an event of the scheduler' },
+  {
+    spec: /should call prestop when killing a pod/u,
+    why: 'it reaches its pod through the proxy of an API server',
+  },
+  {
+    spec: /ContainerTerminationMetrics/u,
+    why: 'it reaches the metrics through the proxy of an API server; podd serves them at `/metrics`',
+  },
+  {
+    spec: /\[Serial\] should be able to pull image \[/u,
+    why: 'it pulls from a registry on the internet, which this run does without',
+  },
+  {
+    spec: /PrivilegedPod/u,
+    why: 'it adds an interface of type `dummy`, which the kernel of this run doesn’t have',
+  },
+  {
+    spec: /Mount propagation should/u,
+    why: 'the root of the host must be a shared mount, as systemd makes it; on the host of this run it isn’t',
+  },
+  { spec: /ImageVolume/u, why: 'image volumes need containerd 2.1' },
+]
 
 export function reasonFor({ name }: Pick<SpecResult, 'name'>): string | undefined {
   return reasons.find(({ spec }) => spec.test(name))?.why
