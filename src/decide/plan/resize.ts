@@ -1,5 +1,10 @@
 import type { ObservedContainer, ObservedPod } from '../../pod/state/observed.ts'
-import { boundLimits, isSidecar, resizableNames, resizableResources } from '../../pod/spec/pod-resources.ts'
+import {
+  boundLimits,
+  isResizableInit,
+  resizableNames,
+  resizableResources,
+} from '../../pod/spec/pod-resources.ts'
 import type { ResourceList, ResourceLists } from '../../pod/spec/pod-resources.ts'
 import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { compareQuantities } from '../../pod/values/quantity.ts'
@@ -50,7 +55,7 @@ export function appliedResources(
   return resized?.containerId === container.id ? resized.resources : container.resources
 }
 
-/** The running containers whose resources aren't what the pod asks for, init containers that run once left out. */
+/** The running containers whose resources aren't what the pod asks for. */
 export function selectResizes(facts: Facts): readonly ContainerResize[] {
   return resizableContainers(facts.pod.spec).flatMap((spec) => {
     const { observed, history } = facts
@@ -147,7 +152,7 @@ function growsRequests({ from, to }: { readonly from: ResourceLists; readonly to
 
 /** Those whose cpu and memory may change in place. */
 function resizableContainers(spec: PodSpec): readonly ContainerSpec[] {
-  return [...spec.initContainers.filter((container) => isSidecar(spec, container)), ...spec.containers]
+  return [...spec.initContainers.filter((container) => isResizableInit(container)), ...spec.containers]
 }
 
 /** Whether the memory limit goes down, or comes into being. */

@@ -1,5 +1,5 @@
 import { canonicalJson, sameData } from '../../base/json.ts'
-import { isSidecar, resizableNames } from '../../pod/spec/pod-resources.ts'
+import { isResizableInit, resizableNames } from '../../pod/spec/pod-resources.ts'
 import type { ResourceLists } from '../../pod/spec/pod-resources.ts'
 import { computeQosClass } from '../../pod/spec/qos.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
@@ -25,9 +25,7 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
     canonicalJson({
       ...(mayResize ? withPodResources(pod.spec, { limits: {}, requests: {} }) : pod.spec),
       activeDeadlineSeconds: undefined,
-      initContainers: pod.spec.initContainers.map((c) =>
-        frozenContainer(c, mayResize && isSidecar(pod.spec, c)),
-      ),
+      initContainers: pod.spec.initContainers.map((c) => frozenContainer(c, mayResize && isResizableInit(c))),
       containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
       ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),
     })

@@ -26,6 +26,14 @@ export function isSidecar(
   )
 }
 
+/**
+ * Whether an init container's cpu and memory may change while it is there: a container that runs once can't be restarted for
+ * it (`pkg/apis/core/validation` ValidatePodResize, 1.36).
+ */
+export function isResizableInit({ restartPolicy, resizePolicy }: ContainerSpec): boolean {
+  return restartPolicy === 'Always' || resizePolicy.every((policy) => policy.restartPolicy === 'NotRequired')
+}
+
 /** The resources of a running container that can be resized in place. */
 export const resizableNames = ['cpu', 'memory'] as const
 

@@ -141,6 +141,12 @@ describe('a changed manifest', () => {
       'of an init container that runs once',
       pod([container('a', '1/1Gi')], [container('i', '100m/-')]),
       pod([container('a', '1/1Gi')], [container('i', '200m/-')]),
+      'in-place',
+    ],
+    [
+      'of an init container that would have to run again for it',
+      pod([container('a', '1/1Gi')], [container('i', '100m/-', {}, { cpu: 'RestartContainer' })]),
+      pod([container('a', '1/1Gi')], [container('i', '200m/-', {}, { cpu: 'RestartContainer' })]),
       'replace',
     ],
     [
@@ -312,6 +318,11 @@ describe('a pod whose containers have other resources than it asks for', () => {
     const shrinking = facts(pod([container('a', '50m/-')]), [running('a', '100m/-')], { resizeRefusal })
     expect(inShort(shrinking)).toEqual(['resize a'])
     expect(computePodActions(shrinking).resize).toEqual(pending)
+  })
+
+  it('resizes an init container while it runs', () => {
+    const given = facts(pod([container('a', '1/1Gi')], [container('i', '200m/-')]), [running('i', '100m/-')])
+    expect(selectResizes(given).map(({ spec }) => spec.name)).toEqual(['i'])
   })
 
   it('counts with what its containers have', () => {
