@@ -85,6 +85,8 @@ export const wireNames = [
   'containerd-tasks',
   'containerd-containers',
   'containerd-content',
+  'containerd-snapshots',
+  'containerd-leases',
 ] as const
 export type WireName = (typeof wireNames)[number]
 

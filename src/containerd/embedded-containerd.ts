@@ -34,6 +34,7 @@ import {
 } from './process/import-image.ts'
 import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
+import type { RuntimeRecords } from './leaks/containerd-books.ts'
 import type { CriKnowledge } from './leaks/containerd-books.ts'
 import { firewallOrphans } from './leaks/firewall-orphans.ts'
 import {
@@ -347,14 +348,14 @@ export class EmbeddedContainerd {
   }
 
   /** What finds and removes what containerd has left of pods that no longer exist; nothing while it does not run. */
-  orphanCollectors(): readonly OrphanCollector[] {
+  orphanCollectors(records: RuntimeRecords): readonly OrphanCollector[] {
     const { clock, known } = this.#options
     const tools = () => {
       if (this.#state.kind !== 'running') return undefined
       const { importTarget, podCidrs } = this.#state.running
       return { ctrPath: importTarget.ctrPath, snapshotter: importTarget.snapshotter, podCidrs }
     }
-    const books = new ContainerdBooks({ places: this.places, tools, known })
+    const books = new ContainerdBooks({ places: this.places, tools, known, records })
     return [
       shimOrphans(books, clock),
       taskOrphans(books),

@@ -5,6 +5,8 @@ import { isJsonObject } from '../base/json.ts'
 import containerdContainers from '../cri-types/containerd-containers.wire.json' with { type: 'json' }
 import containerdContent from '../cri-types/containerd-content.wire.json' with { type: 'json' }
 import containerdEvents from '../cri-types/containerd-events.wire.json' with { type: 'json' }
+import containerdLeases from '../cri-types/containerd-leases.wire.json' with { type: 'json' }
+import containerdSnapshots from '../cri-types/containerd-snapshots.wire.json' with { type: 'json' }
 import containerdTasks from '../cri-types/containerd-tasks.wire.json' with { type: 'json' }
 import criV1 from '../cri-types/cri-v1.wire.json' with { type: 'json' }
 
@@ -17,6 +19,8 @@ const wires = {
   'containerd-tasks.proto': containerdTasks,
   'containerd-containers.proto': containerdContainers,
   'containerd-content.proto': containerdContent,
+  'containerd-snapshots.proto': containerdSnapshots,
+  'containerd-leases.proto': containerdLeases,
 }
 
 type Decode = (bytes: Uint8Array) => object

@@ -22,6 +22,7 @@ import type {
 } from '../../src/containerd/embedded-containerd.ts'
 import { importImageFile } from '../../src/containerd/process/import-image.ts'
 import { Orphans } from '../../src/control/node/garbage/orphans.ts'
+import { createRecords } from '../../src/control/runtime/create-records.ts'
 import { removeEmbeddedContainerd } from '../../src/containerd/remove-embedded-containerd.ts'
 import { CriClient } from '../../src/cri/cri-client.ts'
 import { readProcess } from '../../src/host/processes.ts'
@@ -122,7 +123,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     instance.leave('leaked-container', { kind: 'container', isRunning: false })
     let nowMs = 0
     const orphans = new Orphans({
-      collectors: containerd.orphanCollectors(),
+      collectors: containerd.orphanCollectors(createRecords(cri.connection, systemClock)),
       makingSinceMs: () => undefined,
       clock: { ...systemClock, monotonicMs: () => nowMs },
       logger: silentLogger,

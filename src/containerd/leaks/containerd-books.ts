@@ -1,5 +1,6 @@
 import type { OrphanLook } from '../../decide/node/plan-orphans.ts'
 import { commandOutput } from '../../host/run-command.ts'
+import type { ContainerRecord, TaskRecord } from '../client/containerd-records.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 
 /** The ids of what CRI knows. */
@@ -8,6 +9,15 @@ export interface CriKnowledge {
   list(): Promise<ReadonlySet<string>>
   /** Sandboxes, stopped ones included. */
   listSandboxes(): Promise<ReadonlySet<string>>
+}
+
+/** What containerd itself records in CRI's namespace. */
+export interface RuntimeRecords {
+  containers(): Promise<readonly ContainerRecord[]>
+  tasks(): Promise<readonly TaskRecord[]>
+  /** Names; undefined for containerd's own snapshotter. */
+  snapshots(snapshotter: string | undefined): Promise<readonly string[]>
+  leases(): Promise<readonly string[]>
 }
 
 /** The programs of a containerd that runs. */
@@ -23,12 +33,7 @@ export interface BooksOptions {
   /** Undefined while containerd does not run: then nothing is known, and nothing is found. */
   readonly tools: () => ContainerdTools | undefined
   readonly known: CriKnowledge
-}
-
-export interface Task {
-  readonly id: string
-  /** As containerd names it: CREATED, RUNNING, STOPPED, … */
-  readonly status: string
+  readonly records: RuntimeRecords
 }
 
 /** What containerd itself records in CRI's namespace, and what CRI lists. */
@@ -39,12 +44,12 @@ export interface Books {
   readonly containers: readonly string[]
   /** Of all containers in the namespace. */
   readonly all: ReadonlySet<string>
-  readonly tasks: readonly Task[]
+  readonly tasks: readonly TaskRecord[]
   /** Asked last. */
   readonly known: ReadonlySet<string>
 }
 
-/** containerd's own records, read by its client, once for each look. */
+/** containerd's own records, read once for each look. */
 export class ContainerdBooks {
   readonly places: ContainerdPlaces
   readonly #options: BooksOptions
@@ -59,11 +64,15 @@ export class ContainerdBooks {
     return this.#options.tools()
   }
 
+  get records(): RuntimeRecords {
+    return this.#options.records
+  }
+
   get known(): CriKnowledge {
     return this.#options.known
   }
 
-  /** Undefined while containerd does not run. Throws HostCommandError, and what CRI's calls throw. */
+  /** Undefined while containerd does not run. Throws what its and CRI's calls throw. */
   async read(look: OrphanLook): Promise<Books | undefined> {
     if (this.tools === undefined) return undefined
     let books = this.#looks.get(look)
@@ -90,28 +99,24 @@ export class ContainerdBooks {
     return new Set(suspects.filter((id) => !all.has(id) && !known.has(id)))
   }
 
-  /** All containers in CRI's namespace. Throws HostCommandError. */
+  /** All containers in CRI's namespace. Throws as `read`. */
   async listAll(): Promise<ReadonlySet<string>> {
-    return new Set((await this.ctr(['containers', 'list', '--quiet'])).split('\n'))
+    return new Set((await this.records.containers()).map(({ id }) => id))
   }
 
   /** First containerd's records, then CRI's: what is made meanwhile is in both. */
   async #read(): Promise<Books> {
-    const sandboxes = await this.#listOfKind('sandbox')
-    const containers = await this.#listOfKind('container')
-    const all = await this.listAll()
-    const tasks = await this.tasks()
-    return { sandboxes, containers, all, tasks, known: await this.#options.known.list() }
-  }
-
-  async #listOfKind(kind: 'sandbox' | 'container'): Promise<readonly string[]> {
-    const filter = `labels."io.cri-containerd.kind"==${kind}`
-    const ids = await this.ctr(['containers', 'list', '--quiet', filter])
-    return ids.split('\n').filter((id) => id !== '')
-  }
-
-  async tasks(): Promise<readonly Task[]> {
-    return parseTasks(await this.ctr(['tasks', 'list']))
+    const all = await this.records.containers()
+    const tasks = await this.records.tasks()
+    const ofKind = (wanted: ContainerRecord['kind']): readonly string[] =>
+      all.filter(({ kind }) => kind === wanted).map(({ id }) => id)
+    return {
+      sandboxes: ofKind('sandbox'),
+      containers: ofKind('container'),
+      all: new Set(all.map(({ id }) => id)),
+      tasks,
+      known: await this.#options.known.list(),
+    }
   }
 
   /** Runs containerd's client in CRI's namespace. Throws HostCommandError; with nothing to run, gives nothing. */
@@ -121,12 +126,4 @@ export class ContainerdBooks {
     const { socketPath } = this.places
     return commandOutput(tools.ctrPath, ['--address', socketPath, '--namespace', 'k8s.io', ...args])
   }
-}
-
-/** What `ctr tasks list` prints: task, pid, status. */
-export function parseTasks(table: string): readonly Task[] {
-  return table.split('\n').flatMap((line) => {
-    const [id = '', pid = '', status] = line.trim().split(/\s+/)
-    return status === undefined || !/^\d+$/.test(pid) ? [] : [{ id, status }]
-  })
 }

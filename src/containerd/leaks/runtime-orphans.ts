@@ -40,7 +40,7 @@ export function containerOrphans(books: ContainerdBooks): OrphanCollector {
     async remove({ id }) {
       // The removal of the one before may have taken long.
       if ((await books.known.list()).has(id)) return false
-      if ((await books.tasks()).some((task) => task.id === id))
+      if ((await books.records.tasks()).some((task) => task.id === id))
         await books.ctr(['tasks', 'delete', '--force', id])
       await books.ctr(['containers', 'delete', id])
       return true
@@ -62,7 +62,7 @@ export function taskOrphans(books: ContainerdBooks): OrphanCollector {
         .map(({ id }) => ({ kind: 'task', id, message: 'it was created and never started' }))
     },
     async remove({ id }) {
-      const task = (await books.tasks()).find((each) => each.id === id)
+      const task = (await books.records.tasks()).find((each) => each.id === id)
       if (task?.status !== 'CREATED') return false
       await books.ctr(['tasks', 'delete', '--force', id])
       return true

@@ -17,8 +17,8 @@ export function snapshotOrphans(books: ContainerdBooks): OrphanCollector {
     kind: 'snapshot',
     async list(look) {
       if (books.tools === undefined) return []
-      const table = await books.ctr([...snapshots(), 'list'])
-      const unknown = await books.findUnknown(criIds(table), look)
+      const names = await books.records.snapshots(books.tools.snapshotter)
+      const unknown = await books.findUnknown(criIds(names), look)
       return [...unknown].map((id) => ({
         kind: 'snapshot',
         id,
@@ -39,8 +39,7 @@ export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
     kind: 'lease',
     async list(look) {
       if (books.tools === undefined) return []
-      const table = await books.ctr(['leases', 'list', '--quiet'])
-      const unknown = await books.findUnknown(criIds(table), look)
+      const unknown = await books.findUnknown(criIds(await books.records.leases()), look)
       return [...unknown].map((id) => ({
         kind: 'lease',
         id,
@@ -55,10 +54,7 @@ export function leaseOrphans(books: ContainerdBooks): OrphanCollector {
   }
 }
 
-/** The first words of the lines, as far as CRI has made them. */
-function criIds(table: string): readonly string[] {
-  return table
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/u)[0] ?? '')
-    .filter((word) => criId.test(word))
+/** As far as CRI has made them. */
+function criIds(names: readonly string[]): readonly string[] {
+  return names.filter((name) => criId.test(name))
 }

@@ -20,6 +20,7 @@ import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.
 import type { Problem } from '../../pod/objects/document.ts'
 import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { compareContainerd } from './compare-containerd.ts'
+import { createRecords } from './create-records.ts'
 import { createEventSource } from './event-source.ts'
 import { createPodNetworkKeeper } from './keep-pod-network.ts'
 import type { PodNetworkKeeper } from './keep-pod-network.ts'
@@ -265,7 +266,7 @@ export class RuntimeAccess {
 
   /** What finds the orphans in the runtime; none where it is somebody else's. */
   orphanCollectors(): readonly OrphanCollector[] {
-    return this.#embedded?.orphanCollectors() ?? []
+    return this.#embedded?.orphanCollectors(createRecords(this.connection, this.#options.clock)) ?? []
   }
 
   /** When the oldest call in flight was sent in which the runtime makes something (monotonic time). */

@@ -21,6 +21,12 @@ const collector = firewallOrphans(
     places,
     tools: () => ({ ctrPath: '/bin/false', snapshotter: undefined, podCidrs: ['10.86.0.0/24'] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
+    records: {
+      containers: async () => [],
+      tasks: async () => [],
+      snapshots: async () => [],
+      leases: async () => [],
+    },
   }),
 )
 

@@ -26,12 +26,6 @@ cd "$(dirname "$0")"
 shift 4
 echo "$*" >>calls
 case "$*" in
-  'containers list'*==container) grep '^pod-' containers || true ;;
-  'containers list'*==sandbox) grep -v '^pod-' containers || true ;;
-  'containers list'*) cat containers ;;
-  'tasks list'*) echo 'TASK PID STATUS'; cat tasks ;;
-  'snapshots list') echo 'KEY PARENT KIND'; cat snapshots ;;
-  'leases list'*) cat leases ;;
   'containers delete hung') exit 1 ;;
   'containers delete '*) sed -i "/^$3\\$/d" containers ;;
   'tasks delete --force '*) sed -i "/^$4 /d" tasks ;;
@@ -112,6 +106,20 @@ beforeEach(() => {
     places: containerdPlaces(join(directory, 'root'), join(directory, 'run')),
     tools: () => ({ ctrPath: join(directory, 'ctr'), snapshotter: undefined, podCidrs: [] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
+    records: {
+      containers: async () =>
+        lines('containers').map((each) => ({
+          id: each,
+          kind: each.startsWith('pod-') ? 'container' : 'sandbox',
+        })),
+      tasks: async () =>
+        lines('tasks').map((line) => {
+          const [task = '', , status = ''] = line.split(' ')
+          return { id: task, status }
+        }),
+      snapshots: async () => lines('snapshots').map((line) => line.split(' ')[0] ?? ''),
+      leases: async () => lines('leases'),
+    },
   })
   logs = logsOf('this one')
   orphans = new Orphans({

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { parseTasks } from '../../../src/containerd/leaks/containerd-books.ts'
 import { selectLeakedShims } from '../../../src/containerd/leaks/runtime-orphans.ts'
 import type { HostProcess } from '../../../src/host/processes.ts'
 
@@ -17,18 +16,5 @@ describe('selectLeakedShims', () => {
     ['one whose id is no id', ['-namespace', 'k8s.io', '-id', '../..'], [], []],
   ])('judges %s', (_title, args, known, expected) => {
     expect(selectLeakedShims([shim(7, args)], new Set(known)).map((leak) => leak.shim.pid)).toEqual(expected)
-  })
-})
-
-describe('parseTasks', () => {
-  it('gives what containerd lists', () => {
-    const table =
-      'TASK    PID      STATUS    \nabc     30426    CREATED\ndef     7    RUNNING\nghi     0    STOPPED\n'
-    expect(parseTasks(table)).toEqual([
-      { id: 'abc', status: 'CREATED' },
-      { id: 'def', status: 'RUNNING' },
-      { id: 'ghi', status: 'STOPPED' },
-    ])
-    expect(parseTasks('TASK    PID    STATUS    \n')).toEqual([])
   })
 })

@@ -1,0 +1,15 @@
+import type { Clock } from '../../base/clock.ts'
+import { ContainerdRecords } from '../../containerd/client/containerd-records.ts'
+import type { RecordsChannel } from '../../containerd/client/containerd-records.ts'
+import { loadProto } from '../../cri/load-proto.ts'
+
+/** containerd's own records, over a connection to it. */
+export function createRecords(channel: RecordsChannel, clock: Clock): ContainerdRecords {
+  const definitions = {
+    containers: loadProto('containerd-containers.proto'),
+    tasks: loadProto('containerd-tasks.proto'),
+    snapshots: loadProto('containerd-snapshots.proto'),
+    leases: loadProto('containerd-leases.proto'),
+  }
+  return new ContainerdRecords({ channel, definitions, clock })
+}
