@@ -10,6 +10,7 @@ import type { CgroupSystem } from '../host/cgroups/layout.ts'
 import { createSystemdCaller } from '../host/cgroups/systemd-bus.ts'
 import { SystemdPodCgroups } from '../host/cgroups/systemd.ts'
 import type { PodCgroups } from '../host/cgroups/cgroups.ts'
+import { HeldExec } from '../containerd/client/held-exec.ts'
 import { diskBytes, readDiskSpace } from '../host/disk-space.ts'
 import { followResolver } from '../host/network/follow-resolver.ts'
 import { readHostInfo } from '../host/facts/host-info.ts'
@@ -24,6 +25,7 @@ import type { SourceName } from '../pod/objects/document.ts'
 import type { ResourceList } from '../pod/spec/pod-resources.ts'
 import { createProbeRunner } from '../probes/run-probe.ts'
 import { isCriError } from '../cri/cri-error.ts'
+import { loadProto } from '../cri/load-proto.ts'
 import { callDeadlineMs } from '../cri/runtime-service.ts'
 import { PodRecordStore } from '../store/pod-records.ts'
 import { smallFile } from '../store/small-file.ts'
@@ -56,7 +58,7 @@ import { RuntimeAccess } from './runtime/runtime-access.ts'
 const noCgroups: CgroupSystem = { version: 1, hierarchies: [] }
 
 /** The host's address may change; it is looked up again after this. */
-const addressAgeMs = 10_000
+const addressAgeMs = 5_000
 
 export interface PodAssembly {
   readonly hostInfo: HostInfo
@@ -167,6 +169,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
       ),
   })
   const network = runtime.podNetworkKeeper()
+  const held = new HeldExec({
+    channel: runtime.connection,
+    tasks: loadProto('containerd-tasks.proto'),
+    containers: loadProto('containerd-containers.proto'),
+    directory: `${config.runDir}/hooks`,
+    clock,
+  })
   const pods = new PodSystem({
     host: {
       archives,
@@ -187,7 +196,13 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
         clock,
       }),
       logs,
-      hooks: createHookRunner({ execSync: client.execSync, events, clock, kubernetesVersion }),
+      hooks: createHookRunner({
+        execSync: client.execSync,
+        held: () => (runtime.name === 'containerd' ? held : undefined),
+        events,
+        clock,
+        kubernetesVersion,
+      }),
       instance: runtime.instance,
       hostName,
       readHostsFile: () => readIfThere('/etc/hosts'),

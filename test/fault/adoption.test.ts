@@ -338,7 +338,7 @@ describePodd('podd is restarted', { config }, (rig) => {
   )
 
   it.each(['SIGTERM', 'SIGKILL'] as const)(
-    'runs no preStop again that %s broke off in the middle, and leaves what is left of the grace',
+    'runs no preStop twice that lasts when %s ends podd, and ends the pod within its grace',
     async (signal) => {
       const podd = rig()
       const name = `in-hook-${signal.toLowerCase()}`
@@ -372,4 +372,82 @@ describePodd('podd is restarted', { config }, (rig) => {
       expect(livedSeconds).toBeLessThan(latestSeconds + 6 * slowness)
     },
   )
+
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'waits for hooks that run in containers when %s ends podd, and runs none twice',
+    async (signal) => {
+      const podd = rig()
+      const name = `hooks-${signal.toLowerCase()}`
+      const hook = (word: string): object => {
+        const wait = `until [ -e /shared/${name}-${word} ]; do sleep 0.1; done`
+        const say = (said: string): string => `read t _ </proc/uptime; echo "$t ${said}" >>/shared/${name}`
+        return { exec: { command: ['sh', '-c', `${say(word)}; ${wait}; ${say(`${word} done`)}`] } }
+      }
+      const lifecycle = { postStart: hook('post'), preStop: hook('pre') }
+      const script = `trap 'say term; exit 0' TERM; say start; while :; do sleep 0.1; done`
+      podd.drop(
+        name,
+        shellPod(name, podd.shared, script, {
+          container: { lifecycle },
+          spec: { terminationGracePeriodSeconds: 600 },
+        }),
+      )
+      await podd.untilLine(name, / post$/u)
+      const { metadata } = await podd.untilPod(name, 'its container', ({ status }) => {
+        return status.containerStatuses?.[0]?.state['waiting'] !== undefined
+      })
+      await podd.stopDaemon(signal)
+      // One ends while there is no podd, the other one afterwards.
+      if (signal === 'SIGKILL') podd.touchShared(`${name}-post`)
+      await podd.startDaemon()
+      if (signal === 'SIGTERM') {
+        await podd.untilPod(name, 'its wait', ({ status }) => {
+          return status.containerStatuses?.[0]?.state['waiting'] !== undefined
+        })
+        // containerd's end is no end of the hook either.
+        const killed = podd.containerdPid
+        process.kill(killed, 'SIGKILL')
+        await podd.until('another containerd', () => ![0, killed].includes(podd.containerdPid))
+        podd.touchShared(`${name}-post`)
+      }
+      const ready = await podd.untilReady(name)
+      expect(ready.metadata.uid).toBe(metadata.uid)
+      expect(containerOf(ready, 'main').restartCount).toBe(0)
+      podd.removeManifest(name)
+      await podd.untilLine(name, / pre$/u)
+      await podd.stopDaemon(signal)
+      if (signal === 'SIGTERM') podd.touchShared(`${name}-pre`)
+      await podd.startDaemon()
+      if (signal === 'SIGKILL') {
+        // Something that podd does after it has listed the pods.
+        podd.drop('marker', shellPod('marker', podd.shared, 'stay'))
+        await podd.untilReady('marker')
+        podd.removeManifest('marker')
+        podd.touchShared(`${name}-pre`)
+      }
+      await podd.untilGone(name)
+      const words = wordsOf(podd.lines(name))
+      expect(words.toSorted()).toEqual(['start', 'post', 'post done', 'pre', 'pre done', 'term'].toSorted())
+      expect(words.slice(-3)).toEqual(['pre', 'pre done', 'term'])
+    },
+  )
+
+  it('restarts a container whose postStart hook failed while podd was not there', async () => {
+    const podd = rig()
+    const name = 'failing-hook'
+    const wait = `[ -e /shared/${name}-go ] && exit 0; echo "0 hook" >>/shared/${name}; until [ -e /shared/${name}-go ]; do sleep 0.1; done; echo why; exit 3`
+    const lifecycle = { postStart: { exec: { command: ['sh', '-c', wait] } } }
+    podd.drop(name, shellPod(name, podd.shared, 'say start; stay', { container: { lifecycle } }))
+    await podd.untilLine(name, / hook$/u)
+    await podd.stopDaemon('SIGKILL')
+    podd.touchShared(`${name}-go`)
+    await podd.startDaemon()
+    const ready = await podd.untilReady(name)
+    expect(containerOf(ready, 'main').restartCount).toBe(1)
+    const events = await podd.events(name)
+    expect(events.map(({ reason }) => reason)).toContain('FailedPostStartHook')
+    expect(wordsOf(podd.lines(name)).filter((word) => word === 'hook')).toHaveLength(1)
+    podd.removeManifest(name)
+    await podd.untilGone(name)
+  })
 })

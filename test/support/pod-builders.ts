@@ -246,6 +246,8 @@ export function actionsOf(plan: Pick<PodPlan, 'actions'>): readonly string[] {
         return `stop ${action.container.name} ${action.cause}`
       case 'create-sandbox':
         return `sandbox ${action.attempt}`
+      case 'finish-post-start':
+        return `finish ${action.container.name}`
       case 'fetch-image':
         return `fetch ${action.spec.name}`
       case 'stop-pod':

@@ -1,4 +1,4 @@
-import { PoddError } from '../../base/errors.ts'
+import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
 import type { TerminalSize } from './exec-process-spec.ts'
@@ -80,6 +80,21 @@ export class TaskCalls {
 
   async start(target: ExecTarget): Promise<void> {
     await this.#send(this.#tasks, 'Start', target, startMs)
+  }
+
+  /**
+   * Whether a process is known, and whether it was started; one that has ended is known until it is removed.
+   * `absent` also where its container does not run.
+   */
+  async state(target: ExecTarget): Promise<'absent' | 'created' | 'begun'> {
+    try {
+      const reply = await this.#send(this.#tasks, 'Get', target, callMs)
+      const process: unknown = isJsonObject(reply) ? reply['process'] : undefined
+      return isJsonObject(process) && process['status'] === 'CREATED' ? 'created' : 'begun'
+    } catch (error) {
+      if (errorCode(error) === 'RUNTIME_NOT_FOUND') return 'absent'
+      throw error
+    }
   }
 
   /** The exit code, when the process has ended. */

@@ -1,4 +1,4 @@
-import { constants, open } from 'node:fs'
+import { constants, existsSync, open } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ const openPollMs = 5
 const openPatienceMs = 30_000
 
 /**
- * Makes the named pipes of one command in a directory of its own and opens the reading ends, so that the shim finds a
+ * Makes the named pipes of one command in a directory of its own, where they aren't there, and opens the reading ends, so that the shim finds a
  * reader. Named pipes and not sockets, because the shim takes no other; non-blocking, so that none of Node's few
  * threads ever waits for one. Throws PoddError EXEC_FAILED, and leaves nothing then.
  */
@@ -66,8 +66,9 @@ export async function makeExecFifos(
   }
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })
+    const missing = Object.values(paths).filter((path) => path !== '' && !existsSync(path))
     // Node can't make named pipes; coreutils and busybox can.
-    await commandOutput('mkfifo', ['-m', '600', ...Object.values(paths).filter((path) => path !== '')])
+    if (missing.length > 0) await commandOutput('mkfifo', ['-m', '600', ...missing])
     return {
       paths,
       stdout: await openEnd(paths.stdout, 'read'),

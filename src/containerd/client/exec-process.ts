@@ -22,6 +22,8 @@ export interface ExecProcessOptions {
   readonly fifos: ExecFifos
   readonly terminal: boolean
   readonly hasStdin: boolean
+  /** The runtime is to remember it until its container ends. */
+  readonly isKept?: boolean
   readonly clock: Clock
   /** podd ends: the process is left to the next one, which finds its pipes. */
   readonly closing: AbortSignal
@@ -119,7 +121,8 @@ export class ExecProcess {
   }
 
   async #remove(): Promise<void> {
-    const { calls, target, fifos, closing } = this.#options
+    const { calls, target, fifos, closing, isKept } = this.#options
+    if (isKept === true) return closing.aborted ? fifos.close() : await fifos.remove()
     const isRemoved = await calls.remove(target).then(
       () => true,
       () => false,

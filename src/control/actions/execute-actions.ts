@@ -7,6 +7,7 @@ import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { removeContainers, removeSandboxes } from './remove-containers.ts'
 import { resizeContainers } from './resize-containers.ts'
+import { finishPostStart } from './run-post-start.ts'
 import { startContainer } from './start-container.ts'
 import { stopContainer, stopPod } from './stop-containers.ts'
 
@@ -52,6 +53,11 @@ export async function* executeActions(
         if (sandbox === undefined) return
         if (step.awaitedImage === undefined) yield { kind: 'fetch-superseded', container: step.spec.name }
         yield* await startContainer(ctx, step, { sandbox, foreseen })
+        break
+      case 'finish-post-start':
+        sandbox ??= await useObservedSandbox(ctx)
+        if (sandbox === undefined) return
+        await finishPostStart(ctx, step, sandbox)
         break
       case 'fetch-image':
         yield { kind: 'fetch-wanted', spec: step.spec }

@@ -1,5 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { HeldCommand, HeldExec } from '../../containerd/client/held-exec.ts'
 import type { RuntimeService } from '../../cri/cri-runtime.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import { runHttpHook } from '../../probes/http-hook.ts'
@@ -14,6 +16,8 @@ export class HookError extends PoddError {
 
 export interface LifecycleHooksOptions {
   readonly execSync: RuntimeService['execSync']
+  /** Runs commands that outlive podd; undefined where the runtime has no such calls. Left out, none. */
+  readonly held?: () => Pick<HeldExec, 'run'> | undefined
   readonly events: EventRecorder
   readonly clock: Clock
   /** The Kubernetes version to go by, `1.36`. */
@@ -23,9 +27,16 @@ export interface LifecycleHooksOptions {
 /** Runs hooks: exec in the container, httpGet from the host, sleep (`pkg/kubelet/lifecycle/handlers.go`, Kubernetes 1.36). */
 export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
   const { execSync, events, clock, kubernetesVersion } = options
+  const held = options.held ?? (() => undefined)
   return {
-    async run({ pod, handler, containerId, podIp, ports, timeoutMs, signal, onSent }) {
+    isHeld: ({ exec }) => exec !== undefined && held() !== undefined,
+    async run({ pod, handler, hook, containerId, podIp, ports, timeoutMs, signal, onSent }) {
       const { exec, httpGet, sleep } = handler
+      const holder = held()
+      if (exec !== undefined && holder !== undefined) {
+        const call = { containerId, execId: `podd-${hook}`, command: exec.command, onSent }
+        return runHeld(holder, call, { clock, timeoutMs, signal })
+      }
       if (exec !== undefined) {
         const timeout = timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(timeoutMs / 1000))
         const reply = await execSync({ containerId, cmd: exec.command, timeout }, { signal, onSent })
@@ -54,5 +65,31 @@ export function createHookRunner(options: LifecycleHooksOptions): HookRunner {
       }
       throw new HookError('the hook names nothing to do')
     },
+  }
+}
+
+/** Throws HookError; PoddError RUNTIME_UNAVAILABLE where it was not begun; the signal's reason. */
+async function runHeld(
+  holder: Pick<HeldExec, 'run'>,
+  command: HeldCommand,
+  bounds: { readonly clock: Clock; readonly timeoutMs: number | undefined; readonly signal: AbortSignal },
+): Promise<void> {
+  const { clock, timeoutMs, signal } = bounds
+  const late = new AbortController()
+  const timer =
+    timeoutMs === undefined
+      ? undefined
+      : clock.startTimer(timeoutMs, () =>
+          late.abort(new HookError(`the command has not ended after ${timeoutMs / 1000} s`)),
+        )
+  try {
+    const { exitCode, output } = await holder.run(command, AbortSignal.any([signal, late.signal]))
+    if (exitCode !== 0) throw new HookError(`command ended with exit code ${exitCode}: ${output}`)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof HookError || errorCode(error) === 'RUNTIME_UNAVAILABLE') throw error
+    throw new HookError(errorMessage(error), error)
+  } finally {
+    timer?.cancel()
   }
 }

@@ -35,10 +35,17 @@ export interface PassSignals {
 
 /** What has to be on record before an act. */
 export interface PodJournal {
-  /** Whether this container's preStop hook is still to run; marks it as begun, durably. */
-  claimPreStop(id: ContainerId): Promise<boolean>
+  /**
+   * Whether this container's preStop hook is still to run, or to be waited for; marks it as begun, durably.
+   * @param isHeld see HookRunner
+   */
+  claimPreStop(id: ContainerId, isHeld: boolean): Promise<boolean>
   /** It could not be begun after all. */
   releasePreStop(id: ContainerId): Promise<void>
+  /** Records that this container's postStart hook, which is held, is to run or to be waited for. */
+  notePostStart(id: ContainerId): Promise<void>
+  /** It has ended, and nothing is left to be done for that. */
+  forgetPostStart(id: ContainerId): Promise<void>
   /** Records that this container, which is about to be stopped, is to have a successor whatever its policy says. */
   claimRestart(id: ContainerId): Promise<void>
   /** Records the backoff of this restart before it is made. */

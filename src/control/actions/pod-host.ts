@@ -119,12 +119,17 @@ export interface PodLogs {
   removeAll(ref: PodRef): Promise<void>
 }
 
+export type HookHandler = NonNullable<NonNullable<ContainerSpec['lifecycle']>['postStart']>
+
 /** Runs a lifecycle hook. */
 export interface HookRunner {
+  /** Whether the runtime keeps such a hook over podd's end: a hook that was begun is then waited for by `run`, and not run again. */
+  readonly isHeld?: (handler: HookHandler) => boolean
   /** Resolves when the handler has succeeded; throws PoddError otherwise, or the signal's reason. */
   run(input: {
     readonly pod: PodRef
-    readonly handler: NonNullable<NonNullable<ContainerSpec['lifecycle']>['postStart']>
+    readonly handler: HookHandler
+    readonly hook: 'postStart' | 'preStop'
     readonly containerId: ContainerId
     readonly podIp: string | undefined
     readonly ports: ContainerSpec['ports']

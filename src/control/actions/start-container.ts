@@ -1,6 +1,5 @@
 import { errorMessage } from '../../base/errors.ts'
 import { PoddError } from '../../base/errors.ts'
-import { isCriError } from '../../cri/cri-error.ts'
 import { containerHold } from '../../decide/plan/hold.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerId } from '../../pod/values/ids.ts'
@@ -26,7 +25,7 @@ import { linkLog } from './link-logs.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { recordEvent } from './pod-context.ts'
 import { bindSubPaths, gatherEnvironment } from './resolve-pod.ts'
-import { stopOneContainer } from './stop-containers.ts'
+import { isPostStartHeld, runPostStart } from './run-post-start.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
@@ -65,6 +64,7 @@ async function createAndStart(
   const made = await createContainer(ctx, sandbox, action, image)
   if ('kind' in made) return made
   const { id } = made
+  if (isPostStartHeld(ctx, spec)) await ctx.journal.notePostStart(id)
   if (spec.lifecycle?.postStart !== undefined) ctx.inFlight.postStarts.add(id)
   try {
     return await bringUp(ctx, sandbox, action, made)
@@ -123,9 +123,6 @@ function fail(
   const untilMs = ctx.clock.wallMs() + afterMs
   return { kind: 'held', key: containerHold(spec.name), hold: { untilMs, waiting: { reason, message } } }
 }
-
-/** How soon a postStart hook is called again that the runtime's end broke off. */
-const hookRetryMs = 1000
 
 interface MadeContainer {
   readonly id: ContainerId
@@ -238,61 +235,4 @@ async function writeHostsFile(ctx: PodContext, sandbox: SandboxInUse): Promise<s
     ? hostNetworkHostsFile({ hostFile: await host.readHostsFile(), aliases: pod.spec.hostAliases })
     : podHostsFile({ ips: sandbox.ips, hostname: podHostname(pod, ''), aliases: pod.spec.hostAliases })
   return host.volumes.writeHostsFile(ref.uid, text)
-}
-
-async function runPostStart(
-  ctx: PodContext,
-  sandbox: SandboxInUse,
-  { spec, id }: { readonly spec: ContainerSpec; readonly id: ContainerId },
-): Promise<void> {
-  const handler = spec.lifecycle?.postStart
-  if (handler === undefined) return
-  ctx.pass.lookSoon()
-  const run = (): Promise<void> =>
-    ctx.host.hooks.run({
-      pod: ctx.ref,
-      handler,
-      containerId: id,
-      podIp: sandbox.ips[0],
-      ports: spec.ports,
-      // It takes as long as it takes, as in Kubernetes.
-      timeoutMs: undefined,
-      signal: ctx.signals.pass,
-    })
-  try {
-    await repeatWhileAway(ctx, run)
-  } catch (error) {
-    if (ctx.signals.pass.aborted) throw ctx.signals.pass.reason
-    // The hook's output may hold secrets: the event says only that it failed.
-    ctx.logger.warn(
-      { pod: ctx.ref.name, uid: ctx.ref.uid, container: spec.name, err: error },
-      'postStart hook failed',
-    )
-    recordEvent(ctx, {
-      type: 'Warning',
-      reason: 'FailedPostStartHook',
-      message: 'PostStartHook failed',
-      container: spec.name,
-    })
-    await stopOneContainer(ctx, {
-      id,
-      name: spec.name,
-      graceSeconds: ctx.pod.spec.terminationGracePeriodSeconds,
-      message: `Container ${spec.name} failed post-start hook`,
-      preStop: spec.lifecycle?.preStop,
-      ports: spec.ports,
-    })
-  }
-}
-
-/** A hook is called at least once: a runtime that went away in the middle says nothing of the container. */
-async function repeatWhileAway(ctx: PodContext, run: () => Promise<void>): Promise<void> {
-  for (;;) {
-    try {
-      return await run()
-    } catch (error) {
-      if (!isCriError(error, 'RUNTIME_UNAVAILABLE')) throw error
-      await ctx.clock.sleep(hookRetryMs, ctx.signals.pass)
-    }
-  }
 }

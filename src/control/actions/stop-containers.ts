@@ -64,7 +64,7 @@ async function waitInGrace<T>(
 
 /**
  * Begins a container's preStop hook, once in its life: it goes on when this pass is interrupted, and the next one waits
- * for it. Undefined where it was begun before.
+ * for it, as the next podd does where the runtime holds it. Undefined where it was begun before.
  */
 async function beginPreStop(
   ctx: PodContext,
@@ -72,7 +72,8 @@ async function beginPreStop(
   handler: LifecycleHandler,
 ): Promise<HookInFlight | undefined> {
   const { id } = request
-  if (!(await ctx.journal.claimPreStop(id))) return undefined
+  const isHeld = ctx.host.hooks.isHeld?.(handler) === true
+  if (!(await ctx.journal.claimPreStop(id, isHeld))) return undefined
   const ended = runPreStop(ctx, request, handler).finally(() => ctx.inFlight.preStops.delete(id))
   // Who waits hears of it.
   ended.catch(() => undefined)
@@ -89,6 +90,7 @@ async function runPreStop(ctx: PodContext, request: StopRequest, handler: Lifecy
     await ctx.host.hooks.run({
       pod: ctx.ref,
       handler,
+      hook: 'preStop',
       containerId: request.id,
       podIp:
         ctx.observed.sandboxes[0]?.ips[0] ?? (ctx.pod.spec.hostNetwork ? ctx.host.hostIps()[0] : undefined),

@@ -89,8 +89,10 @@ export class PodExecutor {
       logger,
       signals,
       journal: {
-        claimPreStop: (id) => memory.claimPreStop(id, this.#state.observed),
+        claimPreStop: (id, isHeld) => memory.claimPreStop(id, isHeld, this.#state.observed),
         releasePreStop: (id) => memory.releasePreStop(id),
+        notePostStart: (id) => memory.notePostStart(id, this.#state.observed),
+        forgetPostStart: (id) => memory.forgetPostStart(id),
         claimRestart: (id) => memory.claimRestart(id),
         charge: async (action) => {
           memory.charge(action)

@@ -166,20 +166,47 @@ export class PodMemory {
     await this.save('required')
   }
 
-  /** Whether a container's preStop hook is still to be run; it counts as begun from now on, also for a podd to come. */
-  async claimPreStop(id: ContainerId, { containers }: ObservedPod): Promise<boolean> {
-    const { preStopBegun = [] } = this.#record
-    if (preStopBegun.includes(id)) return false
-    const known = preStopBegun.filter((begun) => containers.some((container) => container.id === begun))
-    this.change({ preStopBegun: [...known, id] })
+  /**
+   * Whether a container's preStop hook is still to be run, or waited for where the runtime holds it; it counts as begun from
+   * now on, also for a podd to come.
+   */
+  async claimPreStop(id: ContainerId, isHeld: boolean, { containers }: ObservedPod): Promise<boolean> {
+    const { preStopBegun = [], preStopHeld = [] } = this.#record
+    if (preStopBegun.includes(id)) return isHeld && preStopHeld.includes(id)
+    const isKnown = (begun: ContainerId): boolean => containers.some((container) => container.id === begun)
+    const known = preStopBegun.filter((begun) => isKnown(begun))
+    const held = [...preStopHeld.filter((begun) => isKnown(begun)), ...(isHeld ? [id] : [])]
+    this.change({
+      preStopBegun: [...known, id],
+      preStopHeld: held.length === 0 ? undefined : held,
+    })
     await this.save('best-effort')
     return true
   }
 
   /** A hook that was claimed could not be begun. */
   async releasePreStop(id: ContainerId): Promise<void> {
-    const left = this.#record.preStopBegun?.filter((begun) => begun !== id)
-    this.change({ preStopBegun: left })
+    const { preStopBegun, preStopHeld } = this.#record
+    this.change({
+      preStopBegun: preStopBegun?.filter((begun) => begun !== id),
+      preStopHeld: preStopHeld?.filter((begun) => begun !== id),
+    })
+    await this.save('best-effort')
+  }
+
+  /** The container's postStart hook, which the runtime will hold, is to run. Throws as `save`. */
+  async notePostStart(id: ContainerId, { containers }: ObservedPod): Promise<void> {
+    const { postStartsDue = [] } = this.#record
+    const known = postStartsDue.filter((due) => containers.some((container) => container.id === due))
+    this.change({ postStartsDue: [...known, id] })
+    await this.save('required')
+  }
+
+  /** The hook is done. Where that can't be written, the next podd finds that it has ended. */
+  async forgetPostStart(id: ContainerId): Promise<void> {
+    const left = this.#record.postStartsDue?.filter((due) => due !== id)
+    if (left?.length === this.#record.postStartsDue?.length) return
+    this.change({ postStartsDue: left?.length === 0 ? undefined : left })
     await this.save('best-effort')
   }
 

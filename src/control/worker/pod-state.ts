@@ -49,7 +49,7 @@ export class PodState {
   /** Images that were made sure of a moment ago: the next start doesn't ask the registry again. */
   readonly fresh: Set<string>
   /** Containers whose postStart hook is in flight. */
-  readonly postStarts = new Set<ContainerId>()
+  readonly postStarts: Set<ContainerId>
   /** Hooks in flight, by container. */
   readonly preStops = new Map<ContainerId, HookInFlight>()
   /** Containers whose log was linked since podd began, or could not be. */
@@ -93,6 +93,7 @@ export class PodState {
     this.ref = { namespace: record.namespace, name: record.name, uid: record.uid }
     this.pod = pod
     this.fresh = new Set(pulled)
+    this.postStarts = new Set(record.postStartsDue)
     this.isUnheardOf = !input.saved && observed === undefined
     this.stage = record.ending === undefined ? (adopted ? 'adopted' : 'waiting') : 'ending'
     this.#observed = this.nothing
@@ -214,7 +215,7 @@ export class PodState {
   }
 
   get restartFacts() {
-    const { containers: history, podResources, restartRequested, restartAll } = this.record
+    const { containers: history, podResources, restartRequested, restartAll, postStartsDue } = this.record
     return {
       pod: this.pod,
       observed: this.observed,
@@ -222,6 +223,7 @@ export class PodState {
       podResources,
       restartRequested: new Set(restartRequested),
       restartAll: new Set(restartAll),
+      ...(postStartsDue === undefined ? {} : { postStartsDue }),
     }
   }
 

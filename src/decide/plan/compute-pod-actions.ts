@@ -44,6 +44,9 @@ export function computePodActions(given: PodFacts): PodPlan {
     planNewSandbox(facts, plan, change.attempt)
     return plan.result()
   }
+  planPostStarts(facts, plan)
+  // What is started waits for a postStart hook, as it does in the pass that begins one.
+  if (plan.actions.length > 0) return plan.result()
   const inits = computeInitSequence(facts, change.sandbox)
   if (inits.failed) {
     plan.stopWhatRuns('Completed')
@@ -58,6 +61,16 @@ export function computePodActions(given: PodFacts): PodPlan {
   if (inits.initialized) for (const spec of facts.pod.spec.containers) planMainContainer(facts, plan, spec)
   planResizes(facts, plan)
   return plan.result()
+}
+
+/** Hooks of an earlier podd's that the runtime still holds. */
+function planPostStarts({ pod, observed, postStartsDue = [] }: PodFacts, plan: Plan): void {
+  const { initContainers, containers } = pod.spec
+  for (const container of observed.containers) {
+    if (container.state !== 'running' || !postStartsDue.includes(container.id)) continue
+    const spec = [...initContainers, ...containers].find(({ name }) => name === container.name)
+    if (spec !== undefined) plan.actions.push({ kind: 'finish-post-start', container, spec })
+  }
 }
 
 /** A pod without a usable sandbox: all that is left of the old one goes, then it starts from the beginning. */

@@ -30,6 +30,7 @@ export function factsToJson(facts: PodFacts): FactsJson {
     holds: reduceHolds(facts.holds),
     ...(restartRequested.size === 0 ? {} : { restartRequested: [...restartRequested] }),
     ...(restartAll.size === 0 ? {} : { restartAll: [...restartAll] }),
+    ...(facts.postStartsDue === undefined ? {} : { postStartsDue: facts.postStartsDue }),
     resizeRefusal: facts.resizeRefusal,
     podResources: facts.podResources,
     nowMs: facts.nowMs,
@@ -59,6 +60,7 @@ export function planToJson(plan: PodPlan) {
 function actionToJson(action: PodAction) {
   switch (action.kind) {
     case 'stop-container':
+    case 'finish-post-start':
       return { ...action, container: { name: action.container.name, id: action.container.id } }
     case 'start-container':
     case 'fetch-image': {

@@ -28,6 +28,12 @@ export type PodAction =
       /** The image that its manifest names and that isn't there yet: `spec` has the one that it had before. */
       readonly awaitedImage?: string | undefined
     }
+  /** An earlier podd started this container and did not see the end of its postStart hook. */
+  | {
+      readonly kind: 'finish-post-start'
+      readonly container: ObservedContainer
+      readonly spec: ContainerSpec
+    }
   /** A running container's image is to be changed: begin to get the new one, and only when it is there stop the old. */
   | { readonly kind: 'fetch-image'; readonly spec: ContainerSpec }
   /**

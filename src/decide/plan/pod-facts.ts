@@ -48,6 +48,8 @@ export interface PodFacts {
   readonly restartRequested?: ReadonlySet<ContainerId> | undefined
   /** Containers from before a restart of all: they count as never made (see restart-all.ts). */
   readonly restartAll?: ReadonlySet<ContainerId> | undefined
+  /** Containers whose postStart hook is to be run, or waited for (see PodRecord). */
+  readonly postStartsDue?: readonly ContainerId[] | undefined
   /** Why the host has no room for what running containers shall get. */
   readonly resizeRefusal?: ResizeRefusal | undefined
   /** The pod-level cpu and memory that the pod has; undefined where they never changed. */

@@ -122,6 +122,10 @@ export interface PodRecord {
   readonly podResources?: ResourceLists | undefined
   /** Containers whose preStop hook has been begun: it is run once, whatever happens to podd. */
   readonly preStopBegun?: readonly ContainerId[] | undefined
+  /** Those of them whose hook the runtime holds until the container ends: it can be waited for. */
+  readonly preStopHeld?: readonly ContainerId[] | undefined
+  /** Containers whose postStart hook, which the runtime holds, is to run, or runs, or has an end that was not judged. */
+  readonly postStartsDue?: readonly ContainerId[] | undefined
   /** Containers that somebody asked to be restarted, or that were stopped to be changed, and that have no successor yet. */
   readonly restartRequested?: readonly ContainerId[] | undefined
   /** Containers from before a restart of all that have no successor yet. */

@@ -35,6 +35,7 @@ async function runHook(handler: LifecycleHandler): Promise<PodEvent[]> {
   await hooks.run({
     pod,
     handler,
+    hook: 'preStop',
     containerId: 'c1',
     podIp: '127.0.0.1',
     ports: [],

@@ -32,6 +32,16 @@ const policyRows: readonly Row[] = [
     { sandboxes: [], containers: [] },
     ['sandbox 0', 'start a#0', 'start b#0', 'start c#0'],
   ],
+  [
+    'finishes the postStart hook of an earlier podd before anything else',
+    { containers: [running('a'), exitedContainer('b', 1)], postStartsDue: ['a-0', 'b-0', 'z-0'] },
+    ['finish a'],
+  ],
+  [
+    'goes on where such a container runs no more',
+    { containers: [running('a'), exitedContainer('b', 1), running('c')], postStartsDue: ['b-0'] },
+    ['start b#1'],
+  ],
   ['starts what was never made', { containers: [running('a')] }, ['start b#0', 'start c#0']],
   [
     // id: restarts-ended-under-always

@@ -213,6 +213,8 @@ export class PodModel {
         return true
       case 'start-container':
         return this.#start(action, outcomes.shift())
+      case 'finish-post-start':
+        return true
       case 'fetch-image':
         this.#await(action.spec.name, action.spec.image)
         if ((outcomes.shift() ?? 'none') === 'none') this.#fresh.add(action.spec.image)

@@ -1,0 +1,149 @@
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/errors.ts'
+import { untilAborted } from '../../base/until-aborted.ts'
+import { TaskCalls } from './exec-calls.ts'
+import type { ExecChannel, ExecDefinitions, ExecTarget } from './exec-calls.ts'
+import { makeExecFifos } from './exec-fifos.ts'
+import type { ExecFifos } from './exec-fifos.ts'
+import { makeExecProcess } from './exec-process-spec.ts'
+import { ExecProcess } from './exec-process.ts'
+
+export interface HeldExecOptions {
+  readonly channel: ExecChannel
+  readonly tasks: ExecDefinitions
+  readonly containers: ExecDefinitions
+  /** Where the commands' pipes are, `<run-dir>/hooks`. */
+  readonly directory: string
+  readonly clock: Clock
+}
+
+/** A command that runs once in its container's life. */
+export interface HeldCommand {
+  readonly containerId: string
+  /** Its id, of which the container has no other: letters, digits and dashes. */
+  readonly execId: string
+  readonly command: readonly string[]
+  /** Called when containerd has it. */
+  readonly onSent?: (() => void) | undefined
+}
+
+export interface HeldResult {
+  readonly exitCode: number
+  /** The start of what it wrote since this podd reads it. */
+  readonly output: string
+}
+
+interface Held {
+  readonly begun: Promise<unknown>
+  readonly result: Promise<HeldResult>
+}
+
+const mostOutputBytes = 1024
+
+/**
+ * Runs commands in containers that outlive podd and containerd. containerd's shim keeps a command that has ended, with its
+ * exit code, until its container ends: so the next podd finds each by its id, and none runs twice.
+ */
+export class HeldExec {
+  readonly #options: HeldExecOptions
+  readonly #calls: TaskCalls
+  /** Those that this podd waits for, by name. */
+  readonly #held = new Map<string, Held>()
+
+  constructor(options: HeldExecOptions) {
+    this.#options = options
+    this.#calls = new TaskCalls(options)
+  }
+
+  /**
+   * Runs the command, or waits for the one of its id that an earlier call began. What the signal ends is the waiting. While no
+   * podd reads, a command that writes more than a pipe holds (64 KiB) waits.
+   *
+   * @throws PoddError RUNTIME_UNAVAILABLE where it was not begun; RUNTIME_NOT_FOUND where the container is gone; EXEC_FAILED; what
+   *   the signal aborts with
+   */
+  async run(command: HeldCommand, signal: AbortSignal): Promise<HeldResult> {
+    signal.throwIfAborted()
+    const name = `${command.containerId}.${command.execId}`
+    const held = this.#held.get(name) ?? this.#begin(name, command)
+    await untilAborted(held.begun, signal)
+    command.onSent?.()
+    return untilAborted(held.result, signal)
+  }
+
+  #begin(name: string, command: HeldCommand): Held {
+    const { directory, clock } = this.#options
+    const { containerId, execId } = command
+    const target: ExecTarget = { containerId, execId }
+    const begin = async (): Promise<ExecProcess> => {
+      const choices = { stdin: false, stderr: true }
+      const fifos = await makeExecFifos(join(directory, name), choices, clock)
+      try {
+        await this.#ensureStarted(target, command, fifos)
+      } catch (error) {
+        // It may run, and write to them.
+        if (errorCode(error) === 'RUNTIME_UNAVAILABLE') fifos.close()
+        else await fifos.remove()
+        throw error
+      }
+      const { signal: closing } = new AbortController()
+      const streams = { terminal: false, hasStdin: false, isKept: true }
+      return new ExecProcess({ calls: this.#calls, target, fifos, ...streams, clock, closing })
+    }
+    const begun = begin()
+    const finish = async (): Promise<HeldResult> => {
+      const process = await begun
+      const output = new OutputStart()
+      for (const stream of [process.stdout, process.stderr]) if (stream !== undefined) output.read(stream)
+      return { exitCode: await process.ended, output: output.text }
+    }
+    const held: Held = { begun, result: finish() }
+    this.#held.set(name, held)
+    const forget = (): boolean => this.#held.delete(name)
+    void begun.then(({ removed }) => removed).then(forget, forget)
+    // Who waits hears of it.
+    held.result.catch(() => undefined)
+    return held
+  }
+
+  /** Of several that do so at a time, podds that were killed among them, one makes the command and one starts it. */
+  async #ensureStarted(target: ExecTarget, { command }: HeldCommand, { paths }: ExecFifos): Promise<void> {
+    const calls = this.#calls
+    const before = await calls.state(target)
+    if (before === 'begun') return
+    if (before === 'absent') {
+      const spec = await calls.containerSpec(target.containerId)
+      const process = makeExecProcess(spec, { command, terminal: false })
+      try {
+        await calls.create({ ...target, process, terminal: false, ...paths })
+      } catch (error) {
+        if (errorCode(error) !== 'RUNTIME_EXISTS') throw error
+      }
+    }
+    try {
+      await calls.start(target)
+    } catch (error) {
+      if ((await calls.state(target)) !== 'begun') throw error
+    }
+  }
+}
+
+/** Takes all that comes, and keeps the start of it. */
+class OutputStart {
+  readonly #chunks: Buffer[] = []
+  #length = 0
+
+  read(stream: Readable): void {
+    stream.on('data', (chunk: Buffer) => {
+      if (this.#length >= mostOutputBytes) return
+      this.#chunks.push(chunk)
+      this.#length += chunk.length
+    })
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8').slice(0, mostOutputBytes)
+  }
+}
