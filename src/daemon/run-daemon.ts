@@ -8,7 +8,9 @@ import { createLogger } from '../base/logger.ts'
 import { makeDirectory } from '../base/make-directory.ts'
 import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
+import { readHostname } from '../host/facts/host-info.ts'
 import { takeServiceManager } from '../host/service-manager.ts'
+import { followNameJob } from '../control/node/follow-name.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
@@ -141,6 +143,21 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       logger,
     }),
   )
+  if (config.hostnameOverride === undefined)
+    pods.node.jobs.add(
+      followNameJob({
+        readName: readHostname,
+        nodeName: assembly.hostName,
+        isBusy: () => pods.node.drain?.isDraining === true,
+        restart: () =>
+          guard.renew(restarts, () =>
+            stop.abort(new PoddError('STOPPED', 'podd restarts for the new name of the host')),
+          ),
+        events: assembly.events,
+        clock,
+        logger,
+      }),
+    )
   try {
     const onSignal = (): void => {
       guard.noteStop()

@@ -24,7 +24,7 @@ import { ContainerGarbage } from './garbage/container-garbage.ts'
 import { createNodeJobs } from './create-node-jobs.ts'
 import { createNodePressure } from './pressure/create-node-pressure.ts'
 import type { NodePressureWiring } from './pressure/create-node-pressure.ts'
-import { followHostJob } from './follow-host.ts'
+import { followAddressJob, followHostJob } from './follow-host.ts'
 import { garbageEvent } from './garbage/garbage-event.ts'
 import type { LogSpace } from './limit-logs.ts'
 import { NodeDrain } from './node-drain.ts'
@@ -165,6 +165,13 @@ export class NodeWork {
     const isReady = (): boolean => isListed() && isRuntimeUp()
     return [
       followHostJob({ host, workers, periodMs: settings.syncFrequencyMs, logger }),
+      followAddressJob({
+        hostIps: () => host.hostIps(),
+        workers,
+        onChange: () => this.jobs.wake('follow-host'),
+        periodMs: settings.syncFrequencyMs,
+        events,
+      }),
       containerCollectionJob({ garbage: this.#containerGarbage, isReady, events }),
       orphanCollectionJob({
         orphans: this.#orphans,

@@ -35,12 +35,17 @@ export interface HostInfo {
   readonly appArmor: boolean
 }
 
+/** In lower case, as Kubernetes names nodes. */
+export function readHostname(): string {
+  return hostname().toLowerCase()
+}
+
 /** @param root what stands for `/`; for tests */
 export function readHostInfo(root = ''): HostInfo {
   const memory = parseMemInfo(readText(`${root}/proc/meminfo`))
   const cgroups = detectCgroups(parseMountInfo(readText(`${root}/proc/self/mountinfo`)))
   return {
-    hostname: hostname().toLowerCase(),
+    hostname: readHostname(),
     cpus: cpus().length,
     memoryBytes: memory.totalBytes,
     swapBytes: memory.swapBytes,
