@@ -499,11 +499,13 @@ export class EmbeddedContainerd {
     const { clock } = this.#options
     let logCheckedMs = clock.monotonicMs()
     while (!signal.aborted) {
-      // containerd itself closes a silent connection after two minutes: then it is asked again.
-      await connectionEnd(this.places.socketPath, signal)
+      const checkLog = new AbortController()
+      const logDue = clock.startTimer(logCheckMs, () => checkLog.abort())
+      await connectionEnd(this.places.socketPath, AbortSignal.any([signal, checkLog.signal]))
+      logDue.cancel()
       if (signal.aborted) return
       if (!isStillContainerd(pid, this.places) && findContainerd(this.places) === undefined) return
-      if (clock.monotonicMs() - logCheckedMs > logCheckMs) {
+      if (clock.monotonicMs() - logCheckedMs >= logCheckMs) {
         logCheckedMs = clock.monotonicMs()
         await boundLog(this.#home)
       }

@@ -91,22 +91,26 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     again.cri.close()
   })
 
-  it('starts a killed containerd again, its containers untouched', async () => {
-    const first = await instance.start()
-    const pod = await instance.runPod('steady', ['sleep', '100000'])
-    const before = await instance.containerPid(pod.containerId)
-    const supervision = new AbortController()
-    const states: string[] = []
-    instance.containerd.onChange((state) => states.push(state.kind))
-    const supervised = instance.containerd.supervise(supervision.signal)
-    process.kill(first.pid, 'SIGKILL')
-    await waitFor('the next containerd', () => states.includes('running'))
-    supervision.abort()
-    await supervised
-    expect(instance.containerd.state).toMatchObject({ kind: 'running', running: { adopted: false } })
-    expect(await instance.containerPid(pod.containerId)).toBe(before)
-    expect(readProcess(before)?.zombie).toBe(false)
-  })
+  // One that is asked to end does so at once, although podd watches it.
+  it.each(['SIGKILL', 'SIGTERM'] as const)(
+    'starts containerd again after %s, its containers untouched',
+    async (signal) => {
+      const first = await instance.start()
+      const pod = await instance.runPod('steady', ['sleep', '100000'])
+      const before = await instance.containerPid(pod.containerId)
+      const supervision = new AbortController()
+      const states: string[] = []
+      instance.containerd.onChange((state) => states.push(state.kind))
+      const supervised = instance.containerd.supervise(supervision.signal)
+      process.kill(first.pid, signal)
+      await waitFor('the next containerd', () => states.includes('running'))
+      supervision.abort()
+      await supervised
+      expect(instance.containerd.state).toMatchObject({ kind: 'running', running: { adopted: false } })
+      expect(await instance.containerPid(pod.containerId)).toBe(before)
+      expect(readProcess(before)?.zombie).toBe(false)
+    },
+  )
 
   it('removes the sandboxes and unmade containers that CRI does not know, and none that it knows', async () => {
     const { containerd, cri } = instance

@@ -12,10 +12,20 @@ export function canConnect(socketPath: string): Promise<boolean> {
   })
 }
 
-/** Holds a silent connection open and resolves when it ends, however it does. */
+/**
+ * The client's preface of HTTP/2 and an empty SETTINGS frame (RFC 9113, 3.4). A server of gRPC that is asked to end closes a
+ * connection that has said so; one that is silent keeps it from its end until the handshake times out, after two
+ * minutes (grpc-go before 1.60, `Server.Stop`).
+ */
+const http2Preface = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
+])
+
+/** Holds an idle connection of gRPC open and resolves when it ends, however it does. */
 export function connectionEnd(socketPath: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const socket = connect({ path: socketPath, signal })
+    const socket = connect({ path: socketPath, signal }, () => socket.write(http2Preface))
     socket.on('error', () => undefined)
     socket.once('close', () => resolve())
     socket.resume()
