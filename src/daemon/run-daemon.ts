@@ -122,7 +122,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     socketPath,
     podLogsDir: config.podLogsDir,
     readers,
-    network: networkOf(config, assembly.hostName),
+    network: networkOf(config, assembly.hostName, report),
     readOnly: config.readOnlyPort === 0 ? undefined : { host: config.address, port: config.readOnlyPort },
     clock,
     logger,
@@ -201,7 +201,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
 }
 
 /** Undefined where the API is on the socket alone. */
-function networkOf(config: PoddConfig, hostName: string): NetworkOptions | undefined {
+function networkOf(config: PoddConfig, hostName: string, report: StateReport): NetworkOptions | undefined {
   const { apiListen: address, apiTokenFile: tokenFile, rootDir } = config
   if (address === undefined) return undefined
   const isAny = address.host === '0.0.0.0' || address.host === '::'
@@ -211,7 +211,7 @@ function networkOf(config: PoddConfig, hostName: string): NetworkOptions | undef
   // A link-local address has a zone that no certificate can name.
   const reachable = addresses.filter((found) => !found.startsWith('fe80:'))
   const names = new Set(['localhost', hostName, '127.0.0.1', ...reachable])
-  return { address, names: [...names], rootDir, tokenFile }
+  return { address, names: [...names], rootDir, tokenFile, report }
 }
 
 /** The moment of the start by the wall clock as it is set now. */

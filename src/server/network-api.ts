@@ -10,6 +10,7 @@ import { listenOverTls } from './listeners/tls-listener.ts'
 import type { ListenAddress, TlsListener } from './listeners/tls-listener.ts'
 import type { ApiHandler } from './requests/api-request.ts'
 import type { Identity } from './requests/identity.ts'
+import type { StateReport } from '../store/state-report.ts'
 
 export interface NetworkOptions {
   readonly address: ListenAddress
@@ -17,6 +18,8 @@ export interface NetworkOptions {
   readonly names: readonly string[]
   readonly rootDir: string
   readonly tokenFile: string | undefined
+  /** Told of certificates that can't be read. */
+  readonly report?: StateReport | undefined
 }
 
 export interface KubeconfigRequest {
@@ -47,7 +50,8 @@ export class NetworkApi {
     this.#options = options
     this.#clock = clock
     this.#logger = logger
-    this.#authority = new OwnAuthority({ rootDir: options.rootDir, names: options.names, clock })
+    const { rootDir, names, report } = options
+    this.#authority = new OwnAuthority({ rootDir, names, report, clock })
   }
 
   /** Listens, or goes on trying; resolves after the first attempt. */

@@ -80,7 +80,7 @@ async function noteImage(rootDir: string, ageMs: number, report?: StateReport): 
 }
 
 /** @param free the one subnet that no other podd has claimed */
-async function chooseNetwork(rootDir: string, free: string): Promise<readonly string[]> {
+export async function chooseNetwork(rootDir: string, free: string): Promise<readonly string[]> {
   const places = containerdPlaces(rootDir, '/run/podd')
   await mkdir(places.rootDir, { recursive: true })
   const { subnets } = await preparePodNetwork(places, [], {

@@ -1,13 +1,16 @@
-import { X509Certificate } from 'node:crypto'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { X509Certificate, createPrivateKey } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import { writeFileAtomicSync } from '../../base/atomic-file.ts'
+import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
 import type { Clock } from '../../base/clock.ts'
-import { errorCode } from '../../base/errors.ts'
+import { errorCode, errorMessage } from '../../base/errors.ts'
+import type { StateReport } from '../../store/state-report.ts'
 import { issueCertificate } from './issue-certificate.ts'
 import type { KeyPair } from './issue-certificate.ts'
 
+const certificateHead = '-----BEGIN CERTIFICATE-----'
+const certificateTail = '-----END CERTIFICATE-----'
 const dayMs = 24 * 60 * 60 * 1000
 const authorityDays = 3650
 /** From then on what is issued is signed by the next authority; the old one is trusted until its end. */
@@ -22,6 +25,8 @@ export interface AuthorityOptions {
   readonly rootDir: string
   /** Host names and addresses under which the listener is reached. */
   readonly names: readonly string[]
+  /** Told of a file that can't be read: it is put aside, and what stood in it is made again. */
+  readonly report?: StateReport | undefined
   readonly clock: Clock
 }
 
@@ -132,21 +137,39 @@ export class OwnAuthority {
   }
 
   #read(name: string): KeyPair | undefined {
+    const path = join(this.#directory, `${name}.pem`)
+    let text: string
     try {
-      // Key and certificate are one file, so that no crash leaves two that don't belong together.
-      const text = readFileSync(join(this.#directory, `${name}.pem`), 'utf8')
-      const at = text.indexOf('-----BEGIN CERTIFICATE-----')
-      const pair = { key: text.slice(0, at), certificate: text.slice(at) }
-      return new X509Certificate(pair.certificate).validToDate.getTime() > 0 ? pair : undefined
+      text = readFileSync(path, 'utf8')
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return undefined
       throw error
     }
+    const pair = parsePair(text)
+    if (typeof pair !== 'string') return pair
+    const aside = `${path}${unreadableSuffix}`
+    renameSync(path, aside)
+    const message = name === 'server' ? pair : `${pair}; clients need a new kubeconfig`
+    this.#options.report?.({ path: aside, message })
+    return undefined
   }
 
   #write(name: string, { key, certificate }: KeyPair): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     writeFileAtomicSync(join(this.#directory, `${name}.pem`), `${key}${certificate}`, { mode: 0o600 })
+  }
+}
+
+/** Key and certificate are one file, so that no crash leaves two that don't belong together. Else gives why it is no pair. */
+function parsePair(text: string): KeyPair | string {
+  const at = text.indexOf(certificateHead)
+  const end = text.lastIndexOf(certificateTail) + certificateTail.length
+  const pair = { key: text.slice(0, at), certificate: `${text.slice(at, end)}\n` }
+  try {
+    const isPair = new X509Certificate(pair.certificate).checkPrivateKey(createPrivateKey(pair.key))
+    return isPair ? pair : 'its key is not that of its certificate'
+  } catch (error) {
+    return errorMessage(error)
   }
 }
 

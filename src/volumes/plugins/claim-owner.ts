@@ -43,8 +43,11 @@ export async function forgetClaimOwner(directory: string): Promise<void> {
   await removeFileDurably(ownerFile(directory))
 }
 
-/** The source that owns the data in a claim's directory; undefined where podd has no record of it. */
+/**
+ * The source that owns the data in a claim's directory; undefined where podd has no record of it. One that a disk has
+ * lost the end of may name another source, and counts as none.
+ */
 export async function readClaimOwner(directory: string): Promise<SourceName | undefined> {
-  const text = (await readIfExists(ownerFile(directory)))?.trim()
-  return text === undefined ? undefined : parseSourceName(text)
+  const text = await readIfExists(ownerFile(directory))
+  return text?.endsWith('\n') === true ? parseSourceName(text.slice(0, -1)) : undefined
 }

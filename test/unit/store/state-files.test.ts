@@ -5,11 +5,15 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { UnreadableState } from '../../../src/store/state-report.ts'
 import { versionedFiles } from '../../support/state-files.ts'
 import type { StateFile } from '../../support/state-files.ts'
+import { textFiles } from '../../support/text-state-files.ts'
+
+/** Thousands of files are written and synced. */
+const memory = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
 let root = ''
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'podd-state-'))
+  root = mkdtempSync(join(memory, 'podd-state-'))
 })
 
 afterEach(() => rmSync(root, { recursive: true, force: true }))
@@ -86,5 +90,30 @@ describe.each(versionedFiles.map((file) => [file.path, file] as const))('%s', (_
     const start = await startWith(file, newer)
     expect(start.content).not.toBe(content)
     expect(putAside(file, start)).toEqual(asideWith(newer))
+  })
+})
+
+describe.each(textFiles.map((file) => [file.path, file] as const))('%s', (_path, file) => {
+  it('is read as it was, wherever a power cut ends the write of its next version', async () => {
+    const { text, content } = await writeOnce(file)
+    for (let length = 0; length <= text.length; length += 1) {
+      const start = await startWith(file, text, text.subarray(0, length))
+      expect(start, `after ${length} bytes`).toEqual({ content, reported: [] })
+    }
+  })
+
+  it('is read whole or not at all, wherever a disk has lost its end', async () => {
+    const { text, content } = await writeOnce(file)
+    const none = file.none === undefined ? content : JSON.stringify(file.none)
+    for (let length = 0; length < text.length; length += 1) {
+      const zeros = Buffer.concat([text.subarray(0, length), Buffer.alloc(text.length - length)])
+      for (const bytes of [text.subarray(0, length), zeros]) {
+        const start = await startWith(file, bytes)
+        const isPutAside = file.isReplaced === true && start.content !== content
+        const isKnown = [content, none].includes(start.content)
+        const outcome = isPutAside ? putAside(file, start) : isKnown ? asideWith(bytes) : start.content
+        expect(outcome, `after ${length} bytes`).toEqual(asideWith(bytes))
+      }
+    }
   })
 })
