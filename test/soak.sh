@@ -7,4 +7,7 @@ cd "$(dirname "$0")/.."
 . packaging/node-modules.sh
 need_node_modules
 node --run build
+# What test/run.sh has unpacked, to upgrade to.
+newer=/var/cache/podd-test/containerd-2
+if [ -d $newer ]; then export PODD_CONTAINERD_DIRS=${PODD_CONTAINERD_DIRS-$newer}; fi
 exec vitest run --project soak --passWithNoTests "$@"

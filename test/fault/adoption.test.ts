@@ -4,39 +4,13 @@ import { beforeEach, expect, it } from 'vitest'
 import type { PodObject } from '../../src/api/objects.ts'
 import type { ProbeReportObject } from '../../src/api/probe-reports.ts'
 import type { PodRecord } from '../../src/pod/state/pod-record.ts'
+import { podIdentity } from '../support/pod-identity.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { podOf, saidAt, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 const config = { crashLoopBackOff: { maxContainerRestartPeriod: '300s' } }
-
-/** What must not change when podd alone was restarted. */
-function identity(pod: PodObject): object {
-  const { metadata, status } = pod
-  return {
-    uid: metadata.uid,
-    created: metadata.creationTimestamp,
-    startTime: status.startTime,
-    podIP: status.podIP,
-    phase: status.phase,
-    conditions: status.conditions.map(({ type, status: value, lastTransitionTime }) => [
-      type,
-      value,
-      lastTransitionTime,
-    ]),
-    containers: [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(
-      ({ name, containerID, restartCount, started, ready, lastState }) => ({
-        name,
-        containerID,
-        restartCount,
-        started,
-        ready,
-        lastState,
-      }),
-    ),
-  }
-}
 
 /** Files for all that a restart of podd must leave alone; gives the pods as they are then. */
 async function startSeveral(podd: PoddRig): Promise<Map<string, PodObject>> {
@@ -80,7 +54,7 @@ async function expectUntouched(podd: PoddRig, before: ReadonlyMap<string, PodObj
   rmSync(join(podd.shared, 'marker'))
   for (const [name, pod] of before) {
     const now = await podd.untilReady(name)
-    expect(identity(now)).toEqual(identity(pod))
+    expect(podIdentity(now)).toEqual(podIdentity(pod))
   }
   expect(await podd.untilWords('plain', 1)).toEqual(['start'])
   expect(await podd.untilWords('rich', 3)).toEqual(['setup', 'proxy', 'main'])

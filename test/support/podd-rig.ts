@@ -43,6 +43,8 @@ export interface PoddRigOptions {
   readonly umask?: string
   /** How much longer runc takes for what `slowDown` names. */
   readonly slowRuncSeconds?: number
+  /** Has the programs of containerd stand where `installContainerd` can replace them. */
+  readonly ownPrograms?: boolean
 }
 
 /** How a call of the command line ended. */
@@ -132,7 +134,8 @@ export class PoddRig {
         ...this.#options.config,
       }),
     )
-    const { slowRuncSeconds } = this.#options
+    const { slowRuncSeconds, ownPrograms } = this.#options
+    if (slowRuncSeconds !== undefined || ownPrograms === true) this.installContainerd(this.install)
     if (slowRuncSeconds !== undefined) this.#wrapRunc(slowRuncSeconds)
     await this.startDaemon()
     const archive = join(this.directory, 'images.tar')
@@ -206,21 +209,31 @@ export class PoddRig {
   }
 
   get env(): NodeJS.ProcessEnv {
-    const path = `${this.install.binDir}:${process.env['PATH'] ?? ''}`
+    const { slowRuncSeconds, ownPrograms } = this.#options
+    const isOwn = slowRuncSeconds !== undefined || ownPrograms === true
+    const programs = isOwn ? join(this.directory, 'bin') : this.install.binDir
     return {
       ...process.env,
       // Whoever asks for Node's inspector gets a port of its own.
       NODE_OPTIONS: '--inspect-port=0',
-      PATH: this.#options.slowRuncSeconds === undefined ? path : `${join(this.directory, 'bin')}:${path}`,
+      PATH: `${programs}:${this.install.binDir}:${process.env['PATH'] ?? ''}`,
     }
   }
 
-  /** A directory of programs with a runc that takes its time; containerd stands in it too, as it looks beside itself first. */
+  /** Puts another containerd in the place of the installed one, as a package's upgrade does; what runs runs on. */
+  installContainerd(install: ContainerdInstall): void {
+    const directory = join(this.directory, 'bin')
+    mkdirSync(directory, { recursive: true })
+    for (const name of readdirSync(install.binDir)) {
+      if (!/^(containerd|ctr)/u.test(name)) continue
+      symlinkSync(join(install.binDir, name), join(directory, `.${name}`))
+      renameSync(join(directory, `.${name}`), join(directory, name))
+    }
+  }
+
+  /** Has a runc stand beside containerd that takes its time. */
   #wrapRunc(seconds: number): void {
     const directory = join(this.directory, 'bin')
-    mkdirSync(directory)
-    for (const name of readdirSync(this.install.binDir))
-      if (/^(containerd|ctr)/u.test(name)) symlinkSync(join(this.install.binDir, name), join(directory, name))
     const real = execFileSync('sh', ['-c', 'command -v runc'], { encoding: 'utf8' }).trim()
     const script = `#!/bin/sh
 ${real} "$@"
