@@ -10,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -73,11 +74,20 @@ export class PoddUnderTest {
     return `unix://${join(this.runDir, 'containerd/containerd.sock')}`
   }
 
+  get logPath(): string {
+    return join(this.directory, 'podd.log')
+  }
+
   /** Starts it and waits until pods can run; brings the image in at the first start. */
-  async start(): Promise<void> {
+  async start(
+    more: { readonly flags?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
+  ): Promise<void> {
     mkdirSync(this.manifests, { recursive: true })
-    const log = openSync(join(this.directory, 'podd.log'), 'a')
-    this.#child = spawn(this.launcher(), ['run', ...this.flags()], { stdio: ['ignore', log, log] })
+    const log = openSync(this.logPath, 'a')
+    this.#child = spawn(this.launcher(), ['run', ...this.flags(), ...(more.flags ?? [])], {
+      stdio: ['ignore', log, log],
+      env: { ...process.env, ...more.env },
+    })
     closeSync(log)
     await this.until(async () => (await this.status()).runtime.healthy, 60_000)
   }
@@ -130,6 +140,16 @@ export class PoddUnderTest {
       }
       await systemClock.sleep(20)
     }
+  }
+
+  /** Ends podd alone. */
+  async stop(): Promise<void> {
+    const child = this.#child
+    if (child === undefined) return
+    const ended = once(child, 'exit')
+    child.kill()
+    await ended
+    this.#child = undefined
   }
 
   /** Ends podd, its pods and its containerd, and removes the directory. */

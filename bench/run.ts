@@ -16,6 +16,7 @@ import { PoddUnderTest } from './podd-under-test.ts'
 import { benchProbed } from './probed.ts'
 import { withExecPlace } from './probes-exec.ts'
 import { benchProbes } from './probes.ts'
+import { benchPublish } from './publish.ts'
 import { benchRemove } from './remove.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
@@ -31,6 +32,7 @@ type Part = (podd: PoddUnderTest, client: CriClient) => Promise<readonly Figure[
 const parts: Readonly<Record<string, Part>> = {
   idle: (podd) => benchIdle(podd, idleSeconds),
   start: (podd, client) => benchStart(podd, client, pairs),
+  publish: (podd) => benchPublish(podd, pairs),
   replace: (podd, client) => benchReplace(podd, client, pairs),
   restart: (podd, client) => benchRestart(podd, client, pairs),
   remove: (podd, client) => benchRemove(podd, client, pairs),
