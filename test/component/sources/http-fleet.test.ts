@@ -176,11 +176,11 @@ describe('TLS of its own', () => {
       `${name}.pem`,
     )
   }
-  async function makeCertificate(name: string, authority: string, names: string): Promise<void> {
+  async function makeCertificate(name: string, authority: string, names: string, days = '2'): Promise<void> {
     const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
     await writeFile(join(scratch, `${name}.ext`), `subjectAltName=${names}\n`)
     call('req', ...ec, '-subj', `/CN=${name}`, '-keyout', `${name}.key`, '-out', `${name}.csr`)
-    const signed = ['-CA', `${authority}.pem`, '-CAkey', `${authority}.key`, '-CAcreateserial', '-days', '2']
+    const signed = ['-CA', `${authority}.pem`, '-CAkey', `${authority}.key`, '-CAcreateserial', '-days', days]
     call('x509', '-req', '-in', `${name}.csr`, ...signed, '-extfile', `${name}.ext`, '-out', `${name}.pem`)
   }
   const at = (name: string): string => join(scratch, name)
@@ -218,6 +218,42 @@ describe('TLS of its own', () => {
     await run.until(({ problems }) => problems.length === 0)
     expect(source.report().failure).toBeUndefined()
   })
+
+  it.skipIf(!openssl)(
+    'keeps its pods while the certificate is over, for another name or nobody’s, and says so',
+    async () => {
+      makeAuthority('ca')
+      makeAuthority('stranger')
+      await makeCertificate('good', 'ca', 'IP:127.0.0.1')
+      await makeCertificate('elsewhere', 'ca', 'DNS:elsewhere')
+      await makeCertificate('foreign', 'stranger', 'IP:127.0.0.1')
+      await makeCertificate('over', 'ca', 'IP:127.0.0.1', '-1')
+      const contextOf = async (name: string) => ({
+        key: await read(`${name}.key`),
+        cert: await read(`${name}.pem`),
+      })
+      const server = createTlsServer(await contextOf('good'), (_request, response) => {
+        response.setHeader('connection', 'close')
+        response.end(podYaml('a'))
+      })
+      const url = `https://127.0.0.1:${await listen(server)}/`
+      const run = start(url, { tls: { caFile: at('ca.pem') } })
+      await run.until(is('a=busybox:1.36'))
+      for (const [name, message] of [
+        ['elsewhere', "the server's certificate is for another name"],
+        ['foreign', 'no authority that this host trusts'],
+        ['over', "the server's certificate has expired"],
+      ] as const) {
+        server.setSecureContext(await contextOf(name))
+        await run.until(fails(message))
+        expect(source.report().failure?.message).toContain(message)
+        expect(run.last()).toMatchObject({ ready: true })
+        expect(run.last()?.pods).toHaveLength(1)
+        server.setSecureContext(await contextOf('good'))
+        await run.until(({ problems }) => problems.length === 0)
+      }
+    },
+  )
 
   it.skipIf(!openssl)('is refused with a certificate for another name', async () => {
     makeAuthority('ca')

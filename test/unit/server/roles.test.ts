@@ -58,6 +58,8 @@ describe('a role', () => {
     ['POST', '/api/v1/namespaces', ['admin']],
     ['PATCH', '/api/v1/nodes/n', ['admin']],
     ['POST', '/podd/v1/gc', ['admin']],
+    ['POST', '/podd/v1/sources/hold', ['admin']],
+    ['POST', '/podd/v1/sources/resume', ['admin']],
     ['GET', '/api', ['admin', 'edit', 'view', 'none']],
     ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', ['admin', 'edit', 'view', 'none']],
   ])('%s %s is for %j', (method, target, allowed) => {
