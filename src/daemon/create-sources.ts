@@ -1,19 +1,16 @@
-import { hostname } from 'node:os'
 import { poddVersion } from '../api/version.ts'
 import type { Clock } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PoddConfig } from '../config/options.ts'
 import type { DirectorySetting, UrlSetting } from '../config/source-options.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
-import { readMachineInfo } from '../host/facts/node-info.ts'
-import type { HostValues } from '../pod/decode/substitute-values.ts'
 import type { SourceName } from '../pod/objects/document.ts'
 import { createDecodeSource } from '../sources/decode-source.ts'
 import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import type { HttpSourceOptions } from '../sources/http/http-source.ts'
 import { createHttpSource } from '../sources/http/http-source.ts'
 import { showUrl } from '../sources/http/show-url.ts'
-import { HostValueReader, decodeWithValues, urlWithValues } from '../sources/host-values.ts'
+import { HostValueReader, decodeWithValues, readHostFacts, urlWithValues } from '../sources/host-values.ts'
 import { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { ReportingSource } from '../sources/source.ts'
 import { fingerprintPath, fingerprintUrl } from '../sources/trial/fingerprint.ts'
@@ -49,7 +46,7 @@ export function createSources(
   const decode = createDecodeSource(clock)
   // The YAML parser is loaded with the first text: now, so that the first manifest dropped need not wait for it.
   void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
-  const given = { ...readHostFacts(config), ...config.values }
+  const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
   const values = new HostValueReader(given, config.valueFiles)
   return configuredSources(config).map((configured) => {
     const shared = {
@@ -63,15 +60,6 @@ export function createSources(
       ? openDirectory(configured, config, shared)
       : openUrl({ ...configured, url: urlWithValues(configured.url, given) }, config, shared)
   })
-}
-
-/** What `hostFactNames` lists. */
-function readHostFacts({ hostnameOverride }: PoddConfig): HostValues {
-  return {
-    NODE_NAME: hostnameOverride ?? hostname().toLowerCase(),
-    ARCH: process.arch === 'x64' ? 'amd64' : process.arch,
-    MACHINE_ID: readMachineInfo().machineId,
-  }
 }
 
 type Shared = Omit<HttpSourceOptions, 'name' | 'url' | 'headers' | 'periodMs'>

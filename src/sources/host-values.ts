@@ -1,13 +1,24 @@
 import { errorMessage, PoddError } from '../base/errors.ts'
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { readRest } from '../base/read-bounded.ts'
+import { readMachineInfo } from '../host/facts/node-info.ts'
 import type { HostValues } from '../pod/decode/substitute-values.ts'
 import type { DecodeSource } from './decode-source.ts'
 import { DecodeUnavailable } from './decode-thread.ts'
 
 /** Of one value. */
 const mostValueBytes = 64 * 1024
+
+/** What `hostFactNames` lists. */
+export function readHostFacts(hostnameOverride: string | undefined): HostValues {
+  return {
+    NODE_NAME: hostnameOverride ?? hostname().toLowerCase(),
+    ARCH: process.arch === 'x64' ? 'amd64' : process.arch,
+    MACHINE_ID: readMachineInfo().machineId,
+  }
+}
 
 /** Reads the values of a host: those that are given, and the contents of files without the newline at their end. */
 export class HostValueReader {

@@ -18,14 +18,9 @@ import type { RunRequest } from '../arguments/deps.ts'
 import type { HelpSection } from '../arguments/verb.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { configFlag } from './config-flag.ts'
 
 const maxConfigBytes = 2 ** 20
-
-const configFlag: FlagSpec = {
-  name: 'config',
-  label: 'FILE',
-  doc: `The config file. ${defaultConfigPath} is read where nothing is said, if it is there.`,
-}
 
 /** The flags that stand for options, as `podd run` takes them. */
 export const configFlags: readonly FlagSpec[] = [

@@ -4,6 +4,7 @@ import { PoddError, errorMessage } from '../../base/errors.ts'
 import { readBounded, readStream } from '../../base/read-bounded.ts'
 import { word } from '../../config/option-type.ts'
 import { decodeDocuments, maxSourceBytes, unreadable } from '../../pod/decode/decode-documents.ts'
+import type { HostValues } from '../../pod/decode/substitute-values.ts'
 import type { Problem, SourceDocument } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import { formatProblem } from '../../pod/objects/format-problem.ts'
@@ -20,6 +21,11 @@ export const fieldValidationFlag: FlagSpec = {
   name: 'field-validation',
   label: fieldValidation.label,
   doc: 'Whether unknown fields are errors (Strict, the default) or warnings.',
+}
+
+export const substituteFlag: FlagSpec = {
+  name: 'substitute',
+  doc: "Puts this host's values in place of ${NAME}, as for a source that says `substitute: true`.",
 }
 
 /** One manifest file and what stands in it. */
@@ -43,10 +49,11 @@ export interface ReadManifests {
  */
 export async function readManifests(context: VerbContext, paths: readonly string[]): Promise<ReadManifests> {
   const named = (await Promise.all(paths.map((path) => expand(path)))).flat()
+  const values = context.args.has('substitute') ? await readValues(context) : undefined
   const files: ReadManifest[] = []
   const problems: Problem[] = []
   for (const file of named) {
-    const read = await readFile(context, file)
+    const read = await readFile(context, file, values)
     files.push(read.file)
     problems.push(...read.problems)
   }
@@ -82,6 +89,7 @@ async function expand(path: string): Promise<readonly NamedFile[]> {
 async function readFile(
   context: VerbContext,
   { path, isListed }: NamedFile,
+  values: HostValues | undefined,
 ): Promise<{ readonly file: ReadManifest; readonly problems: readonly Problem[] }> {
   const wanted = fieldValidation.fromText(context.args.value('field-validation') ?? 'Strict')
   if (wanted.kind === 'bad') throw new UsageError(`--field-validation ${wanted.message}`)
@@ -91,8 +99,21 @@ async function readFile(
     return { file: { path, text: '', documents }, problems }
   }
   const text = await readText(context, path)
-  const decoded = await decodeDocuments(text, { path: placeOf(path), fieldValidation: wanted.value })
+  const decoded = await decodeDocuments(text, {
+    path: placeOf(path),
+    fieldValidation: wanted.value,
+    ...(values !== undefined && { values }),
+  })
   return { file: { path, text, documents: decoded.documents }, problems: decoded.problems }
+}
+
+/** Those that the config gives, and the host itself. Throws what reading the config throws, and PoddError SOURCE_FILE. */
+async function readValues({ args }: VerbContext): Promise<HostValues> {
+  const { loadConfig } = await import('./load-config.ts')
+  const { HostValueReader, readHostFacts } = await import('../../sources/host-values.ts')
+  const { config } = await loadConfig(args)
+  const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
+  return await new HostValueReader(given, config.valueFiles).read()
 }
 
 async function readText(context: VerbContext, path: string): Promise<Uint8Array> {

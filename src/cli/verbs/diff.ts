@@ -4,9 +4,16 @@ import { PoddError, errorCode } from '../../base/errors.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { FlagSpec, ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { configFlag } from '../local/config-flag.ts'
 import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
-import { fieldValidationFlag, formatProblemLine, placeOf, readManifests } from '../local/read-manifests.ts'
+import {
+  fieldValidationFlag,
+  formatProblemLine,
+  placeOf,
+  readManifests,
+  substituteFlag,
+} from '../local/read-manifests.ts'
 import { formatError } from '../output/format-error.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
@@ -30,7 +37,13 @@ export const diffVerb: Verb = {
   help: `Shows what the daemon would do with these manifests: which pods start, change in place (and which containers
 restart), are replaced (and for which fields) or end. A pod ends if it comes from one of these files, or this directory
 or URL, now, and no longer would. Changes nothing. The exit code is 1 if there are differences, 2 after an error.`,
-  flags: [filenameFlag, fieldValidationFlag, reportFlag('a line for each change')],
+  flags: [
+    filenameFlag,
+    fieldValidationFlag,
+    substituteFlag,
+    configFlag,
+    reportFlag('a line for each change'),
+  ],
   examples: [
     ['diff -f web.yaml', 'one file'],
     ['diff -f /etc/pods', 'the manifest directory: what is not applied yet'],

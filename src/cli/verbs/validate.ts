@@ -1,7 +1,13 @@
 import { isPodDocument } from '../../pod/objects/document.ts'
 import { UsageError } from '../arguments/usage-error.ts'
+import { configFlag } from '../local/config-flag.ts'
 import type { Verb } from '../arguments/verb.ts'
-import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import {
+  fieldValidationFlag,
+  formatProblemLine,
+  readManifests,
+  substituteFlag,
+} from '../local/read-manifests.ts'
 import { formatReport, readReportFormat, reportFlag } from '../output/report-format.ts'
 
 export const validateVerb: Verb = {
@@ -9,7 +15,7 @@ export const validateVerb: Verb = {
   help: `Checks manifests as the daemon does, without a daemon and without running anything. Prints every problem as
 PATH:LINE:COLUMN: MESSAGE; the exit code is 1 if there are errors. With -o json, each has its place, field and reason. A directory means its .yaml, .yml and .json
 files, - means standard input; URLs are asked as the daemon asks them.`,
-  flags: [fieldValidationFlag, reportFlag('a line for each problem')],
+  flags: [fieldValidationFlag, substituteFlag, configFlag, reportFlag('a line for each problem')],
   examples: [
     ['validate /etc/pods', 'all that podd would run'],
     ['validate web.yaml db.yaml', 'some files'],

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -73,6 +73,19 @@ describe('manifests at a URL', () => {
       stdout: '',
       stderr: `podd: cannot read ${url}: ${message}\n`,
     })
+  })
+
+  it('have the values of the host where that is asked for', async () => {
+    answer = { code: 200, text: JSON.stringify(manifest('web-${SITE}', 'web:${NODE_NAME}')) }
+    const config = join(rig.directory, 'config.yaml')
+    const head = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', hostnameOverride: 'box' }
+    await writeFile(config, JSON.stringify({ ...head, values: { SITE: 'berlin' } }))
+    const flags = ['--substitute', '--config', config]
+    expect((await podd('diff', '-f', url, ...flags)).stdout).toBe('create   pod default/web-berlin\n')
+    expect(await podd('validate', url, ...flags)).toMatchObject({ exitCode: 0 })
+    expect((await podd('validate', url)).stdout).toContain('metadata.name')
+    answer = { code: 200, text: JSON.stringify(manifest('web', 'web:${SIET}')) }
+    expect((await podd('validate', url, ...flags)).stdout).toContain('this host has no value ${SIET}')
   })
 
   it('are applied under the name of the first object', async () => {
