@@ -21,6 +21,7 @@ import { benchRemove } from './remove.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
 import { benchStart } from './start.ts'
+import { benchUnchanged } from './unchanged.ts'
 import { benchWear } from './wear.ts'
 
 const pairs = Number(process.env['PAIRS'] ?? 30)
@@ -33,6 +34,7 @@ const parts: Readonly<Record<string, Part>> = {
   idle: (podd) => benchIdle(podd, idleSeconds),
   start: (podd, client) => benchStart(podd, client, pairs),
   publish: (podd) => benchPublish(podd, pairs),
+  unchanged: (podd) => benchUnchanged(podd),
   replace: (podd, client) => benchReplace(podd, client, pairs),
   restart: (podd, client) => benchRestart(podd, client, pairs),
   remove: (podd, client) => benchRemove(podd, client, pairs),
