@@ -19,6 +19,7 @@ import {
 import type { ManifestTarget, TargetContent } from '../local/manifest-target.ts'
 import { appliedKey, formatChanges, planManifests, summarizeChanges } from '../local/plan-manifests.ts'
 import { fieldValidationFlag, formatProblemLine, readManifests } from '../local/read-manifests.ts'
+import { refuseHeld } from '../local/refuse-held.ts'
 import { filenameFlag, readFilenames } from './diff.ts'
 import { hasCondition, readTimeout, timeoutFlag } from './wait.ts'
 
@@ -154,19 +155,7 @@ async function waitUntilRunning(context: VerbContext, wait: RunningWait): Promis
         (clock.monotonicMs() > readByMs || !wait.known.has(formatProblem(each))),
     )
     if (problem !== undefined) throw new PoddError('WAIT_FAILED', formatProblem(problem))
-    const held = status.sources.find(
-      ({ heldSince, path }) =>
-        heldSince !== undefined && wait.paths.some((own) => own === path || own.startsWith(`${path}/`)),
-    )
-    if (held !== undefined) {
-      throw new PoddError(
-        'WAIT_FAILED',
-        `the source ${held.source} is held: nothing of ${held.path} is applied`,
-        {
-          hint: `The manifests are written; \`podd resume ${held.source}\` applies them.`,
-        },
-      )
-    }
+    refuseHeld(status, wait.paths, 'written')
     const applied = await client.get<AppliedReply>('/podd/v1/applied', signal)
     const pods = (
       await client.get<{ readonly items: readonly PodObject[] }>(listPath('pods', undefined), signal)

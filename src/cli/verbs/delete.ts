@@ -1,6 +1,7 @@
 import { unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { AppliedReply } from '../../api/applied.ts'
+import type { DaemonStatus } from '../../api/routes.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import { namespaceFlag, readNamespace } from '../arguments/namespace.ts'
 import { UsageError } from '../arguments/usage-error.ts'
@@ -8,6 +9,7 @@ import type { Verb, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { findManifestDirectory, readTarget, targetOf } from '../local/manifest-target.ts'
 import { appliedKey } from '../local/plan-manifests.ts'
 import { readManifests } from '../local/read-manifests.ts'
+import { refuseHeld } from '../local/refuse-held.ts'
 import { filenameFlag } from './diff.ts'
 import { readTimeout, timeoutFlag, waitForPods } from './wait.ts'
 
@@ -117,7 +119,7 @@ async function remove(
   paths: readonly string[],
   applied: AppliedReply,
 ): Promise<VerbResult> {
-  const { args, notify } = context
+  const { args, client, notify, signal } = context
   const pods = applied.pods.filter(({ path }) => paths.includes(path)).map(({ key }) => key)
   for (const path of paths) {
     try {
@@ -129,6 +131,7 @@ async function remove(
   }
   if (args.value('wait') !== 'false') {
     const timeoutMs = args.value('timeout') === undefined ? 300_000 : readTimeout(args)
+    refuseHeld(await client.get<DaemonStatus>('/podd/v1/status', signal), paths, 'removed')
     for (const namespace of new Set(pods.map((key) => splitKey(key)[0])))
       await waitForPods(context, {
         namespace,

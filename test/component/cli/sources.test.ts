@@ -1,3 +1,5 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SourceObject } from '../../../src/api/sources.ts'
 import { ApiRig } from '../../support/api-rig.ts'
@@ -99,6 +101,28 @@ describe('podd hold and resume', () => {
       stderr: 'podd: Error from server (NotFound): there is no source "flet"\nThere are file, http:fleet.\n',
     })
     expect(rig.held.size).toBe(0)
+  })
+
+  it('keep podd delete from waiting for what will not end', async () => {
+    const manifestDirectory = join(rig.directory, 'pods')
+    const path = join(manifestDirectory, 'web.yaml')
+    const manifest = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web' },
+      spec: { containers: [{ name: 'main', image: 'web:1' }] },
+    }
+    await mkdir(manifestDirectory)
+    await writeFile(path, JSON.stringify(manifest))
+    const pod = { key: 'default/web', path, manifest, isPastChange: false, isUpToDate: true }
+    rig.applied = { ...rig.applied, manifestDirectory, pods: [pod] }
+    const source = { source: 'file', path: manifestDirectory, ready: true, pods: 1, heldSince: ago(5) }
+    rig.status = { ...rig.status, sources: [source] }
+    expect(await podd('delete', 'pod', 'web')).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `removed ${path}\npodd: the source file is held: nothing of ${manifestDirectory} is applied\nThe manifests are removed; \`podd resume file\` applies that.\n`,
+    })
   })
 
   it('show in podd status', async () => {

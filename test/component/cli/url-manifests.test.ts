@@ -110,7 +110,7 @@ describe('manifests at a URL', () => {
     expect(await podd('apply', '-f', url, '--wait')).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: `podd: the source file is held: nothing of ${directory} is applied\nThe manifests are written; \`podd resume file\` applies them.\n`,
+      stderr: `podd: the source file is held: nothing of ${directory} is applied\nThe manifests are written; \`podd resume file\` applies that.\n`,
     })
   })
 })
