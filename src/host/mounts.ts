@@ -42,6 +42,14 @@ export function readMounts(mountInfoPath = '/proc/self/mountinfo'): readonly Mou
   return parseMountInfo(readFileSync(mountInfoPath, 'utf8'))
 }
 
+/** Where the file system is mounted that a path lies on: the longest mount point above it. Symlinks aren't followed. */
+export function mountPointOf(path: string, mounts: readonly MountEntry[]): string {
+  const above = mounts
+    .map(({ mountPoint }) => mountPoint)
+    .filter((point) => point === '/' || path === point || path.startsWith(`${point}/`))
+  return above.reduce((longest, point) => (point.length > longest.length ? point : longest), '/')
+}
+
 /** The mount points at or below a directory, the deepest and newest first: the order in which to unmount them. */
 export function mountsBelow(directory: string, mounts: readonly MountEntry[]): readonly string[] {
   return mounts

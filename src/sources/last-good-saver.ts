@@ -4,6 +4,8 @@ import type { Logger } from '../base/logger.ts'
 import type { SourceDocument, Problem, SourceName } from '../pod/objects/document.ts'
 import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
 
+type Wanted = Pick<LastGoodCopy, 'documents' | 'mountPoint'>
+
 /** Keeps one source's last good copy up to date, in the background: nothing waits for the disk. */
 export class LastGoodSaver {
   readonly #store: LastGoodStore
@@ -11,7 +13,7 @@ export class LastGoodSaver {
   readonly #location: string
   readonly #logger: Logger
   readonly #onProblem: () => void
-  #wanted: readonly SourceDocument[] | undefined
+  #wanted: Wanted | undefined
   #saved = ''
   #saving: Promise<void> | undefined
   #problem: Problem | undefined
@@ -35,7 +37,7 @@ export class LastGoodSaver {
   async load(): Promise<LastGoodCopy | undefined> {
     try {
       const copy = await this.#store.load(this.#source, this.#location)
-      if (copy?.isComplete === true) this.#saved = signature(copy.documents)
+      if (copy?.isComplete === true) this.#saved = signature(copy)
       return copy
     } catch (error) {
       this.#note('loaded', error)
@@ -44,8 +46,8 @@ export class LastGoodSaver {
   }
 
   /** Saves this set soon, unless it is the one that was saved last. */
-  save(documents: readonly SourceDocument[]): void {
-    this.#wanted = documents
+  save(documents: readonly SourceDocument[], mountPoint?: string): void {
+    this.#wanted = { documents, mountPoint }
     this.#saving ??= this.#run()
   }
 
@@ -63,12 +65,12 @@ export class LastGoodSaver {
     // `#saving` has to be set before it is cleared, also where nothing is to be done.
     await Promise.resolve()
     while (this.#wanted !== undefined) {
-      const documents = this.#wanted
+      const wanted = this.#wanted
       this.#wanted = undefined
-      const wantedSignature = signature(documents)
+      const wantedSignature = signature(wanted)
       try {
         if (wantedSignature !== this.#saved) {
-          await this.#store.save(this.#source, this.#location, documents)
+          await this.#store.save(this.#source, this.#location, wanted.documents, wanted.mountPoint)
           this.#saved = wantedSignature
         }
         this.#note('saved', undefined)
@@ -93,7 +95,7 @@ export class LastGoodSaver {
   }
 }
 
-function signature(documents: readonly SourceDocument[]): string {
-  const text = JSON.stringify(documents.map(({ manifest, place }) => [manifest, place]))
+function signature({ documents, mountPoint }: Wanted): string {
+  const text = JSON.stringify([mountPoint, documents.map(({ manifest, place }) => [manifest, place])])
   return createHash('sha256').update(text).digest('hex')
 }

@@ -16,6 +16,8 @@ export interface LastGoodCopy {
   readonly documents: readonly SourceDocument[]
   /** Whether this podd can read all that was saved. Documents that it can't read may still be wanted. */
   readonly isComplete: boolean
+  /** Where the file system of its location was mounted; undefined for the root and where it isn't known. */
+  readonly mountPoint?: string | undefined
 }
 
 /** The last good copy of every source, on disk, so that pods outlive a source that turned bad, also over a reboot. */
@@ -26,7 +28,12 @@ export interface LastGoodStore {
    */
   load(source: SourceName, location: string): Promise<LastGoodCopy | undefined>
   /** Throws what the system throws (ENOSPC, EROFS, …); the copy before then still stands. */
-  save(source: SourceName, location: string, documents: readonly SourceDocument[]): Promise<void>
+  save(
+    source: SourceName,
+    location: string,
+    documents: readonly SourceDocument[],
+    mountPoint?: string,
+  ): Promise<void>
 }
 
 const migrations: readonly Migration[] = []
@@ -59,14 +66,20 @@ export function createLastGoodStore(
       }
       if (reading.content['location'] !== location) return undefined
       const parsed = documents.flatMap((item) => parseDocument(item))
-      return { documents: parsed, isComplete: parsed.length === documents.length }
+      const { mountPoint } = reading.content
+      return {
+        documents: parsed,
+        isComplete: parsed.length === documents.length,
+        ...(typeof mountPoint === 'string' && { mountPoint }),
+      }
     },
-    async save(source, location, documents) {
+    async save(source, location, documents, mountPoint) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const kept = documents.filter(({ manifest }) => persistSecrets || !holdsSecrets(manifest))
       const copy = {
         version,
         location,
+        ...(mountPoint !== undefined && { mountPoint }),
         documents: kept.map(({ manifest, place }) => Object.assign({}, place, { manifest })),
       }
       await writeFileAtomic(join(directory, `${source}.json`), `${JSON.stringify(copy)}\n`, { mode: 0o600 })

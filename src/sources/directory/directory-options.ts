@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import type { FieldValidation } from '../../pod/schema/check-value.ts'
+import type { MountEntry } from '../../host/mounts.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { WatchDirectory } from '../watch-directory.ts'
@@ -24,6 +25,8 @@ export interface DirectorySourceOptions {
   readonly findNetwork?: (path: string) => Promise<string | undefined>
   /** How often the directory is read again although no event said so, in case one was lost: every minute. */
   readonly rescanMs?: number
+  /** Instead of this host's mounts. */
+  readonly readMounts?: () => readonly MountEntry[]
   /** The same while it is missing, unreadable, or can't be watched: every two seconds. */
   readonly unhealthyRescanMs?: number
 }

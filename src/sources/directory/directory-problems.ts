@@ -25,7 +25,7 @@ export function directoryProblem(directory: string, error: unknown, podsKept: nu
 
 /** Something was mounted there, and isn't any more. */
 export function unmountedProblem(directory: string, podsKept: number): Problem {
-  const hint = 'mount it again, or restart podd if it is meant to be empty'
+  const hint = `mount it again; where it is meant to be empty, say so: echo '# none' > ${directory}/none.yaml`
   return problemWith(directory, 'is empty, and on another filesystem than before', podsKept, hint)
 }
 

@@ -1,4 +1,6 @@
+import { realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -58,6 +60,10 @@ class DirectoryLoop {
   readonly #files: DirectoryFiles
   readonly #facts: DirectoryFacts
   readonly #hadLastGood: boolean
+  /** Where the directory's file system was mounted when its last good copy was kept. */
+  readonly #keptMountPoint: string | undefined
+  #mountPoint: string | undefined
+  #watch: DirectoryWatch | undefined
   #isListingDue = true
   #isRead = false
   /** All files of the first reading were taken, or had their time. */
@@ -85,6 +91,7 @@ class DirectoryLoop {
       pollMs: this.#unhealthyRescanMs(),
     })
     this.#hadLastGood = lastGood?.isComplete === true
+    this.#keptMountPoint = lastGood?.documents.length === 0 ? undefined : lastGood?.mountPoint
     this.#files = new DirectoryFiles({
       directory,
       clock: options.clock,
@@ -102,7 +109,7 @@ class DirectoryLoop {
     let readSinceMs: number | undefined
     const onAbort = (): void => this.#wake.wake()
     signal.addEventListener('abort', onAbort, { once: true })
-    const watch = this.#startWatch()
+    this.#watch = this.#startWatch()
     let published: string | undefined
     let publishedAtMs = startedMs
     let gapMs = snapshotGapMs
@@ -129,14 +136,14 @@ class DirectoryLoop {
             publishedAtMs = clock.monotonicMs()
             gapMs = isSettling ? Math.min(gapMs * 2, longestSnapshotGapMs) : snapshotGapMs
             onSnapshot(this.#snapshot(problems))
-            if (this.#isComplete) this.#saver.save(this.#files.documents())
+            if (this.#isComplete) this.#saver.save(this.#files.documents(), this.#mountPoint)
           }
         }
         await this.#waitForWork(holdMs, signal)
       }
     } finally {
       signal.removeEventListener('abort', onAbort)
-      await watch?.close()
+      await this.#watch?.close()
       await this.#saver.flush()
     }
   }
@@ -194,7 +201,8 @@ class DirectoryLoop {
         ? ['']
         : await listManifests(this.#directory, this.#options.recursive === true)
       const before = this.#identity
-      if (listed.length === 0 && before !== undefined && before.device !== identity.device) {
+      const isOtherDisk = before === undefined ? await this.#isElsewhere() : before.device !== identity.device
+      if (listed.length === 0 && isOtherDisk) {
         this.#noteDirectoryProblem(unmountedProblem(this.#directory, this.#files.countPods()))
         return
       }
@@ -202,15 +210,34 @@ class DirectoryLoop {
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
       await this.#facts.note(identity)
+      if (before?.device !== identity.device) {
+        this.#mountPoint = await this.#findMountPoint()
+        // What was watched lies below what was mounted there.
+        if (before !== undefined) await this.#watchAgain()
+      }
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)
-      if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents())
+      if (this.#saver.problem() !== undefined) this.#saver.save(this.#files.documents(), this.#mountPoint)
     } catch (error) {
       this.#noteDirectoryProblem(directoryProblem(this.#directory, error, this.#files.countPods()))
     }
+  }
+
+  /** What was kept of it was read from a disk that is not mounted there now. */
+  async #isElsewhere(): Promise<boolean> {
+    return this.#keptMountPoint !== undefined && (await this.#findMountPoint()) !== this.#keptMountPoint
+  }
+
+  /** Undefined for the root's. Another boot may give the same disk another device number. */
+  async #findMountPoint(): Promise<string | undefined> {
+    const mountPoint = mountPointOf(
+      await realpath(this.#directory),
+      (this.#options.readMounts ?? readMounts)(),
+    )
+    return mountPoint === '/' ? undefined : mountPoint
   }
 
   /** A missing file counts only while its directory is there, and if it isn't back. */
@@ -231,6 +258,11 @@ class DirectoryLoop {
       logger.info({ path: this.#directory }, 'the manifest directory is readable again')
     else
       logger.error({ path: this.#directory, reason: problem.message }, 'cannot read the manifest directory')
+  }
+
+  async #watchAgain(): Promise<void> {
+    await this.#watch?.close()
+    this.#watch = this.#startWatch()
   }
 
   #startWatch(): DirectoryWatch | undefined {

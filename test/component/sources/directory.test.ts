@@ -24,6 +24,7 @@ import { DecodeUnavailable } from '../../../src/sources/decode-thread.ts'
 import type { DirectorySourceOptions } from '../../../src/sources/directory/directory-options.ts'
 import { createDirectorySource } from '../../../src/sources/directory/directory-source.ts'
 import type { DirectoryHint } from '../../../src/sources/watch-directory.ts'
+import type { MountEntry } from '../../../src/host/mounts.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
 import { SourceRun, makeScratch, podYaml, summarize } from './source-rig.ts'
 import { slowness } from '../../support/slowness.ts'
@@ -571,6 +572,46 @@ describe('the directory itself', () => {
     await write('a.yaml', podYaml('a', 'i:2'))
     await run.until(is('a=i:2'))
     expect(run.snapshots.every(({ snapshot }) => snapshot.pods.length === 1)).toBe(true)
+  })
+
+  it('keeps its pods over a restart while its disk is not mounted, until it is, or is meant to be empty', async () => {
+    const mount = (mountPoint: string): MountEntry => ({
+      mountPoint,
+      root: '/',
+      fsType: 'ext4',
+      superOptions: [],
+    })
+    let mounts = [mount('/'), mount(pods)]
+    const readMounts = (): readonly MountEntry[] => mounts
+    await write('a.yaml', podYaml('a'))
+    const first = start({ readMounts })
+    await first.until(is('a=busybox:1.36'))
+    await first.stop()
+    await unlink(join(pods, 'a.yaml'))
+    mounts = [mount('/')]
+    const away = start({ readMounts })
+    await away.until(({ problems }) => problems.length > 0)
+    expect(summarize(away.last()!)).toEqual({
+      pods: ['a=busybox:1.36'],
+      problems: [
+        'the manifest directory is empty, and on another filesystem than before; the pods it gave before are kept (1)',
+      ],
+    })
+    mounts = [mount('/'), mount(pods)]
+    await write('a.yaml', podYaml('a', 'busybox:2'))
+    await away.until(({ pods: found, problems }) => problems.length === 0 && found.includes('a=busybox:2'))
+    await away.stop()
+    await unlink(join(pods, 'a.yaml'))
+    mounts = [mount('/')]
+    await write('none.yaml', '# none\n')
+    const empty = start({ readMounts })
+    await empty.until(is())
+    await empty.stop()
+    // Nothing of it is wanted any more.
+    await unlink(join(pods, 'none.yaml'))
+    const after = start({ readMounts })
+    await after.until(({ problems }) => problems.length === 0)
+    expect(summarize(after.last()!).pods).toEqual([])
   })
 
   it('keeps its pods when it vanishes just after a file of its own did', async () => {
