@@ -10,6 +10,8 @@ const command = ['sleep', '36000']
 /** podd's memory before and with fifty pods, and what they cost while nothing happens. */
 export async function benchIdle(podd: PoddUnderTest, seconds: number): Promise<readonly Figure[]> {
   const before = podd.memory()
+  const bare = await podd.memoryOfNode([])
+  const withHttp2 = await podd.memoryOfNode(['node:http2'])
   for (let index = 0; index < count; index += 1)
     podd.drop(`idle-${index}`, podManifest(`idle-${index}`, { command }))
   await podd.untilRunning(count)
@@ -19,6 +21,10 @@ export async function benchIdle(podd: PoddUnderTest, seconds: number): Promise<r
   for (let index = 0; index < count; index += 1) podd.remove(`idle-${index}`)
   await podd.untilGone()
   return [
+    single('RSS of a Node that does nothing', 'MiB', bare.rssMiB),
+    single('RSS of a Node that does nothing, anonymous', 'MiB', bare.anonymousMiB),
+    single('RSS of a Node that has loaded HTTP/2', 'MiB', withHttp2.rssMiB),
+    single('RSS of a Node that has loaded HTTP/2, anonymous', 'MiB', withHttp2.anonymousMiB),
     single('RSS at start', 'MiB', before.rssMiB, 62),
     single('RSS at start, anonymous', 'MiB', before.anonymousMiB, 20),
     single(`RSS at ${count} pods`, 'MiB', after.rssMiB, 72),

@@ -1,5 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import {
   closeSync,
   mkdirSync,
@@ -10,7 +11,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { once } from 'node:events'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,6 +24,24 @@ const makeImage = new URL('../packaging/busybox-image.ts', import.meta.url).path
 
 /** Linux' USER_HZ. */
 const ticksPerSecond = 100
+
+export interface Memory {
+  readonly rssMiB: number
+  readonly anonymousMiB: number
+  readonly peakMiB: number
+}
+
+function memoryOf(pid: number): Memory {
+  const read = (file: string, key: string): number => {
+    const text = readFileSync(`/proc/${pid}/${file}`, 'utf8')
+    return Number(new RegExp(String.raw`^${key}:\s+(\d+) kB`, 'mu').exec(text)?.[1]) / 1024
+  }
+  return {
+    rssMiB: read('smaps_rollup', 'Rss'),
+    anonymousMiB: read('smaps_rollup', 'Anonymous'),
+    peakMiB: read('status', 'VmHWM'),
+  }
+}
 
 export const benchImage = 'localhost/podd-busybox:1'
 
@@ -58,16 +76,25 @@ export class PoddUnderTest {
     return own.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e6 + programs
   }
 
-  memory(): { readonly rssMiB: number; readonly anonymousMiB: number; readonly peakMiB: number } {
-    const read = (file: string, key: string): number => {
-      const text = readFileSync(`/proc/${this.pid}/${file}`, 'utf8')
-      return Number(new RegExp(String.raw`^${key}:\s+(\d+) kB`, 'mu').exec(text)?.[1]) / 1024
-    }
-    return {
-      rssMiB: read('smaps_rollup', 'Rss'),
-      anonymousMiB: read('smaps_rollup', 'Anonymous'),
-      peakMiB: read('status', 'VmHWM'),
-    }
+  memory(): Memory {
+    return memoryOf(this.pid)
+  }
+
+  /** The same of another process with podd's Node and V8's settings, which has loaded these modules and waits. */
+  async memoryOfNode(modules: readonly string[]): Promise<Memory> {
+    const argv = readFileSync(`/proc/${this.pid}/cmdline`, 'utf8').split('\0')
+    const [node = process.execPath, ...flags] = argv.slice(
+      0,
+      argv.findIndex((each) => each.endsWith('main.js')),
+    )
+    const names = JSON.stringify(modules)
+    const code = `for (const name of ${names}) process.getBuiltinModule(name); setTimeout(() => {}, 1e6); console.log()`
+    const idle = spawn(node, [...flags, '-e', code], { stdio: ['ignore', 'pipe', 'ignore'] })
+    await once(idle.stdout, 'data')
+    await systemClock.sleep(1000)
+    const memory = memoryOf(idle.pid ?? 0)
+    idle.kill()
+    return memory
   }
 
   get containerdEndpoint(): string {
