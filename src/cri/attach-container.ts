@@ -82,8 +82,16 @@ function connect(url: string): Promise<Duplex> {
 
 async function readStatus(stream: SpdyStream): Promise<number> {
   let text = ''
-  for await (const chunk of stream)
-    if (Buffer.isBuffer(chunk) && text.length < mostStatusBytes) text += chunk.toString('utf8')
+  try {
+    for await (const chunk of stream)
+      if (Buffer.isBuffer(chunk) && text.length < mostStatusBytes) text += chunk.toString('utf8')
+  } catch (error) {
+    // The runtime resets its streams once it has said how the container ended.
+    if (text === '')
+      throw new PoddError('ATTACH_FAILED', `the runtime's streams broke: ${errorMessage(error)}`, {
+        cause: error,
+      })
+  }
   const message = failureOf(text)
   if (message !== undefined) throw new PoddError('ATTACH_FAILED', message)
   return 0

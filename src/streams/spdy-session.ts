@@ -58,10 +58,16 @@ export class SpdyStream extends Duplex {
     this.push(null)
   }
 
-  /** The other side has given the stream up. */
+  /** The other side has given the stream up: what has come of it is still read, as Go's clients do (`spdystream`). */
   takeReset(): void {
     this.#isReset = true
-    this.destroy()
+    if (this.readableLength === 0) {
+      this.destroy()
+      return
+    }
+    this.#owner.forget(this)
+    this.once('end', () => this.destroy())
+    this.takeEnd()
   }
 
   override _read(): void {
