@@ -1,3 +1,4 @@
+import { wrap } from './output/wrap.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
 import type { Verb } from './arguments/verb.ts'
 import type { VerbEntry } from './verbs.ts'
@@ -12,41 +13,63 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'help', short: 'h', doc: 'Show this help.' },
 ]
 
-export function programHelp(verbs: readonly VerbEntry[]): string {
+/** @param width of the terminal; undefined where it is none */
+export function programHelp(verbs: readonly VerbEntry[], width?: number): string {
   return [
     'podd runs Kubernetes Pods on one Linux host with no control plane.',
     '',
     'Usage: podd VERB [ARGUMENTS]',
     '',
-    ...indent(verbs.map((verb) => [verb.name, verb.summary])),
+    ...indent(
+      verbs.map((verb) => [verb.name, verb.summary]),
+      lineWidth(width),
+    ),
     '',
     'Flags of every verb:',
-    ...indent(globalFlags.map((flag) => [formatFlag(flag), flag.doc])),
+    ...indent(
+      globalFlags.map((flag) => [formatFlag(flag), flag.doc]),
+      lineWidth(width),
+    ),
     '',
     '`podd VERB --help` tells more. Exit codes: 0 done, 1 it failed, 2 wrong usage.',
     '',
   ].join('\n')
 }
 
-export function verbHelp(verb: Verb): string {
+/** @param width of the terminal; undefined where it is none */
+export function verbHelp(verb: Verb, width?: number): string {
+  const most = lineWidth(width)
   return [
-    verb.help,
+    ...flow(verb.help, most),
     '',
-    `Usage: podd ${verb.usage}`,
+    ...hang(`Usage: podd ${verb.usage}`, most),
     '',
     'Flags:',
-    ...indent([...verb.flags, ...globalFlags].map((flag) => [formatFlag(flag), flag.doc])),
+    ...indent(
+      [...verb.flags, ...globalFlags].map((flag) => [formatFlag(flag), flag.doc]),
+      most,
+    ),
     ...(verb.actions === undefined
       ? []
       : [
           '',
           'Actions:',
-          ...indent(verb.actions.map((action) => [action.verb.usage, summaryOf(action.verb)])),
+          ...indent(
+            verb.actions.map((action) => [action.verb.usage, summaryOf(action.verb)]),
+            most,
+          ),
         ]),
-    ...(verb.more === undefined ? [] : ['', `${verb.more.title}:`, ...indent(verb.more.rows)]),
+    ...(verb.more === undefined ? [] : ['', `${verb.more.title}:`, ...indent(verb.more.rows, most)]),
     ...(verb.examples.length === 0
       ? []
-      : ['', 'Examples:', ...indent(verb.examples.map(([command, does]) => [`podd ${command}`, does]))]),
+      : [
+          '',
+          'Examples:',
+          ...indent(
+            verb.examples.map(([command, does]) => [`podd ${command}`, does]),
+            most,
+          ),
+        ]),
     '',
   ].join('\n')
 }
@@ -61,27 +84,36 @@ function formatFlag({ name, short, label }: FlagSpec): string {
   return short === undefined ? `    ${long}` : `-${short}, ${long}`
 }
 
-const widestFirst = 34
 const widestLine = 110
+const narrowestLine = 40
+
+function lineWidth(width: number | undefined): number {
+  return Math.max(narrowestLine, Math.min(widestLine, width ?? widestLine))
+}
+
+/** Paragraphs, broken anew; what is indented stays as it is. */
+function flow(text: string, most: number): readonly string[] {
+  const paragraphs = text
+    .split('\n\n')
+    .map((paragraph) =>
+      /^\s/mu.test(paragraph) ? paragraph.split('\n') : wrap(paragraph.replaceAll('\n', ' '), most),
+    )
+  return paragraphs.flatMap((lines) => [''].concat(lines)).slice(1)
+}
+
+/** One line whose next ones stand further in. */
+function hang(line: string, most: number): readonly string[] {
+  const [head = '', ...rest] = wrap(line, most - 4)
+  return [head, ...rest.map((next) => `    ${next}`)]
+}
 
 /** Two columns, the second one wrapped; a first one that is too wide has a line of its own. */
-function indent(rows: readonly (readonly [string, string])[]): readonly string[] {
-  const width = Math.min(widestFirst, Math.max(...rows.map(([first]) => first.length)))
+function indent(rows: readonly (readonly [string, string])[], most: number): readonly string[] {
+  const width = Math.min(Math.floor(most * 0.31), Math.max(...rows.map(([first]) => first.length)))
   return rows.flatMap(([first, second]) => {
-    const [head = '', ...rest] = wrap(second, widestLine - width - 4)
+    const [head = '', ...rest] = wrap(second, most - width - 4)
     const below = rest.map((line) => `${' '.repeat(width + 4)}${line}`)
     if (first.length > width) return [`  ${first}`, `${' '.repeat(width + 4)}${head}`.trimEnd(), ...below]
     return [`  ${first.padEnd(width)}  ${head}`.trimEnd(), ...below]
   })
-}
-
-function wrap(text: string, width: number): readonly string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= width)
-      lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(word)
-  }
-  return lines
 }

@@ -73,18 +73,18 @@ async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): P
   const globals = parseArguments(before, [...flagsBefore, { name: 'version', doc: '' }])
   const wantsHelp = name === 'help' || (name === undefined && globals.has('help'))
   if (name === undefined && !wantsHelp && !globals.has('version')) {
-    call.notify(programHelp(verbs))
+    call.notify(programHelp(verbs, columnsOf(call.stdout)))
     return 2
   }
   const target = globals.has('version') ? 'version' : wantsHelp ? after[0] : name
   if (target === undefined || target.startsWith('-')) {
-    await call.output.write(programHelp(verbs))
+    await call.output.write(programHelp(verbs, columnsOf(call.stdout)))
     return 0
   }
   const words = wantsHelp ? after.slice(1) : after
   const { verb, rest } = pickAction(target, await findVerb(target).load(), words)
   if (wantsHelp) {
-    await call.output.write(verbHelp(verb))
+    await call.output.write(verbHelp(verb, columnsOf(call.stdout)))
     return 0
   }
   const args = parseArguments(
@@ -92,7 +92,7 @@ async function runCommand(argv: readonly string[], deps: CliDeps, call: Call): P
     [...verb.flags, ...globalFlags],
   )
   if (args.has('help')) {
-    await call.output.write(verbHelp(verb))
+    await call.output.write(verbHelp(verb, columnsOf(call.stdout)))
     return 0
   }
   return runVerb(verb, args, deps, call)
@@ -117,6 +117,13 @@ async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: C
   } catch (error) {
     throw interrupt.aborted ? new PoddError('INTERRUPTED', 'interrupted', { cause: error }) : error
   }
+}
+
+/** Of a terminal. */
+function columnsOf(stream: Writable): number | undefined {
+  return 'columns' in stream && typeof stream.columns === 'number' && stream.columns > 0
+    ? stream.columns
+    : undefined
 }
 
 /** Flags that may stand before the verb: those of every verb, and the namespace, as with kubectl. */
@@ -158,7 +165,7 @@ function takesNextWord(word: string | undefined): boolean {
 }
 
 const byManifest =
-  'Pods come from manifests: `podd apply` puts one into the manifest directory; to change it, edit it there.'
+  'Pods come from manifests: `podd apply` puts one into the manifest directory; to change it, edit it there. What is written over the API is changed with kubectl.'
 
 /** What does here what kubectl's other verbs do. */
 const otherVerbs = new Map([
@@ -167,6 +174,8 @@ const otherVerbs = new Map([
   ['patch', byManifest],
   ['replace', byManifest],
   ['scale', byManifest],
+  ['auth', '`kubectl auth` works with a kubeconfig of `podd kubeconfig`.'],
+  ['api-resources', '`kubectl api-resources` works with a kubeconfig of `podd kubeconfig`.'],
   ['rollout', '`podd restart POD` restarts a pod.'],
 ])
 

@@ -17,11 +17,25 @@ export const outputFlag: FlagSpec = {
 export function readOutputFormat(args: ParsedArguments): OutputFormat {
   const text = args.value('output')
   if (text === undefined) return 'table'
-  const found = formats.find((format) => format === text)
-  if (found !== undefined && found !== 'table') return found
-  const near = nearestName(text, formats.slice(1))
-  throw new UsageError(
+  if (isOutputFormat(text)) return text
+  throw unknownFormat(text, [])
+}
+
+export function isOutputFormat(text: string): text is OutputFormat {
+  return text !== 'table' && formats.some((format) => format === text)
+}
+
+/** @param more what the verb takes beside the formats of all */
+export function unknownFormat(text: string, more: readonly string[]): UsageError {
+  const known = [...formats.slice(1), ...more]
+  const near = nearestName(
+    text,
+    known.map((name) => name.replace(/=.*/u, '')),
+  )
+  return new UsageError(
     `unknown output format ${JSON.stringify(text)}`,
-    near === undefined ? 'There are wide, json, yaml and name.' : `Did you mean ${near}?`,
+    near === undefined
+      ? `There are ${known.slice(0, -1).join(', ')} and ${known.at(-1)}.`
+      : `Did you mean ${near}?`,
   )
 }

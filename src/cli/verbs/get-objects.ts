@@ -2,7 +2,7 @@ import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
-import { readOutputFormat } from '../arguments/output-format.ts'
+import { isOutputFormat, readOutputFormat, unknownFormat } from '../arguments/output-format.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
@@ -131,10 +131,18 @@ type CustomOutput =
   | { readonly kind: 'columns'; readonly spec: string }
   | { readonly kind: 'jsonPath'; readonly template: string }
 
-/** What `-o` says of how objects look; undefined for the formats that every verb has. */
+/** What `-o` says of how objects look; undefined for the formats that every verb has. Throws UsageError. */
 function readCustomOutput(text: string | undefined): CustomOutput | undefined {
   const [, name, rest = ''] = /^(custom-columns|jsonpath)=(.*)$/su.exec(text ?? '') ?? []
-  if (name === undefined) return undefined
+  if (name === undefined) {
+    const [word = ''] = (text ?? '').split('=')
+    if (text !== undefined && !isOutputFormat(text))
+      throw unknownFormat(word, ['jsonpath=TEMPLATE', 'custom-columns=TITLE:PATH,…'])
+    return undefined
+  }
+  // A wrong one is known before anybody is asked.
+  if (name === 'jsonpath') printJsonPath(rest, {})
+  else customListing(rest, [])
   return name === 'jsonpath' ? { kind: 'jsonPath', template: rest } : { kind: 'columns', spec: rest }
 }
 

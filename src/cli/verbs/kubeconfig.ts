@@ -26,6 +26,10 @@ commands in containers, which makes it as good as root on this host; view to loo
   async run({ args, client, signal }) {
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`kubeconfig takes no argument ${JSON.stringify(extra)}`)
+    const role = args.value('role') ?? 'admin'
+    if (!['admin', 'edit', 'view'].includes(role))
+      throw new UsageError(`no role is called ${JSON.stringify(role)}`, 'There are admin, edit and view.')
+    args.count('days', 1)
     const query = new URLSearchParams()
     for (const name of ['user', 'role', 'days', 'server']) {
       const value = args.value(name)

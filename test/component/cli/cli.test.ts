@@ -9,6 +9,7 @@ import { parse } from 'yaml'
 import type { DaemonStatus } from '../../../src/api/routes.ts'
 import { PoddError } from '../../../src/base/errors.ts'
 import type { DownRequest, RunRequest } from '../../../src/cli/arguments/deps.ts'
+import { verbHelp } from '../../../src/cli/help.ts'
 import { verbs } from '../../../src/cli/verbs.ts'
 import { defaultConfig, listOptions } from '../../../src/config/options.ts'
 import type { PoddConfig } from '../../../src/config/options.ts'
@@ -492,6 +493,15 @@ describe('wrong usage', () => {
     ['images export', 'podd: images export needs an image'],
     ['images rm', 'podd: images rm needs an image'],
     ['images prune all', 'podd: images prune takes no argument "all"'],
+    [
+      'get pods -o template',
+      'There are wide, json, yaml, name, jsonpath=TEMPLATE and custom-columns=TITLE:PATH,…',
+    ],
+    ['get pods -o jsonpth={.items}', 'podd: unknown output format "jsonpth"\nDid you mean jsonpath?'],
+    ['--socket /nowhere get pods -o jsonpath={.items', 'podd: '],
+    ['--socket /nowhere get pods -o custom-columns=', 'podd: unexpected custom-columns spec'],
+    ['--socket /nowhere kubeconfig --role boss', 'podd: no role is called "boss"'],
+    ['--socket /nowhere kubeconfig --days x', 'podd: --days must be a whole number'],
     ['images pull web -o json', 'podd: unknown flag -o'],
     ['gc now', 'podd: gc takes no argument "now"'],
     ['images pin', 'podd: images pin needs an image'],
@@ -542,6 +552,16 @@ describe('wrong usage', () => {
       expect(stdout).toContain(`Usage: podd ${name}`)
       expect(stdout).toContain('Examples:')
       expect(await podd(`help ${name}`)).toEqual({ exitCode, stdout, stderr: '' })
+    }
+  })
+
+  it.each([60, 80, 200])('is helped by lines that a terminal of %i columns shows whole', async (width) => {
+    for (const { load } of verbs) {
+      const lines = verbHelp(await load(), width).split('\n')
+      // A usage, a flag or an example that can't be broken has a line of its own.
+      const long = lines.filter((line) => line.length > Math.min(width, 110) && /\S +\S/u.test(line.trim()))
+      const prose = long.filter((line) => !/^ {2}(?:podd |-| {4}--|[A-Za-z\[])/u.test(line))
+      expect(prose).toEqual([])
     }
   })
 })
