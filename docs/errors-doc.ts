@@ -406,7 +406,7 @@ const sections: readonly {
   {
     title: 'Reaching into pods',
     intro:
-      'Errors of `podd exec`, `podd attach`, `podd cp`, `podd port-forward`, `podd restart` and `podd top`.',
+      'Errors of `podd exec`, `podd attach`, `podd debug`, `podd cp`, `podd port-forward`, `podd restart` and `podd top`.',
     entries: [
       entry(
         'EXEC_FAILED',

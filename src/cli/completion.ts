@@ -1,6 +1,7 @@
 import { namesOfKind, servedKinds } from '../api/kinds/served-kinds.ts'
 import { globalFlags } from './help.ts'
 import { UsageError } from './arguments/usage-error.ts'
+import type { FlagSpec } from './arguments/parse-arguments.ts'
 import type { Verb } from './arguments/verb.ts'
 
 interface CompletedVerb {
@@ -11,16 +12,18 @@ interface CompletedVerb {
 
 const shells = ['bash', 'zsh', 'fish'] as const
 /** Verbs whose first word is a pod, and those whose first word is a kind and whose second a name. */
-const ofPods: readonly string[] = ['attach', 'cp', 'exec', 'logs', 'port-forward', 'restart']
-const ofKinds: readonly string[] = ['delete', 'describe', 'get', 'top', 'wait']
+const ofPods: readonly string[] = ['attach', 'cp', 'debug', 'exec', 'logs', 'port-forward', 'restart']
+const ofKinds: readonly string[] = ['delete', 'describe', 'explain', 'get', 'top', 'wait']
 /** What prints the names of pods; quiet where podd doesn't run. */
 const podNames = "podd get pods -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null"
+const allContainers =
+  '{.spec.containers[*].name} {.spec.initContainers[*].name} {.spec.ephemeralContainers[*].name}'
 
 /** Prints what a shell reads to complete podd's verbs, flags, kinds and pods. */
 export function createCompletionVerb(verbs: readonly CompletedVerb[]): Verb {
   return {
     usage: 'completion bash|zsh|fish',
-    help: `Prints what makes a shell complete verbs, flags, kinds and the names of pods. The daemon is asked for those names,
+    help: `Prints what makes a shell complete verbs, flags, kinds and the names of pods, containers, namespaces and other objects. The daemon is asked for those names,
 so they are completed for root only.`,
     flags: [],
     examples: [
@@ -54,42 +57,82 @@ function kindWords(): readonly string[] {
   return servedKinds.flatMap((kind) => namesOfKind(kind))
 }
 
+/** The flags that a value follows in every verb that has them, with their dashes. */
+function valuedFlags(verbs: readonly LoadedVerb[]): readonly string[] {
+  const specs = [...verbs.flatMap(({ verb }) => flagsOf(verb)), ...globalFlags]
+  const isValued = (matches: (flag: FlagSpec) => boolean): boolean =>
+    specs.filter(matches).every(({ label }) => label !== undefined)
+  const long = specs.map(({ name }) => name).filter((word) => isValued(({ name }) => name === word))
+  const short = specs.flatMap(({ short: letter }) => letter ?? [])
+  const letters = short.filter((letter) => isValued((flag) => flag.short === letter))
+  return unique([...long.map((word) => `--${word}`), ...letters.map((letter) => `-${letter}`)])
+}
+
+function flagsOf(verb: Verb): readonly FlagSpec[] {
+  return [...verb.flags, ...(verb.actions ?? []).flatMap((action) => action.verb.flags)]
+}
+
+function unique(words: readonly string[]): readonly string[] {
+  return [...new Set(words)]
+}
+
 function bash(verbs: readonly LoadedVerb[]): string {
-  const flagsOf = ({ verb }: LoadedVerb): string =>
-    [...verb.flags, ...(verb.actions ?? []).flatMap((action) => action.verb.flags), ...globalFlags]
-      .map(({ name }) => `--${name}`)
-      .filter((word, at, all) => all.indexOf(word) === at)
-      .join(' ')
+  const flagWords = ({ verb }: LoadedVerb): string =>
+    unique([...flagsOf(verb), ...globalFlags].map(({ name }) => `--${name}`)).join(' ')
   const actions = verbs.filter(({ verb }) => verb.actions !== undefined)
   return `_podd() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} verb='' words='' place=0 i
+  local cur=\${COMP_WORDS[COMP_CWORD]} flag='' verb='' words='' first='' place=0 i
+  local -a at=()
   for ((i = 1; i < COMP_CWORD; i++)); do
+    flag=''
     case \${COMP_WORDS[i]} in
       --) return ;;
-      -*) ;;
-      *) if [ -z "$verb" ]; then verb=\${COMP_WORDS[i]}; else place=$((place + 1)); fi ;;
+      ${valuedFlags(verbs).join('|')})
+        flag=\${COMP_WORDS[i]}
+        i=$((i + 1))
+        if [ "\${COMP_WORDS[i]}" = = ]; then i=$((i + 1)); fi
+        case $flag in -n|--namespace) if [ $i -lt $COMP_CWORD ]; then at=(-n "\${COMP_WORDS[i]}"); fi ;; esac ;;
+      -*|=) ;;
+      *)
+        if [ -z "$verb" ]; then verb=\${COMP_WORDS[i]}; else place=$((place + 1)); fi
+        if [ "$place" -eq 1 ]; then first=\${COMP_WORDS[i]#pod/}; fi ;;
     esac
   done
-  if [ -z "$verb" ]; then
-    words='${verbs.map(({ name }) => name).join(' ')}'
-  else
-    case $cur in
-      -*)
-        case $verb in
-${verbs.map((each) => `          ${each.name}) words='${flagsOf(each)}' ;;`).join('\n')}
-        esac ;;
-      *)
-        case $verb in
-          ${ofPods.join('|')}) words=$(${podNames}) ;;
-          ${ofKinds.join('|')}) if [ "$place" -eq 0 ]; then words='${kindWords().join(' ')}'; else words=$(${podNames}); fi ;;
-${actions.map(({ name, verb }) => `          ${name}) words='${(verb.actions ?? []).map((action) => action.name).join(' ')}' ;;`).join('\n')}
-        esac ;;
-    esac
-  fi
+  if [ $i -eq $COMP_CWORD ]; then flag=''; fi
+  if [ "$cur" = = ]; then cur=''; fi
+  case $flag in
+    -n|--namespace) words=$(podd get namespaces -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null) ;;
+    -c|--container|--target)
+      words=$(podd get pod "$first" "\${at[@]}" -o 'jsonpath=${allContainers}' 2>/dev/null) ;;
+    ?*) return ;;
+    *)
+      if [ -z "$verb" ]; then
+        words='${verbs.map(({ name }) => name).join(' ')}'
+      else
+        case $cur in
+          -*)
+            case $verb in
+${verbs.map((each) => `              ${each.name}) words='${flagWords(each)}' ;;`).join('\n')}
+            esac ;;
+          *)
+            case $verb in
+              ${ofPods.join('|')}) words=$(${withNamespace(podNames)}) ;;
+              ${ofKinds.join('|')})
+                if [ "$place" -eq 0 ]; then words='${kindWords().join(' ')}'
+                elif [ "$verb" != explain ]; then words=$(podd get "$first" "\${at[@]}" -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null); fi ;;
+${actions.map(({ name, verb }) => `              ${name}) words='${(verb.actions ?? []).map((action) => action.name).join(' ')}' ;;`).join('\n')}
+            esac ;;
+        esac
+      fi ;;
+  esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 complete -o default -F _podd podd
 `
+}
+
+function withNamespace(command: string): string {
+  return command.replace('get pods', 'get pods "${at[@]}"')
 }
 
 function fish(verbs: readonly LoadedVerb[]): string {
@@ -106,5 +149,7 @@ function fish(verbs: readonly LoadedVerb[]): string {
   ])
   const pods = `complete -c podd -n '__fish_seen_subcommand_from ${ofPods.join(' ')}' -f -a ${quote(`(${podNames} | string split ' ')`)}`
   const kinds = `complete -c podd -n '__fish_seen_subcommand_from ${ofKinds.join(' ')}' -f -a ${quote(kindWords().join(' '))}`
-  return `${[...lines, pods, kinds].join('\n')}\n`
+  const namespaces = `complete -c podd -n 'not __fish_use_subcommand' -s n -l namespace -x -a ${quote("(podd get namespaces -o 'jsonpath={.items[*].metadata.name}' 2>/dev/null | string split ' ')")}`
+  const containers = `complete -c podd -n '__fish_seen_subcommand_from ${ofPods.join(' ')}' -s c -l container -x -a ${quote(`(podd get pod (commandline -opc)[3] -o 'jsonpath=${allContainers}' 2>/dev/null | string split -n ' ')`)}`
+  return `${[...lines, pods, kinds, namespaces, containers].join('\n')}\n`
 }

@@ -43,6 +43,11 @@ export const verbs: readonly VerbEntry[] = [
     load: async () => (await import('./verbs/streams/attach.ts')).attachVerb,
   },
   {
+    name: 'debug',
+    summary: 'Add a container to a running pod, to look into it',
+    load: async () => (await import('./verbs/streams/debug.ts')).debugVerb,
+  },
+  {
     name: 'cp',
     summary: 'Copy files between this host and a container',
     load: async () => (await import('./verbs/streams/cp.ts')).cpVerb,
@@ -102,6 +107,11 @@ export const verbs: readonly VerbEntry[] = [
     name: 'validate',
     summary: 'Check manifests without running them',
     load: async () => (await import('./verbs/validate.ts')).validateVerb,
+  },
+  {
+    name: 'explain',
+    summary: 'Show the fields of a kind, and what podd does with each',
+    load: async () => (await import('./verbs/explain.ts')).explainVerb,
   },
   {
     name: 'doctor',

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -132,6 +133,10 @@ describePodd('writing over the API', {}, (podd) => {
       expect(refused).toMatchObject({ code: 405, body: { reason: 'MethodNotAllowed' } })
       expect(refused.body['message']).toContain('filed.yaml')
       expect(await ask('POST', pods, podOf('filed', 'true'))).toMatchObject({ code: 409 })
+      const debugged = await rig.cli('debug', 'filed', '--image', shell, '-c', 'looker', '--', 'sh')
+      expect(debugged.code).toBe(1)
+      expect(debugged.stderr).toMatch(/comes from .*filed\.\w+, and is changed there/u)
+      expect(debugged.stderr).toContain('  ephemeralContainers:\n  - {"name":"looker",')
 
       await ask('POST', pods, podOf('edited', stay))
       await rig.untilReady('edited')
@@ -175,12 +180,20 @@ describePodd('writing over the API', {}, (podd) => {
       expect(await ask('PATCH', `${inTeam}/web/ephemeralcontainers`, added, strategic)).toMatchObject({
         code: 200,
       })
+      const script = 'read line; echo "got $line"; tr "\\0" " " </proc/1/cmdline; exit 3'
+      const options = ['-c', 'looker', '-i', '--image', shell, '--target', 'main', '--env', 'A=b']
+      const looker = rig.spawnCli('debug', '-n', 'team', 'web', ...options, '--', 'sh', '-c', script)
+      let told = ''
+      looker.child.stderr?.on('data', (chunk: Buffer) => (told += chunk.toString()))
+      looker.child.stdin?.end('hello\n')
+      const [code] = await once(looker.child, 'close')
+      expect([code, looker.output(), told]).toEqual([0, expect.stringMatching(/^got hello\nsh -c /u), ''])
       const larger = { name: 'main', resources: { limits: { cpu: '300m' }, requests: { cpu: '300m' } } }
       const resized = { spec: { containers: [larger] } }
       expect(await ask('PATCH', `${inTeam}/web/resize`, resized, strategic)).toMatchObject({ code: 200 })
       await rig.until('the debugger has run and the pod has more', async () => {
         const { status } = (await read('web')) ?? {}
-        const [debugged] = status?.ephemeralContainerStatuses ?? []
+        const debugged = status?.ephemeralContainerStatuses?.find(({ name }) => name === 'debug')
         const [running] = status?.containerStatuses ?? []
         const isDone = debugged?.state.terminated?.exitCode === 0
         return isDone && running?.resources?.limits?.['cpu'] === '300m' && running.restartCount === 0

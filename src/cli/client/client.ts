@@ -46,6 +46,12 @@ export class ApiClient {
     return this.#await(signal, async (until) => this.#json(await this.#send('POST', path, until)))
   }
 
+  /** Sends a strategic merge patch; gives the JSON of the answer. */
+  patch<T>(path: string, patch: object, signal: AbortSignal): Promise<T> {
+    const body = { type: 'application/strategic-merge-patch+json', text: JSON.stringify(patch) }
+    return this.#await(signal, async (until) => this.#json(await this.#send('PATCH', path, until, body)))
+  }
+
   /**
    * The bytes of an answer as they come, to its end; ends quietly when the signal is aborted. Once the answer has begun
    * it may take any time.
@@ -153,7 +159,12 @@ export class ApiClient {
     return parsed
   }
 
-  async #send(method: string, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(
+    method: string,
+    path: string,
+    signal: AbortSignal,
+    body?: { readonly type: string; readonly text: string },
+  ): Promise<IncomingMessage> {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = nodeHttp.request(
         {
@@ -162,12 +173,12 @@ export class ApiClient {
           method,
           path,
           signal,
-          headers: { host: 'podd' },
+          headers: { host: 'podd', ...(body !== undefined && { 'content-type': body.type }) },
         },
         resolve,
       )
       request.on('error', (error) => reject(this.#failure(error)))
-      request.end()
+      request.end(body?.text)
     })
     const { statusCode = 0 } = response
     if (statusCode >= 200 && statusCode < 300) return response

@@ -1,3 +1,4 @@
+import { describeSupport } from '../../pod/schema/describe-support.ts'
 import type { AnyType, Field, Fields, ObjectType } from '../../pod/schema/types.ts'
 
 /** A schema of OpenAPI 3.0. */
@@ -84,17 +85,5 @@ export class OpenApiSchemas {
       case 'any':
         return { type: 'object' }
     }
-  }
-}
-
-/** What podd does with the field, in a sentence. */
-function describeSupport(support: Field['support']): string {
-  switch (support.kind) {
-    case 'supported':
-      return `Works as in Kubernetes${support.note === undefined ? '' : `: ${support.note}`}.`
-    case 'ignored':
-      return `Accepted by podd with no effect: ${support.reason}.`
-    case 'refused':
-      return `Refused by podd: ${support.reason}.`
   }
 }

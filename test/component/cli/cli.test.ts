@@ -556,11 +556,11 @@ describe('wrong usage', () => {
   })
 
   it.each([60, 80, 200])('is helped by lines that a terminal of %i columns shows whole', async (width) => {
-    for (const { load } of verbs) {
-      const lines = verbHelp(await load(), width).split('\n')
+    for (const verb of verbs) {
+      const lines = verbHelp(await verb.load(), width).split('\n')
       // A usage, a flag or an example that can't be broken has a line of its own.
       const long = lines.filter((line) => line.length > Math.min(width, 110) && /\S +\S/u.test(line.trim()))
-      const prose = long.filter((line) => !/^ {2}(?:podd |-| {4}--|[A-Za-z\[])/u.test(line))
+      const prose = long.filter((line) => !/^ {2}(?:podd |-| {4}--|[A-Za-z[])/u.test(line))
       expect(prose).toEqual([])
     }
   })

@@ -5,18 +5,28 @@ import { callCli } from '../../support/cli-rig.ts'
 /** What bash offers for a line. */
 async function complete(line: string): Promise<readonly string[]> {
   const { stdout } = await callCli(['completion', 'bash'])
-  const script = `${stdout}\nCOMP_WORDS=(${line}x)\nCOMP_WORDS[-1]=\${COMP_WORDS[-1]%x}\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\npodd() { echo web db; }\n_podd\nprintf '%s\\n' "\${COMPREPLY[@]}"`
+  const script = `${stdout}\nCOMP_WORDS=(${line}x)\nCOMP_WORDS[-1]=\${COMP_WORDS[-1]%x}\nCOMP_CWORD=$((\${#COMP_WORDS[@]} - 1))\npodd() { case $* in *namespaces*) echo default team ;; 'get pod web -n team '*) echo main side ;; *'get pods -n team'*) echo inteam ;; 'get secrets '*) echo key ;; *) echo web db ;; esac; }\n_podd\nprintf '%s\\n' "\${COMPREPLY[@]}"`
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).trim().split('\n')
 }
 
 describe('podd completion', () => {
   it.each<[line: string, offered: readonly string[]]>([
-    ['podd de', ['describe', 'delete']],
+    ['podd de', ['debug', 'describe', 'delete']],
     ['podd exec ', ['web', 'db']],
     ['podd get po', ['pods', 'pod', 'po']],
     ['podd get pods w', ['web']],
     ['podd get --sort', ['--sort-by']],
     ['podd images pu', ['pull']],
+    ['podd debug d', ['db']],
+    ['podd logs -n team ', ['inteam']],
+    ['podd -n team logs in', ['inteam']],
+    ['podd logs -n ', ['default', 'team']],
+    ['podd exec -it web -n team -c ', ['main', 'side']],
+    ['podd debug -n team pod/web --target si', ['side']],
+    ['podd get secrets k', ['key']],
+    ['podd get -o wide secrets k', ['key']],
+    ['podd explain confi', ['configmaps', 'configmap']],
+    ['podd logs --tail 5 w', ['web']],
   ])('bash: %s', async (line, offered) => {
     expect((await complete(line)).toSorted()).toEqual(offered.toSorted())
   })

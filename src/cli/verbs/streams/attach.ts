@@ -1,13 +1,12 @@
-import { commandProtocols } from '../../../api/remote-command.ts'
 import type { PodObject } from '../../../api/objects.ts'
 import { isJsonObject } from '../../../base/json.ts'
 import { PoddError } from '../../../base/errors.ts'
 import { namespaceFlag, podPath, readNamespace } from '../../arguments/namespace.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
 import type { Verb } from '../../arguments/verb.ts'
-import { runExec } from '../../client/exec-stream.ts'
 import { chooseContainer } from './choose-container.ts'
 import { chooseStreams } from './choose-streams.ts'
+import { joinContainer } from './join-container.ts'
 
 export const attachVerb: Verb = {
   usage: 'attach POD [-c CONTAINER] [-i] [-t]',
@@ -51,19 +50,7 @@ before, too.`,
     if (chosen.terminal !== undefined && !hasTerminal)
       notify(`Unable to use a TTY - container ${container} did not allocate one`)
     const streams = hasTerminal ? chosen : { ...chosen, terminal: undefined }
-    const query = new URLSearchParams({ container, stdout: 'true' })
-    if (streams.stdin !== undefined) query.set('stdin', 'true')
-    if (hasTerminal) query.set('tty', 'true')
-    else query.set('stderr', 'true')
-    if (streams.terminal !== undefined) {
-      const { columns, rows } = streams.terminal.size()
-      query.set('columns', String(columns))
-      query.set('rows', String(rows))
-    }
-    const path = `${podPath(namespace, name)}/attach?${query.toString()}`
-    const socket = await client.openWebSocket(path, commandProtocols[0], signal)
-    const outcome = await runExec(socket, streams, signal)
-    if (outcome.kind === 'failed') throw new PoddError('ATTACH_FAILED', outcome.message)
+    await joinContainer(context, { namespace, pod: name, container, tty: hasTerminal }, streams)
     return { kind: 'done', exitCode: 0 }
   },
 }

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import { callCli } from '../../support/cli-rig.ts'
+
+async function explain(...words: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await callCli(['explain', ...words])
+  expect([exitCode, stderr]).toEqual([0, ''])
+  return stdout
+}
+
+describe('podd explain', () => {
+  it('shows a field as kubectl does, with what podd does with it', async () => {
+    expect(await explain('pods.spec.containers.ports')).toMatch(
+      /^KIND: {7}Pod\nVERSION: {4}v1\n\nFIELD: ports <\[\]ContainerPort>\n\nDESCRIPTION:\n {4}Works as in Kubernetes\.\n\nFIELDS:\n {2}containerPort\t<integer> -required-\n {4}Works as in Kubernetes\.\n\n/u,
+    )
+    expect(await explain('po.spec.restartPolicy')).toBe(
+      `KIND:       Pod
+VERSION:    v1
+
+FIELD: restartPolicy <string>
+enum: Always, OnFailure, Never
+
+DESCRIPTION:
+    Works as in Kubernetes. By default "Always".
+
+`,
+    )
+  })
+
+  it.each([
+    ['pod.spec.affinity', 'Accepted by podd with no effect: there is one host and no scheduler'],
+    ['pod.spec.volumes.nfs', 'Refused by podd: '],
+    ['runtimeclass', 'GROUP:      node.k8s.io\nKIND:       RuntimeClass\nVERSION:    v1\n'],
+    ['secret.stringData', '<map[string]string>'],
+    ['node', 'podd makes these objects'],
+  ])('%s', async (path, told) => {
+    expect((await explain(path)).replaceAll('\n    ', ' ')).toContain(told)
+  })
+
+  it('lists the names of all fields below', async () => {
+    const lines = (await explain('pod', '--recursive')).split('\n')
+    expect(lines).toContain('  spec\t<PodSpec> -required-')
+    expect(lines).toContain('    containers\t<[]Container> -required-')
+    expect(lines).toContain('          httpGet\t<HTTPGetAction>')
+    expect(lines.length).toBeGreaterThan(500)
+  })
+
+  it.each([
+    [[], 'explain what?'],
+    [['pod', 'extra'], 'explain takes no argument "extra"'],
+    [['pod.spec.contaners'], 'Did you mean containers?'],
+    [['pod.spec.nonsense'], 'There are activeDeadlineSeconds, '],
+    [['pod.spec.nodeName.x'], 'nodeName has no fields.'],
+    [['pot'], 'Did you mean po'],
+  ])('%j is wrong usage', async (words, told) => {
+    const { exitCode, stdout, stderr } = await callCli(['explain', ...words])
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(told)
+  })
+})
