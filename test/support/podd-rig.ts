@@ -78,6 +78,8 @@ export class PoddRig {
   readonly #options: PoddRigOptions
   readonly #program: string
   #child: ChildProcess | undefined
+  /** What daemons are run by: a program with arguments. */
+  boots: readonly string[] = []
 
   constructor(install: ContainerdInstall, options: PoddRigOptions = {}) {
     this.install = install
@@ -156,7 +158,7 @@ export class PoddRig {
   }
 
   /** Starts the daemon and returns at once; `wrapper` is a program with arguments that runs it. */
-  launch(wrapper: readonly string[] = []): ChildProcess {
+  launch(wrapper: readonly string[] = this.boots): ChildProcess {
     const log = openSync(join(this.directory, 'podd.log'), 'a')
     const [program = '', ...args] = [...wrapper, ...this.#command('run', ...this.flags())]
     const child = spawn(program, args, {
