@@ -17,6 +17,9 @@ export function writeOutPulled(
   images: ImageService,
   { unpacking, onFailure }: WriteOutOptions,
 ): ImageService {
+  // One that is pulled again and again (`Always`) is written once. That CRI listed it before says nothing: its layers
+  // may have been removed since, or never have been unpacked.
+  const written = new Set<string>()
   return {
     ...images,
     pullImage: async (request, options) => {
@@ -28,13 +31,19 @@ export function writeOutPulled(
         throw error
       })
       try {
-        if (unpack.isUnwritten(reply.imageRef)) await unpack.writeOut()
+        if (!written.has(reply.imageRef)) await unpack.writeOut()
+        written.add(reply.imageRef)
         await unpack.end([reply.imageRef])
       } catch (error) {
         // It stays on record that a power cut may damage it.
         onFailure(error)
       }
       return reply
+    },
+    removeImage: (request, options) => {
+      // It is unpacked again when it comes back.
+      written.clear()
+      return images.removeImage(request, options)
     },
     imageStatus: async (request, options) => {
       const reply = await images.imageStatus(request, options)

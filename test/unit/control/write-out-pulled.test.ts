@@ -55,15 +55,20 @@ describe('an image that is pulled', () => {
     expect(asked).toEqual(['begin', 'end sha256:1', 'pulled sha256:1'])
   })
 
-  it('is not written again where it was there before', async () => {
+  it('is written out once, however often it is pulled, and again once images were removed', async () => {
     const asked: string[] = []
+    // Its id was listed before.
     const unpacking = unpackingOf(asked, { isUnwritten: () => false })
-    const images = writeOutPulled(service({ pullImage }), {
-      unpacking: () => unpacking,
-      onFailure: unexpected,
-    })
+    const removeImage = () => Promise.resolve({})
+    const calls = service({ pullImage, removeImage })
+    const images = writeOutPulled(calls, { unpacking: () => unpacking, onFailure: unexpected })
+    const once = ['begin', 'write out', 'end sha256:1']
     await images.pullImage(request)
-    expect(asked).toEqual(['begin', 'end sha256:1'])
+    await images.pullImage(request)
+    expect(asked).toEqual([...once, 'begin', 'end sha256:1'])
+    await images.removeImage(request)
+    await images.pullImage(request)
+    expect(asked.slice(5)).toEqual(once)
   })
 
   it('stays on record where the disk does not take it', async () => {
