@@ -1,11 +1,12 @@
 import type { SpecResult } from './ginkgo-report.ts'
 import { reasonFor } from './reasons.ts'
+import type { RunFacts } from './run-reports.ts'
 
 /** The text of docs/CONFORMANCE.md: what came of Kubernetes' specs, and why those that did not pass did not. */
-export function formatConformance(
-  results: readonly SpecResult[],
-  { release, skip }: { readonly release: string; readonly skip: string },
-): string {
+export function formatConformance(runs: readonly RunFacts[], unsorted: readonly SpecResult[]): string {
+  const results = unsorted.toSorted((a, b) =>
+    `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'),
+  )
   const ofNode = results.filter(({ isNodeConformance }) => isNodeConformance)
   const left = results.filter(({ state }) => state !== 'passed')
   return `# Kubernetes' own tests of a node
@@ -13,8 +14,8 @@ export function formatConformance(
 <!-- Written by npm run conformance. -->
 
 Kubernetes' own end-to-end specs (\`test/e2e\`, Kubernetes 1.36: the files of \`common/node\`, \`common/storage\` and \`node\`)
-run against podd's API as they stand; images of their names are made of Kubernetes' \`agnhost\`, busybox and bash. This was
-containerd ${release}.${skip === '' ? '' : ` Specs whose names match \`${skip}\` were left out of this run.`}
+run against podd's API as they stand; images of their names are made of Kubernetes' \`agnhost\`, busybox and bash.
+${formatRuns(runs)}
 
 | | specs | passed | failed | skipped by themselves |
 |---|---|---|---|---|
@@ -36,6 +37,14 @@ ${[...Map.groupBy(results, ({ file }) => file)]
   .map(([file, specs]) => `| \`${file}\` | ${counts(specs)} |`)
   .join('\n')}
 `
+}
+
+function formatRuns(runs: readonly RunFacts[]): string {
+  const releases = [...new Set(runs.map(({ release }) => release))].join(' and ')
+  const skips = [...new Set(runs.map(({ skip }) => skip))].filter((skip) => skip !== '')
+  const left = skips.map((skip) => ` Specs whose names match \`${skip}\` were left out.`).join('')
+  if (runs.length === 1) return `This was one run on containerd ${releases}.${left}`
+  return `These were ${runs.length} runs on containerd ${releases}; the last that had a spec counts.${left}`
 }
 
 function counts(specs: readonly SpecResult[]): string {

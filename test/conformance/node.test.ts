@@ -11,6 +11,7 @@ import { findPrograms, NodeSuite } from './node-suite.ts'
 import type { Batch } from './node-suite.ts'
 import { planBatches } from './plan-batches.ts'
 import { reasonFor, reasons } from './reasons.ts'
+import { isOfNode, writeRunFacts } from './run-reports.ts'
 import { suiteArchives } from './suite-images.ts'
 
 const programs = findPrograms(process.env['PODD_CONFORMANCE_PROGRAMS'])
@@ -20,9 +21,6 @@ const skip = process.env['PODD_CONFORMANCE_SKIP'] ?? ''
 /** Where the suite's logs and reports stay. */
 const reportsDir = process.env['PODD_CONFORMANCE_REPORTS']
 const isWhole = chosen.length === 0 && focus === ''
-
-/** The rooms of the suite that are about a node. */
-const isOfNode = ({ file }: SpecResult): boolean => /^(common\/node|common\/storage|node)\//u.test(file)
 
 /** So many specs at once: most of their time they wait. */
 const parallel = Number(process.env['PODD_CONFORMANCE_PARALLEL'] || 8)
@@ -63,7 +61,10 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
     if (address === null || typeof address === 'string') throw new Error('no address')
     const kubeconfig = join(podd.directory, 'kubeconfig')
     writeFileSync(kubeconfig, formatKubeconfig(address))
-    const suite = new NodeSuite(programs.suite, reportsDir ?? podd.directory, kubeconfig)
+    const directory = reportsDir ?? podd.directory
+    const facts = { release: podd.install.version, skip }
+    writeRunFacts(directory, facts)
+    const suite = new NodeSuite(programs.suite, directory, kubeconfig)
     for (const archive of suiteArchives(suite.images(), programs.agnhost)) {
       const path = join(podd.directory, 'image.tar')
       writeFileSync(path, archive)
@@ -97,10 +98,9 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
         wanted.filter(({ isSerial }) => isSerial),
       ),
     )
-    results.sort((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
     if (isWhole) {
       const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')
-      writeFileSync(path, formatConformance(results, { release: podd.install.version, skip }))
+      writeFileSync(path, formatConformance([facts], results))
     }
     const unused = reasons.filter(({ spec }) => !results.some(({ name }) => spec.test(name)))
     expect(isWhole && skip === '' ? unused : []).toEqual([])
