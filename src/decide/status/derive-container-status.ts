@@ -215,7 +215,9 @@ function statusResources(
     Object.entries(bound).filter(([name]) => spec.resources.limits[name] !== undefined),
   )
   const some = (list: Readonly<Record<string, string>>): boolean => Object.keys(list).length > 0
-  if (!some(requests) && !some(limits)) return {}
+  // Of one that was made a kubelet tells that it has none (`pkg/kubelet/kubelet_pods.go` convertToAPIContainerStatuses, 1.36).
+  const wasMade = view.kind === 'live' || view.kind === 'ended'
+  if (!wasMade && !some(requests) && !some(limits)) return {}
   return {
     ...(some(requests) ? { allocatedResources: requests } : {}),
     resources: { ...(some(limits) ? { limits } : {}), ...(some(requests) ? { requests } : {}) },

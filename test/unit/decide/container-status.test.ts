@@ -89,6 +89,7 @@ describe('a container that runs', () => {
       imageID: 'sha256:1',
       containerID: 'containerd://a-0',
       started: true,
+      resources: {},
     })
   })
 
