@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # npm run conformance: Kubernetes' own specs of a node against podd's API, on real containerd; writes docs/CONFORMANCE.md.
-# Takes an hour or two and needs root.
+# Takes about an hour and needs root.
 #
 #   PODD_CONFORMANCE_PROGRAMS=DIR   where e2e.test and agnhost are, built of Kubernetes' sources
 #   PODD_CONFORMANCE_FILES=LIST     these files of specs alone, as in common/node/pods.go,node/pods.go; the docs stay

@@ -17,6 +17,19 @@ export const reasons: readonly Reason[] = [
   },
   { spec: /limit-ranger/u, why: 'it makes LimitRanges: quota' },
   { spec: /resource-quota/u, why: 'it makes ResourceQuotas' },
+  {
+    spec: /PLR guaranteed qos/u,
+    why: 'it gives its node a resource of its own through the node’s status: podd shows what the host has',
+  },
+  {
+    spec: /pod generation should start at 1/u,
+    why: 'it counts new tolerations, which have no effect without a scheduler, as a change of the pod',
+  },
+  {
+    spec: /should not create extra sandbox/u,
+    why: 'it looks for events whose source is `kubelet`: those here come from `podd`',
+  },
+  { spec: /resource usage tracking/u, why: 'it makes a ReplicationController' },
   { spec: /KubeletFineGrainedAuthz/u, why: 'it makes ServiceAccounts, their tokens and RBAC rules' },
   { spec: /Node Lifecycle/u, why: 'it makes a Node: podd has the one that it runs on' },
   { spec: /NoExecuteTaintManager/u, why: 'a controller evicts pods from tainted nodes' },
@@ -37,6 +50,10 @@ export const reasons: readonly Reason[] = [
   {
     spec: /\[Serial\] should be able to pull image \[/u,
     why: 'it pulls from a registry on the internet, which this run does without',
+  },
+  {
+    spec: /\[Serial\] should be able to pull from private registry with secret/u,
+    why: 'its registry, which took the Secret, has an image that stands in Kubernetes’ own image of `agnhost` alone; this run makes that itself',
   },
   {
     spec: /PrivilegedPod/u,

@@ -24,8 +24,8 @@ export function writeRunFacts(directory: string, facts: RunFacts): void {
 }
 
 /**
- * What came of the specs in runs that left their reports: of a spec that more than one ran, in the last of them. One that
- * a run was to have and none reached is skipped. Throws where a directory has no run.
+ * What came of the specs of the first of some runs that left their reports: of a spec that more than one ran, in the last
+ * of them. One that none reached is skipped. Throws where a directory has no run.
  */
 export function readRuns(directories: readonly string[]): {
   readonly runs: readonly RunFacts[]
@@ -33,14 +33,12 @@ export function readRuns(directories: readonly string[]): {
 } {
   const results = new Map<string, SpecResult>()
   const add = (specs: readonly SpecResult[]): void => {
-    for (const spec of specs) results.set(keyOf(spec), spec)
+    for (const spec of specs) if (results.has(keyOf(spec))) results.set(keyOf(spec), spec)
   }
-  for (const directory of directories) {
-    const listed = readGinkgoReport(join(directory, listFile))
-    const wanted = listed.filter((spec) => isOfNode(spec) && spec.state !== 'skipped')
-    for (const spec of wanted)
-      results.set(keyOf(spec), { ...spec, state: 'skipped', message: 'not reached in this run' })
-  }
+  const [first = ''] = directories
+  const listed = readGinkgoReport(join(first, listFile))
+  for (const spec of listed.filter((each) => isOfNode(each) && each.state !== 'skipped'))
+    results.set(keyOf(spec), { ...spec, state: 'skipped', message: 'not reached in this run' })
   for (const directory of directories) {
     const reports = readdirSync(directory).filter((name) => /\.go\..*\.json$/u.test(name))
     // What a report has of specs that it wasn't to run has no reason.
