@@ -200,6 +200,7 @@ export class PodSystem {
       archives: options.archives,
       node: this.node,
       hasSources: options.sources.length > 0,
+      events,
     })
   }
 

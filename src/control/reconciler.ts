@@ -5,6 +5,7 @@ import { notAskedYet } from './desired/awaited-pods.ts'
 import type { DesiredPods } from './desired/desired-pods.ts'
 import type { SourceSnapshots } from './desired/source-snapshots.ts'
 import type { RuntimeKnowledge } from './runtime/runtime-knowledge.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
 import type { SourceSnapshot } from '../pod/objects/document.ts'
 
 export interface ReconcilerParts {
@@ -16,6 +17,7 @@ export interface ReconcilerParts {
   readonly node: { readonly jobs: Pick<NodeJobs, 'wake'>; readmitDrained(): void }
   /** Without a source nothing says what is desired. */
   readonly hasSources: boolean
+  readonly events: NodeEventRecorder
 }
 
 /** Compares what the sources give with the pods that there are, as soon as both are known. */
@@ -23,6 +25,7 @@ export class Reconciler {
   readonly #parts: ReconcilerParts
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
+  #isToldGone = false
   /** The disk may have been full when podd started. */
   #hasCollected = false
   #objectsKnown = false
@@ -61,6 +64,7 @@ export class Reconciler {
     const { desired, awaited, knowledge, archives, node } = this.#parts
     const before = this.#runtimeProblem
     this.#runtimeProblem = problem
+    this.#tell(problem)
     if (problem === undefined && before !== undefined) {
       void knowledge.learn()
       archives?.recheck()
@@ -77,6 +81,26 @@ export class Reconciler {
     }
     if (before !== problem) for (const worker of desired.workers.all()) worker.wake()
     if (problem !== undefined && !this.#listed) awaited.tell(problem)
+  }
+
+  /** Once for each time that the runtime can't be used, whatever is found out about it meanwhile. */
+  #tell(problem: string | undefined): void {
+    const wasTold = this.#isToldGone
+    this.#isToldGone = problem !== undefined
+    if (wasTold === this.#isToldGone) return
+    const { events } = this.#parts
+    if (problem === undefined)
+      events.recordNode({
+        type: 'Normal',
+        reason: 'RuntimeAvailable',
+        message: 'The container runtime can be used again',
+      })
+    else
+      events.recordNode({
+        type: 'Warning',
+        reason: 'RuntimeUnavailable',
+        message: `The container runtime cannot be used, running containers run on: ${problem}`,
+      })
   }
 
   /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */

@@ -78,6 +78,8 @@ export class PodRig {
   isMarkedDrained = false
   readonly events: PodEvent[] = []
   readonly nodeEvents: NodeEvent[] = []
+  /** What the pods' own loops tell. */
+  readonly loopEvents: NodeEvent[] = []
   /** What is available on the disk that holds the images, beside what was made by removing some. */
   availableBytes = 0
   /** What an earlier podd knew of images. */
@@ -305,7 +307,10 @@ export class PodRig {
       images: fake.images,
       runtimeEvents: fake.events,
       records: this.records,
-      events: { record: (event) => void this.events.push(event), recordNode: () => undefined },
+      events: {
+        record: (event) => void this.events.push(event),
+        recordNode: (event) => void this.loopEvents.push(event),
+      },
       orphans: {
         collectors: [this.#podDirectoryCollector()],
         makingSinceMs: () => undefined,

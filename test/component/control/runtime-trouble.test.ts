@@ -454,6 +454,10 @@ describe('a runtime that is silent', () => {
     expect(rig.running()).toEqual(['web/main'])
     expect(rig.pod('web')).toEqual(before)
     expect(given).toBe(0)
+    expect(rig.loopEvents.map(({ type, reason }) => `${type} ${reason}`)).toEqual([
+      'Warning RuntimeUnavailable',
+      'Normal RuntimeAvailable',
+    ])
   })
 
   it('is given up after a minute, once for each', async () => {
