@@ -99,7 +99,7 @@ describe('the prober', () => {
     ],
   ])('words the events of a failing %s probe as the kubelet does', async (_what, handler, message) => {
     const { prober, events } = rig({ livenessProbe: { ...base, ...handler, periodSeconds: 10 } })
-    await expect.poll(() => events.length, { timeout: 2_000 }).toBeGreaterThan(0)
+    await expect.poll(() => events.length, { timeout: 2_000 * slowness }).toBeGreaterThan(0)
     expect(events[0]?.message).toBe(message)
     expect(prober.reports('u1')[0]?.lastFailure?.message).toBe(message)
   })
@@ -115,7 +115,7 @@ describe('the prober', () => {
     closers.push(server.close)
     const httpGet = { path: '/', port: server.port, scheme: 'HTTP', httpHeaders: [] } as const
     const { prober, results, events } = rig({ livenessProbe: { ...base, periodSeconds: 60, httpGet } })
-    await expect.poll(() => prober.reports('u1')[0]?.counts.success, { timeout: 3_000 }).toBe(1)
+    await expect.poll(() => prober.reports('u1')[0]?.counts.success, { timeout: 3_000 * slowness }).toBe(1)
     expect(prober.reports('u1')[0]?.counts).toMatchObject({ failure: 0, repeated: 1 })
     expect([results, events]).toEqual([[], []])
   })
