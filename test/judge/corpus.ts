@@ -28,35 +28,40 @@ export const handMade: readonly JudgedDocument[] = [
 export const effectiveMutations = 4000
 export const ineffectiveMutations = 1000
 
-/** Seeded: the same each time. */
-export function mutations(kind: 'effective' | 'ineffective'): readonly JudgedDocument[] {
-  const [bases, count, seed] =
+/** The same each time for equal seeds; those that are recorded have none. */
+export function mutations(kind: 'effective' | 'ineffective', seed?: number): readonly JudgedDocument[] {
+  const [bases, count, recordedSeed] =
     kind === 'effective'
       ? [effectiveBases, effectiveMutations, 1]
       : [ineffectiveBases, ineffectiveMutations, 2]
-  const random = seededRandom(seed)
+  const random = seededRandom(seed ?? recordedSeed)
   return Array.from({ length: count }, (_, index) => ({
-    name: `${kind}-${index}`,
+    name: seed === undefined ? `${kind}-${index}` : `${kind}-${index} of seed ${seed}`,
     value: mutated(bases[index % bases.length]!, random),
   }))
 }
 
 /** Mostly one change, sometimes two or three, whose causes have to be named all at once. */
-function mutated(base: JsonObject, random: () => number): JsonObject {
+export function mutated(base: JsonObject, random: () => number): JsonObject {
   const changes = random() < 0.75 ? 1 : random() < 0.5 ? 2 : 3
   let document = base
   for (let change = 0; change < changes; change += 1) document = mutate(document, random)
   return document
 }
 
-/** What is judged, and where its recorded verdicts are. */
+/** What is judged. */
 export interface Corpus {
-  readonly name: 'hand-made' | 'texts' | 'effective' | 'ineffective'
+  readonly name: string
   readonly documents: readonly { readonly name: string; readonly kind: string; readonly text: string }[]
   readonly type: 'application/json' | 'application/yaml'
 }
 
-export const corpora: readonly Corpus[] = [
+/** One whose verdicts are recorded under its name. */
+export interface RecordedCorpus extends Corpus {
+  readonly name: 'hand-made' | 'texts' | 'effective' | 'ineffective'
+}
+
+export const corpora: readonly RecordedCorpus[] = [
   { name: 'hand-made', type: 'application/json', documents: handMade.map((document) => asText(document)) },
   {
     name: 'texts',
@@ -70,7 +75,7 @@ export const corpora: readonly Corpus[] = [
   })),
 ]
 
-function asText({ name, value }: JudgedDocument): Corpus['documents'][number] {
+export function asText({ name, value }: JudgedDocument): Corpus['documents'][number] {
   const { kind } = value
   return { name, kind: typeof kind === 'string' ? kind : '', text: JSON.stringify(value) }
 }

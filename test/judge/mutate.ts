@@ -43,6 +43,7 @@ const anything: readonly Json[] = [
 /** One place of a document, changed. Equal seeds give equal mutations. */
 export function mutate(document: JsonObject, random: () => number): JsonObject {
   const paths = [...placesOf(document)]
+  if (paths.length === 0) return document
   const path = pick(random, paths)
   const changed = changeAt(document, path, (value, key) => change(value, { key, random }))
   return isJsonObject(changed) ? changed : document

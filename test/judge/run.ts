@@ -1,17 +1,18 @@
 /**
  * npm run judge: what podd and a kube-apiserver say of the same documents, side by side. Needs PODD_JUDGE, the path of a
  * kube-apiserver that starts an etcd of its own. `--record` writes the fixtures that the unit tests hold podd to;
- * `--also=DIR` asks about the documents of a directory of manifests as well; `--list` names what differs.
+ * `--also=DIR` asks about the documents of a directory of manifests as well, and `--mutations=N` about N mutations of
+ * them; `--seed=N` about mutations that nothing is recorded of, instead of the others; `--list` prints what differs.
  */
-import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseAllDocuments } from 'yaml'
-import { isJsonObject } from '../../src/base/json.ts'
 import { measureAgreement, percentages } from './agreement.ts'
-import { corpora } from './corpus.ts'
 import type { Corpus } from './corpus.ts'
+import { asText, corpora, mutations } from './corpus.ts'
+import { corporaOf } from './documents-in.ts'
 import { Judge } from './judge.ts'
 import { record } from './recording.ts'
+import { poddVerdict } from './verdict.ts'
 import type { Verdict } from './verdict.ts'
 
 const fixtures = join(import.meta.dirname, '../fixtures/verdicts')
@@ -32,43 +33,27 @@ async function ask(
   return verdicts
 }
 
-/** Documents of the kinds that podd takes, one each, in the files of a directory and those below it. */
-function* documentsIn(directory: string): Generator<Corpus['documents'][number]> {
-  for (const entry of readdirSync(directory, { recursive: true })) {
-    const path = join(directory, String(entry))
-    if (!/\.(?:ya?ml|json)$/.test(path) || !statSync(path).isFile()) continue
-    for (const [index, document] of parseAllDocuments(readFileSync(path, 'utf8')).entries()) {
-      const value: unknown = 'toJS' in document && document.errors.length === 0 ? document.toJS() : undefined
-      if (!isJsonObject(value) || typeof value['kind'] !== 'string' || !kinds.has(value['kind'])) continue
-      const metadata = isJsonObject(value['metadata']) ? { ...value['metadata'], namespace: 'default' } : {}
-      const text = JSON.stringify({ ...value, metadata })
-      yield { name: `${path}#${index}`, kind: value['kind'], text }
-    }
-  }
-}
-
-const kinds: ReadonlySet<string> = new Set([
-  'Pod',
-  'ConfigMap',
-  'Secret',
-  'PersistentVolumeClaim',
-  'RuntimeClass',
-  'PriorityClass',
-])
-
 async function main(): Promise<void> {
   const program = process.env['PODD_JUDGE']
   if (program === undefined) throw new Error('PODD_JUDGE names no kube-apiserver')
   const has = (flag: string): boolean => process.argv.includes(flag)
-  const also = process.argv.filter((argument) => argument.startsWith('--also=')).map((text) => text.slice(7))
+  const valuesOf = (flag: string): readonly string[] =>
+    process.argv.flatMap((argument) =>
+      argument.startsWith(`${flag}=`) ? [argument.slice(flag.length + 1)] : [],
+    )
+  const seeds = valuesOf('--seed').map(Number)
   const judge = await Judge.start(program)
   try {
-    const real = also.map((directory) => ({
-      name: directory,
-      type: 'application/json' as const,
-      documents: [...documentsIn(directory)],
-    }))
-    for (const corpus of [...corpora, ...real]) {
+    const mutated = seeds.flatMap((seed) =>
+      (['effective', 'ineffective'] as const).map((kind) => ({
+        name: `${kind} of seed ${seed}`,
+        type: 'application/json' as const,
+        documents: mutations(kind, seed).map((document) => asText(document)),
+      })),
+    )
+    const changes = Number(valuesOf('--mutations')[0] ?? 0)
+    const real = valuesOf('--also').flatMap((directory) => corporaOf(directory, changes, seeds[0] ?? 1))
+    for (const corpus of [...(seeds.length > 0 ? mutated : corpora), ...real]) {
       const verdicts = await ask(judge, corpus)
       const agreement = await measureAgreement(corpus, verdicts)
       const { verdicts: same, fields } = percentages(agreement)
@@ -78,8 +63,17 @@ async function main(): Promise<void> {
           `verdicts ${same.toFixed(2)} %, fields of ${refused} refused ${fields.toFixed(2)} %\n`,
       )
       if (has('--list')) {
-        for (const name of agreement.differing) process.stdout.write(`  verdict: ${name}\n`)
-        for (const name of agreement.otherFields) process.stdout.write(`  fields: ${name}\n`)
+        const named = new Map(corpus.documents.map((document, index) => [document.name, index]))
+        for (const [what, names] of [
+          ['verdict', agreement.differing],
+          ['fields', agreement.otherFields],
+        ] as const)
+          for (const name of names) {
+            const index = named.get(name) ?? 0
+            const podd = await poddVerdict(corpus.documents[index]?.text ?? '')
+            const sides = `podd ${JSON.stringify(podd)}\n    API server ${JSON.stringify(verdicts[index])}`
+            process.stdout.write(`  ${what}: ${name}\n    ${sides}\n`)
+          }
       }
       if (!has('--record') || !corpora.some(({ name }) => name === corpus.name)) continue
       mkdirSync(fixtures, { recursive: true })

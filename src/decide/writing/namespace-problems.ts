@@ -29,7 +29,7 @@ export function namespaceProblems(manifest: JsonObject): readonly FieldProblem[]
   const texts = { labels: textsOf(labels), annotations: textsOf(annotations) }
   // The name has a stricter rule, and has been told.
   validateMetadata({ name: 'checked', namespace: 'default', ...texts }, ['metadata'], issues)
-  validateClusterMetadata(metadata, ['metadata'], issues)
+  validateClusterMetadata('Namespace', metadata, ['metadata'], issues)
   return [...problems, ...issues.problems]
 }
 

@@ -32,7 +32,7 @@ export function decodePod(given: JsonObject, fieldValidation: FieldValidation): 
   const pod = podFromManifest(asked.manifest)
   const problems = mergeProblems(found, checked.meant, [
     ...asked.warnings,
-    ...validatePod(pod, asked.manifest),
+    ...validatePod(pod, asked.manifest, checked.problems),
   ])
   const manifest = isJsonObject(value) ? convertManifest(value).manifest : undefined
   const isBad = manifest === undefined || problems.some((problem) => problem.severity === 'error')

@@ -13,19 +13,37 @@ export function mergeProblems(
   const errors = checked.filter(({ severity }) => severity === 'error')
   if (errors.length === 0) return [...checked, ...validated]
   const named = checked.map((problem) => asApiNames(problem))
-  const faulty = new Set([...errors.map(({ path }) => path), ...meant].map((path) => key(path)))
-  const parents = new Set(errors.map(({ path }) => key(path.slice(0, -1))))
+  // What podd refuses can be read, and more may be wrong with it.
+  const unread = errors.filter(({ reason }) => reason !== 'RefusedHere')
+  const faulty = new Set([...unread.map(({ path }) => path), ...meant].map((path) => key(path)))
+  const parentsOf = (problems: readonly FieldProblem[]): ReadonlySet<string> =>
+    new Set(problems.map(({ path }) => key(path.slice(0, -1))))
+  const parents = parentsOf(errors)
+  const unreadParents = parentsOf(unread)
   const isUnread = errors.some(
     ({ reason }) => reason === 'FieldValueTypeInvalid' || reason === 'UnknownField',
   )
-  const isConsequence = ({ path, near, reason }: FieldProblem): boolean => {
+  const isConsequence = ({ path, near, reason, isWhole }: FieldProblem): boolean => {
+    if (isWhole === true) return false
     if (reason === 'FieldValueNotFound' && isUnread) return true
-    if (parents.has(key(path))) return true
+    if (unreadParents.has(key(path))) return true
+    if (reason === 'FieldValueRequired' && parents.has(key(path))) return true
+    if (path.at(-2) === 'appArmorProfile' && faulty.has(key([...path.slice(0, -1), 'type']))) return true
     return [path, near ?? []].some((own) => own.some((_, index) => faulty.has(key(own.slice(0, index + 1)))))
   }
-  const all = [...named, ...validated.filter((problem) => !isConsequence(problem))]
+  const wholes = new Set(
+    validated.filter(({ isWhole }) => isWhole).map(({ path, near }) => key(near ?? path)),
+  )
+  const isUnseen = ({ path, reason }: FieldProblem): boolean =>
+    aboutValues.has(reason) && path.some((_, index) => wholes.has(key(path.slice(0, index))))
+  const all = [
+    ...named.filter((problem) => wholes.size === 0 || !isUnseen(problem)),
+    ...validated.filter((problem) => !isConsequence(problem)),
+  ]
   // It has a name's template, which is complained of.
-  return faulty.has(key(generateName)) ? all.filter((problem) => !isMissingName(problem)) : all
+  return errors.some(({ path }) => key(path) === key(generateName))
+    ? all.filter((problem) => !isMissingName(problem))
+    : all
 }
 
 /** Whose values the API server complains of without the index of their item. */

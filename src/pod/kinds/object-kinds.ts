@@ -44,7 +44,7 @@ export function isObjectKind(kind: unknown): kind is ObjectKind {
  */
 export function validateObject(object: LocalObject, manifest: JsonObject = {}): readonly FieldProblem[] {
   const issues = new Issues()
-  validateClusterMetadata(manifest['metadata'], ['metadata'], issues)
+  validateClusterMetadata(object.kind, manifest['metadata'], ['metadata'], issues)
   validateMetadata({ namespace: 'default', ...object.metadata }, ['metadata'], issues)
   validateAs(object.kind, object, issues, manifest)
   return issues.problems

@@ -93,10 +93,11 @@ class Check {
       const field = Object.hasOwn(fields, key) ? fields[key] : undefined
       const fieldPath = [...path, key]
       if (field === undefined) meant.add(this.#unknown(key, Object.keys(fields), value, path))
-      else if (!isAbsent(field, item) && this.#isTaken(field, item, fieldPath)) {
-        const checked = this.value(field.type, item, fieldPath)
+      else if (!isAbsent(field, item)) {
+        const checked = this.#field(field, item, fieldPath)
         if (checked !== undefined) kept.push([key, checked])
-        else if (field.presence === 'required') kept.push([key, zeroOf(field.type)])
+        else if (field.presence === 'required' && field.support.kind !== 'refused')
+          kept.push([key, zeroOf(field.type)])
       }
     }
     for (const [key, field] of Object.entries(fields)) {
@@ -114,25 +115,25 @@ class Check {
     return zeroOf(type)
   }
 
-  /** Whether the field is one that is looked into. */
-  #isTaken(field: Field, value: Json, path: FieldPath): boolean {
+  /** Its value, also of one that is refused, so that what is wrong inside is known at once; undefined for none. */
+  #field(field: Field, value: Json, path: FieldPath): Json | undefined {
     const { support } = field
     switch (support.kind) {
       case 'supported':
-        return true
+        return this.value(field.type, value, path)
       case 'ignored':
         this.ignored.push({ path, reason: support.reason })
-        return true
+        return this.value(field.type, value, path)
       case 'refused': {
-        if (support.harmless?.some((harmless) => sameData(harmless, value)) === true) return false
+        if (support.harmless?.some((harmless) => sameData(harmless, value)) === true) return undefined
         const { reason } = support
         const message = reason.startsWith('not supported') ? reason : `not supported: ${reason}`
         this.#error(path, 'RefusedHere', message)
         // What Kubernetes couldn't read either.
         const inner = new Check(this.#fieldValidation)
-        inner.value(field.type, value, path)
+        const checked = inner.value(field.type, value, path)
         this.problems.push(...inner.problems.filter((problem) => isUnreadable(problem)))
-        return false
+        return checked
       }
     }
   }
@@ -226,7 +227,7 @@ function isAbsent({ type, support }: Field, value: Json): boolean {
   if (support.kind === 'supported') return false
   if (Array.isArray(value)) return value.length === 0 && (type.kind === 'list' || type.kind === 'any')
   if (support.kind !== 'ignored' || !isJsonObject(value) || Object.keys(value).length > 0) return false
-  return type.kind !== 'list'
+  return type.kind === 'object' || type.kind === 'map' || type.kind === 'any'
 }
 
 function isUnreadable({ reason }: FieldProblem): boolean {

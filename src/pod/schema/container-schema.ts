@@ -1,5 +1,4 @@
 import {
-  any,
   bool,
   defaulted,
   ignored,
@@ -20,6 +19,7 @@ import {
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
+import { resourceClaimSchema, volumeDeviceSchema } from './refused-field-schema.ts'
 import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
 /** Refusals of what later versions of podd will take. */
@@ -29,7 +29,7 @@ export const resourceListSchema = map(quantity)
 export const resourceRequirementsSchema = object('ResourceRequirements', {
   limits: defaulted(resourceListSchema, {}),
   requests: defaulted(resourceListSchema, {}),
-  claims: refused(list(any), 'dynamic resource allocation needs a control plane'),
+  claims: refused(list(resourceClaimSchema), 'dynamic resource allocation needs a control plane'),
 })
 
 export const keyToPathSchema = object('KeyToPath', {
@@ -134,8 +134,8 @@ export const probeSchema = object('Probe', {
 export const lifecycleHandlerSchema = object('LifecycleHandler', {
   exec: optional(execActionSchema),
   httpGet: optional(httpGetActionSchema),
-  tcpSocket: refused(
-    tcpSocketActionSchema,
+  tcpSocket: never(
+    optional(tcpSocketActionSchema),
     'Kubernetes never implemented tcpSocket hooks: they always fail there',
   ),
   sleep: optional(object('SleepAction', { seconds: requiredOrZero(int64) })),
@@ -240,7 +240,10 @@ const containerFields = {
   restartPolicy: optional(oneOfOrNone('Always', 'Never', 'OnFailure')),
   restartPolicyRules: defaulted(list(restartRuleSchema), []),
   volumeMounts: defaulted(list(volumeMountSchema), []),
-  volumeDevices: refused(list(any), 'raw block volumes need a storage driver, which podd has none of'),
+  volumeDevices: refused(
+    list(volumeDeviceSchema),
+    'raw block volumes need a storage driver, which podd has none of',
+  ),
   livenessProbe: optional(probeSchema),
   readinessProbe: optional(probeSchema),
   startupProbe: optional(probeSchema),

@@ -54,6 +54,8 @@ export interface FieldProblem {
   /** Of an error about a field. */
   readonly reason?: FaultReason | undefined
   readonly message: string
+  /** It is about all of the field: the API server looks at no value below it. */
+  readonly isWhole?: true
   readonly hint?: string | undefined
   /** The hint may be followed by the value as it is written, in quotes. */
   readonly wantsQuotes?: true

@@ -35,6 +35,7 @@ import {
   tolerationSchema,
   topologySpreadConstraintSchema,
 } from './scheduling-schema.ts'
+import { podResourceClaimSchema, readinessGateSchema, schedulingGateSchema } from './refused-field-schema.ts'
 import { volumeSchema } from './volume-schema.ts'
 import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
@@ -129,7 +130,7 @@ export const podSpecSchema = object('PodSpec', {
   priority: optional(int32),
   dnsConfig: optional(podDNSConfigSchema),
   readinessGates: refused(
-    list(object('PodReadinessGate', { conditionType: required(string) })),
+    list(readinessGateSchema),
     'nobody could set the condition of a pod that was not written over the API',
   ),
   runtimeClassName: optional(string, {
@@ -149,11 +150,8 @@ export const podSpecSchema = object('PodSpec', {
     kind: 'supported',
     note: '`false` needs containerd 2.0 with runc 1.2 or crun 1.9: elsewhere the pod waits and says so; volumes in memory need Linux 6.3',
   }),
-  schedulingGates: refused(
-    list(object('PodSchedulingGate', { name: requiredOrZero(string) })),
-    'nothing on this host would ever lift the gate',
-  ),
-  resourceClaims: refused(list(any), 'dynamic resource allocation needs a control plane'),
+  schedulingGates: refused(list(schedulingGateSchema), 'nothing on this host would ever lift the gate'),
+  resourceClaims: refused(list(podResourceClaimSchema), 'dynamic resource allocation needs a control plane'),
   resources: optional(resourceRequirementsSchema),
   hostnameOverride: optional(string),
   schedulingGroup: ignored(schedulingGroupSchema, scheduler),

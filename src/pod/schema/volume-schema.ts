@@ -1,25 +1,7 @@
-import {
-  any,
-  bool,
-  defaulted,
-  int32,
-  int64,
-  list,
-  object,
-  oneOf,
-  optional,
-  quantity,
-  refused,
-  required,
-  string,
-} from './types.ts'
+import { bool, defaulted, int32, list, object, oneOf, optional, quantity, required, string } from './types.ts'
 import type { Infer } from './types.ts'
 import { keyToPathSchema } from './container-schema.ts'
-
-const network = 'network volumes are not supported; mount it on the host and use a hostPath'
-const gone = 'removed from Kubernetes'
-const deprecated = 'deprecated in Kubernetes: mount it on the host and use a hostPath'
-const cloud = 'cloud disks need a control plane'
+import { refusedProjectionFields, refusedVolumeFields } from './refused-volume-schema.ts'
 
 const hostPathSchema = object('HostPathVolumeSource', {
   path: required(string),
@@ -84,16 +66,7 @@ const volumeProjectionSchema = object('VolumeProjection', {
     object('DownwardAPIProjection', { items: defaulted(list(downwardAPIFileSchema), []) }),
   ),
   configMap: optional(object('ConfigMapProjection', projectionItems)),
-  serviceAccountToken: refused(
-    object('ServiceAccountTokenProjection', {
-      audience: optional(string),
-      expirationSeconds: optional(int64),
-      path: required(string),
-    }),
-    'there is no API server to issue tokens',
-  ),
-  clusterTrustBundle: refused(any, 'there is no API server to hold trust bundles'),
-  podCertificate: refused(any, 'there is no API server to sign certificates'),
+  ...refusedProjectionFields,
 })
 
 export const downwardAPIVolumeSchema = object('DownwardAPIVolumeSource', {
@@ -127,28 +100,7 @@ export const volumeSchema = object('Volume', {
     }),
     { kind: 'supported', note: 'needs containerd 2.1' },
   ),
-  ephemeral: refused(any, 'use a persistentVolumeClaim or an emptyDir'),
-  csi: refused(any, 'storage drivers need a control plane'),
-  nfs: refused(any, network),
-  iscsi: refused(any, network),
-  cephfs: refused(any, network),
-  rbd: refused(any, network),
-  glusterfs: refused(any, network),
-  fc: refused(any, network),
-  azureFile: refused(any, network),
-  gitRepo: refused(any, gone),
-  flexVolume: refused(any, deprecated),
-  flocker: refused(any, gone),
-  quobyte: refused(any, gone),
-  storageos: refused(any, gone),
-  scaleIO: refused(any, gone),
-  photonPersistentDisk: refused(any, gone),
-  gcePersistentDisk: refused(any, cloud),
-  awsElasticBlockStore: refused(any, cloud),
-  azureDisk: refused(any, cloud),
-  cinder: refused(any, cloud),
-  vsphereVolume: refused(any, cloud),
-  portworxVolume: refused(any, cloud),
+  ...refusedVolumeFields,
 })
 
 export type VolumeSpec = Infer<typeof volumeSchema>

@@ -30,6 +30,13 @@ export class Issues {
     this.#add(path, 'FieldValueForbidden', `Forbidden: ${detail}`, near)
   }
 
+  /** One of several of which there may be one; nothing below it is looked at. */
+  oneTooMany(path: FieldPath, what: string, near?: FieldPath): void {
+    const message = `Forbidden: may not specify more than 1 ${what}`
+    const reason = 'FieldValueForbidden'
+    this.problems.push({ severity: 'error', path, reason, message, isWhole: true, ...(near && { near }) })
+  }
+
   unsupported(path: FieldPath, value: unknown, supported: readonly string[], near?: FieldPath): void {
     const words = supported.map((word) => JSON.stringify(word)).join(', ')
     const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${words}`

@@ -36,8 +36,8 @@ export function validateLifecycleHandler(
   path: FieldPath,
   issues: Issues,
 ): void {
-  validateHandler(handler, ['exec', 'httpGet', 'sleep'], path, issues)
-  const seconds = handler.sleep?.seconds
+  const [first] = validateHandler(handler, ['exec', 'httpGet', 'tcpSocket', 'sleep'], path, issues)
+  const seconds = first === 'sleep' ? handler.sleep?.seconds : undefined
   if (seconds !== undefined && (seconds < 0 || seconds > graceSeconds)) {
     issues.invalid(
       [...path, 'sleep'],
@@ -48,32 +48,36 @@ export function validateLifecycleHandler(
   }
 }
 
+/** Gives the kinds that were given. */
 function validateHandler(
   handler: Handler | LifecycleHandler,
   kinds: readonly string[],
   path: FieldPath,
   issues: Issues,
-): void {
+): readonly string[] {
   const given = kinds.filter((kind) => kind in handler)
   if (given.length === 0) issues.required(path, 'must specify a handler type')
   for (const extra of given.slice(1)) {
-    issues.forbidden([...path, extra], 'may not specify more than 1 handler type')
+    issues.oneTooMany([...path, extra], 'handler type')
   }
+  // Of more than one it looks into the first.
+  const isFirst = (kind: string): boolean => kind === given[0]
   const { exec, httpGet } = handler
-  if (exec !== undefined && exec.command.length === 0) issues.required([...path, 'exec', 'command'])
-  if (httpGet !== undefined) {
+  if (isFirst('exec') && exec?.command.length === 0) issues.required([...path, 'exec', 'command'])
+  if (isFirst('httpGet') && httpGet !== undefined) {
     validatePort(httpGet.port, [...path, 'httpGet', 'port'], issues)
     for (const [index, header] of httpGet.httpHeaders.entries()) {
       const at = [...path, 'httpGet', 'httpHeaders']
       issues.name(at, header.name, httpHeaderName, [...at, index])
     }
   }
-  if ('tcpSocket' in handler && handler.tcpSocket !== undefined) {
+  if (isFirst('tcpSocket') && handler.tcpSocket !== undefined) {
     validatePort(handler.tcpSocket.port, [...path, 'tcpSocket', 'port'], issues)
   }
-  if ('grpc' in handler && handler.grpc !== undefined) {
+  if (isFirst('grpc') && 'grpc' in handler && handler.grpc !== undefined) {
     issues.range([...path, 'grpc', 'port'], handler.grpc.port, 1, 65_535)
   }
+  return given
 }
 
 function validatePort(port: number | string, path: FieldPath, issues: Issues): void {

@@ -1,11 +1,11 @@
-import type { Json } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import { fillDefaults } from '../schema/fill-defaults.ts'
 import type { ObjectMeta } from '../schema/pod-schema.ts'
 import { ownerReferenceSchema } from '../schema/pod-schema.ts'
 import type { Infer } from '../schema/types.ts'
-import { list, object, optional, string } from '../schema/types.ts'
+import { int64, list, object, optional, string } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { validateLabels } from './validate-selectors.ts'
@@ -14,6 +14,7 @@ import { dnsLabel, dnsSubdomain, qualifiedName } from './name-rules.ts'
 /** What a control plane writes, as validation looks at it. */
 const clusterMetadataSchema = object('ObjectMeta', {
   finalizers: optional(list(string)),
+  generation: optional(int64),
   ownerReferences: optional(list(ownerReferenceSchema)),
 })
 
@@ -35,22 +36,44 @@ export function validateMetadata(metadata: ObjectMeta, path: FieldPath, issues: 
 }
 
 /** Fields that a dump of a cluster carries, which have no effect here. */
-export function validateClusterMetadata(metadata: Json | undefined, path: FieldPath, issues: Issues): void {
+export function validateClusterMetadata(
+  kind: string,
+  metadata: Json | undefined,
+  path: FieldPath,
+  issues: Issues,
+): void {
   if (!isJsonObject(metadata)) return
+  validateTemplateOfName(metadata, path, issues)
   const filled = { metadata: fillDefaults(clusterMetadataSchema, metadata) }
   const fields = fieldOf(filled, 'metadata', clusterMetadataSchema)
+  if (!newGeneration.includes(kind)) issues.range([...path, 'generation'], fields?.generation, 0)
   for (const [index, finalizer] of (fields?.finalizers ?? []).entries()) {
-    validateFinalizer(finalizer, [...path, 'finalizers'], index, issues)
+    issues.name([...path, 'finalizers'], finalizer, qualifiedName, [...path, 'finalizers', index])
+    if (kind !== 'RuntimeClass') validateFinalizer(finalizer, [...path, 'finalizers', index], issues)
   }
   validateOwners(fields?.ownerReferences ?? [], [...path, 'ownerReferences'], issues)
 }
 
-/** Source: pkg/apis/core/validation (ValidateFinalizerName), 1.36. */
-function validateFinalizer(finalizer: string, path: FieldPath, index: number, issues: Issues): void {
-  issues.name(path, finalizer, qualifiedName, [...path, index])
+/** Kinds whose generation the API server sets, whatever was given (`PrepareForCreate` in pkg/registry). */
+const newGeneration: readonly string[] = ['Pod', 'PriorityClass']
+
+/**
+ * The API server makes a name of it, which has to be good as well.
+ * Source: k8s.io/apiserver/pkg/storage/names, 1.36.
+ */
+function validateTemplateOfName({ name, generateName }: JsonObject, path: FieldPath, issues: Issues): void {
+  if (typeof generateName !== 'string' || generateName === '' || (name ?? '') !== '') return
+  issues.name([...path, 'generateName'], generateName.replace(/(?<=[^-])-$/, 'a'), dnsSubdomain)
+  const generated = `${generateName.slice(0, longestTemplate)}xxxxx`
+  issues.name([...path, 'name'], generated, dnsSubdomain, [...path, 'generateName'])
+}
+
+const longestTemplate = 58
+
+/** Source: pkg/apis/core/validation (validateKubeFinalizerName), 1.36. */
+function validateFinalizer(finalizer: string, path: FieldPath, issues: Issues): void {
   if (finalizer.includes('/') || standardFinalizers.includes(finalizer)) return
-  const detail = 'name is neither a standard finalizer name nor is it fully qualified'
-  issues.invalid([...path, index], finalizer, detail)
+  issues.invalid(path, finalizer, 'name is neither a standard finalizer name nor is it fully qualified')
 }
 
 const standardFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion']
@@ -63,9 +86,9 @@ function validateOwners(
 ): void {
   let controller: string | undefined
   for (const [index, owner] of owners.entries()) {
-    const version = owner.apiVersion.split('/').at(-1) ?? ''
+    const [version = '', ...more] = owner.apiVersion.split('/').reverse()
     const near = [...path, index]
-    if (version === '')
+    if (version === '' || more.length > 1)
       issues.invalid([...path, 'apiVersion'], owner.apiVersion, 'version must not be empty', near)
     for (const field of ['kind', 'name', 'uid'] as const) {
       if (owner[field] === '') issues.invalid([...path, field], '', 'must not be empty', near)

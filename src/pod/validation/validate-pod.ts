@@ -15,6 +15,7 @@ import { validateWindows } from './validate-windows.ts'
 import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
 import { validatePodSecurityContext } from './validate-security-context.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
+import { validateRefusedFields } from './validate-refused-fields.ts'
 import { validateVolumes } from './validate-volumes.ts'
 
 const probeKinds = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
@@ -23,21 +24,29 @@ const lists = ['initContainers', 'containers', 'ephemeralContainers'] as const
 /**
  * What Kubernetes' validation refuses in a defaulted Pod, in its words and with its paths. (Types,
  * names and allowed words of fields were checked before, against the schema.) Fields of no effect stand in `manifest`
- * alone.
+ * alone. `checked`: what the schema found.
  * Source: pkg/apis/core/validation/validation.go, 1.36.
  */
-export function validatePod(pod: Pod, manifest: JsonObject = {}): readonly FieldProblem[] {
+export function validatePod(
+  pod: Pod,
+  manifest: JsonObject = {},
+  checked: readonly FieldProblem[] = [],
+): readonly FieldProblem[] {
   const issues = new Issues()
   const path = ['spec']
   validateMetadata(pod.metadata, ['metadata'], issues)
-  validateClusterMetadata(manifest['metadata'], ['metadata'], issues)
+  validateClusterMetadata('Pod', manifest['metadata'], ['metadata'], issues)
   const given = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
   validateAnnotations(pod, { nodeName: given['nodeName'] }, ['metadata', 'annotations'], issues)
   validateScheduling(given, path, issues)
   validateWindows(given, path, issues)
   validateSpec(pod.spec, path, issues)
   const { spec } = pod
-  const volumes = validateVolumes(spec.volumes, [...path, 'volumes'], issues)
+  const volumes = validateVolumes(spec.volumes, [...path, 'volumes'], issues, {
+    given: Array.isArray(given['volumes']) ? given['volumes'] : [],
+    faulty: faultyVolumes(checked),
+  })
+  validateRefusedFields(given, volumes, path, issues)
   validateNames(spec, path, issues)
   for (const list of lists) {
     for (const [index, container] of spec[list].entries()) {
@@ -50,6 +59,13 @@ export function validatePod(pod: Pod, manifest: JsonObject = {}): readonly Field
   validateEphemeralContainers(pod.spec, [...path, 'ephemeralContainers'], issues)
   validateHostPorts(pod.spec, path, issues)
   return issues.problems
+}
+
+/** The indexes of the volumes that the API server complains of as podd has done. */
+function faultyVolumes(checked: readonly FieldProblem[]): ReadonlySet<string | number | undefined> {
+  const errors = checked.filter(({ severity, reason }) => severity === 'error' && reason !== 'RefusedHere')
+  const ofVolumes = errors.filter(({ path }) => path[0] === 'spec' && path[1] === 'volumes')
+  return new Set(ofVolumes.map(({ path }) => path[2]))
 }
 
 function validateSpec(spec: PodSpec, path: FieldPath, issues: Issues): void {

@@ -1,7 +1,7 @@
 import type { FieldPath } from '../schema/field-path.ts'
 import type { ResourceList } from '../spec/pod-resources.ts'
 import { podRequests } from '../spec/pod-resources.ts'
-import { compareQuantities, parseQuantity, quantityValue } from '../values/quantity.ts'
+import { compareQuantities, isWholeQuantity, parseQuantity, quantityValue } from '../values/quantity.ts'
 import type { ResourceRequirements } from '../schema/container-schema.ts'
 import type { PodSpec } from '../schema/pod-schema.ts'
 import { Issues } from './issues.ts'
@@ -36,14 +36,14 @@ function validateRequirements(
   }
   for (const [name, limit] of Object.entries(limits)) {
     const request = requests[name]
-    const isPages = name.startsWith(hugePages)
+    const isPages = name.startsWith(hugePages) || !isNative(name)
     const difference = compareQuantities(request ?? limit, limit)
     if (difference === 0 || (difference < 0 && !isPages)) continue
     const detail = `must be ${isPages ? 'equal to' : 'less than or equal to'} ${name} limit of ${limit}`
     issues.invalid([...path, 'requests'], request, detail, [...path, 'requests', name])
   }
   for (const name of Object.keys(requests)) {
-    if (!name.startsWith(hugePages) || limits[name] !== undefined) continue
+    if ((!name.startsWith(hugePages) && isNative(name)) || limits[name] !== undefined) continue
     const detail = 'Limit must be set for non overcommitable resources'
     issues.required([...path, 'limits'], detail, [...path, 'requests', name])
   }
@@ -51,6 +51,11 @@ function validateRequirements(
   if (names.some((name) => name.startsWith(hugePages)) && !supported.some((name) => names.includes(name))) {
     issues.forbidden(path, 'HugePages require cpu or memory')
   }
+}
+
+/** One of Kubernetes itself, and not of a device. */
+function isNative(name: string): boolean {
+  return !name.includes('/') || name.includes('kubernetes.io/')
 }
 
 /** What a RuntimeClass adds to its pods. Source: pkg/apis/core/validation (validateOverhead), 1.36. */
@@ -85,6 +90,8 @@ function validateAmounts(
     if (isBytes && warned[name] !== amount) issues.wholeBytes(at, amount)
     if (compareQuantities(amount, '0') < 0) {
       issues.invalid(at, amount, 'must be greater than or equal to 0')
+    } else if (!isNative(name) && !isWholeQuantity(amount)) {
+      issues.invalid(at, amount, 'must be an integer')
     } else validatePages(name, amount, at, issues)
   }
 }
@@ -143,6 +150,9 @@ function validatePages(name: string, amount: string, path: FieldPath, issues: Is
 function validateResourceName(name: string, path: FieldPath, issues: Issues, isDefaulted: boolean): void {
   if (supported.includes(name) || name.startsWith(hugePages)) return
   issues.name(path, name, qualifiedName)
+  if (!isNative(name) && (name.startsWith('requests.') || qualifiedName(`requests.${name}`).length > 0)) {
+    issues.invalid(path, name, "doesn't follow extended resource name standard")
+  }
   if (name === 'ephemeral-storage') {
     if (!isDefaulted) issues.warn(path, 'has no effect: the disk space of containers is not metered')
   } else if (name.includes('/')) {

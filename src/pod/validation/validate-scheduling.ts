@@ -3,7 +3,6 @@ import type { FieldPath } from '../schema/field-path.ts'
 import { fillDefaults } from '../schema/fill-defaults.ts'
 import {
   affinitySchema,
-  schedulingGroupSchema,
   tolerationSchema,
   topologySpreadConstraintSchema,
 } from '../schema/scheduling-schema.ts'
@@ -26,7 +25,6 @@ const schedulingSchema = object('PodSpec', {
   tolerations: optional(list(tolerationSchema)),
   preemptionPolicy: optional(string),
   topologySpreadConstraints: optional(list(topologySpreadConstraintSchema)),
-  schedulingGroup: optional(schedulingGroupSchema),
   securityContext: optional(object('PodSecurityContext', { seLinuxChangePolicy: optional(string) })),
 })
 
@@ -45,12 +43,6 @@ export function validateScheduling(spec: JsonObject, path: FieldPath, issues: Is
     [...path, 'topologySpreadConstraints'],
     issues,
   )
-  if (fields.schedulingGroup !== undefined) {
-    const at = [...path, 'schedulingGroup', 'podGroupName']
-    const { podGroupName } = fields.schedulingGroup
-    if (podGroupName === undefined) issues.invalid(at, null, 'must specify one of: `podGroupName`')
-    else issues.name(at, podGroupName, dnsSubdomain)
-  }
   if (fields.securityContext?.seLinuxChangePolicy === 'MountOption') {
     issues.unsupported([...path, 'securityContext', 'seLinuxChangePolicy'], 'MountOption', ['Recursive'])
   }

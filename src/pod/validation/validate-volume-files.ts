@@ -1,3 +1,5 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { cleanPath } from '../values/clean-path.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { keyToPathSchema } from '../schema/container-schema.ts'
@@ -20,9 +22,10 @@ const maxMode = 0o777
 
 /**
  * Volumes that podd fills with files: configMap, secret, downwardAPI, projected.
+ * `given`: a projected volume as it was written, with the sources that podd has none of.
  * Source: pkg/apis/core/validation (validateConfigMapVolumeSource and its neighbours), 1.36.
  */
-export function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues: Issues): void {
+export function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues: Issues, given?: Json): void {
   const configMap = fieldOf(volume, 'configMap', configMapVolumeSchema)
   if (configMap !== undefined) validateKeys(configMap, configMap.name, [...path, 'configMap'], 'name', issues)
   const secret = fieldOf(volume, 'secret', secretVolumeSchema)
@@ -36,19 +39,24 @@ export function validateVolumeFiles(volume: VolumeSpec, path: FieldPath, issues:
     validateDownwardFiles(downward.items, at, issues)
   }
   const projected = fieldOf(volume, 'projected', projectedVolumeSchema)
-  if (projected !== undefined) validateProjected(projected, [...path, 'projected'], issues)
+  if (projected !== undefined) validateProjected(projected, [...path, 'projected'], issues, given)
 }
 
 function validateProjected(
   { sources, defaultMode }: Infer<typeof projectedVolumeSchema>,
   path: FieldPath,
   issues: Issues,
+  given: Json | undefined,
 ): void {
   validateMode(defaultMode, [...path, 'defaultMode'], issues)
   validatePlaces(sources, path, issues)
+  const all = isJsonObject(given) && Array.isArray(given['sources']) ? given['sources'] : []
   for (const [index, source] of sources.entries()) {
     const at = [...path, 'sources', index]
-    if (Object.keys(source).length > 1) {
+    const written = all[index]
+    const token = isJsonObject(written) ? written['serviceAccountToken'] : undefined
+    if (isJsonObject(token)) validateToken(token, path, at, issues)
+    if (Object.keys(source).length + (token === undefined ? 0 : 1) > 1) {
       issues.forbidden(at, 'may not specify more than 1 volume type per source')
     }
     for (const kind of ['configMap', 'secret'] as const) {
@@ -59,6 +67,21 @@ function validateProjected(
       validateDownwardFiles(source.downwardAPI.items, [...at, 'downwardAPI'], issues)
     }
   }
+}
+
+/** The API server names the path of a token after the volume. */
+function validateToken(token: JsonObject, volume: FieldPath, source: FieldPath, issues: Issues): void {
+  const near = [...source, 'serviceAccountToken']
+  const { expirationSeconds = 3600, path = '' } = token
+  if (typeof expirationSeconds === 'number') {
+    const at = [...near, 'expirationSeconds']
+    if (expirationSeconds < 600) {
+      issues.invalid(at, expirationSeconds, 'may not specify a duration less than 10 minutes')
+    } else if (expirationSeconds > 2 ** 32) {
+      issues.invalid(at, expirationSeconds, 'may not specify a duration larger than 2^32 seconds')
+    }
+  }
+  if (typeof path === 'string') filePathInVolume(path, [...volume, 'path'], issues, near)
 }
 
 /** No two sources put a file in the same place, or one where the other needs a directory. */

@@ -1,10 +1,20 @@
+import type { Json } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import { compareQuantities } from '../values/quantity.ts'
 import type { VolumeSpec } from '../schema/volume-schema.ts'
 import type { Issues } from './issues.ts'
 import { noBacksteps } from './path-rules.ts'
+import { isRefusedVolume, validateRefusedVolume } from './validate-refused-volumes.ts'
 import { validateVolumeFiles } from './validate-volume-files.ts'
 import { dnsLabel } from './name-rules.ts'
+
+interface AsGiven {
+  /** The volumes as they were written, with the sources that podd has none of. */
+  readonly given?: readonly Json[]
+  /** Indexes of those that something is wrong with, as was found before. */
+  readonly faulty?: ReadonlySet<string | number | undefined>
+}
 
 /**
  * Gives the volumes that nothing is wrong with: a mount of any other one has no volume, as the API server sees it.
@@ -14,6 +24,7 @@ export function validateVolumes(
   volumes: readonly VolumeSpec[],
   path: FieldPath,
   issues: Issues,
+  { given = [], faulty = new Set() }: AsGiven = {},
 ): ReadonlyMap<string, VolumeSpec> {
   const good = new Map<string, VolumeSpec>()
   const seen = new Set<string>()
@@ -24,19 +35,25 @@ export function validateVolumes(
     seen.add(volume.name)
     if (volume.name === '') issues.required([...at, 'name'])
     else issues.name([...at, 'name'], volume.name, dnsLabel)
-    const [first, ...extra] = sources.filter((source) => volume[source] !== undefined)
+    const own = given[index]
+    const written = isJsonObject(own) ? own : {}
+    const isAny = sources.some((source) => source in written)
+    const [first, ...extra] = sources.filter((source) => source in (isAny ? written : volume))
     for (const source of extra) {
-      issues.forbidden([...at, source], 'may not specify more than 1 volume type')
+      const named = Object.hasOwn(misnamed, source) ? misnamed[source] : source
+      issues.oneTooMany([...at, named ?? source], 'volume type', [...at, source])
     }
-    if (first !== undefined) {
+    if (first !== undefined && isRefusedVolume(first)) {
+      validateRefusedVolume(first, written[first], at, issues)
+    } else if (first !== undefined) {
       const { name } = volume
       validateSource({ name, [first]: volume[first] }, at, issues)
-      validateVolumeFiles({ name, [first]: volume[first] }, at, issues)
+      validateVolumeFiles({ name, [first]: volume[first] }, at, issues, written['projected'])
     }
     const isGood = issues.problems
       .slice(before)
       .every(({ severity, reason }) => severity === 'warning' || reason === 'RefusedHere')
-    if (isGood) good.set(volume.name, volume)
+    if (isGood && !faulty.has(index)) good.set(volume.name, volume)
   }
   return good
 }
@@ -45,13 +62,38 @@ export function validateVolumes(
 const sources = [
   'emptyDir',
   'hostPath',
+  'gitRepo',
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
   'secret',
+  'nfs',
+  'iscsi',
+  'glusterfs',
+  'flocker',
   'persistentVolumeClaim',
+  'rbd',
+  'cinder',
+  'cephfs',
+  'quobyte',
   'downwardAPI',
+  'fc',
+  'flexVolume',
   'configMap',
+  'azureFile',
+  'vsphereVolume',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'azureDisk',
+  'storageos',
   'projected',
+  'scaleIO',
+  'csi',
+  'ephemeral',
   'image',
 ] as const
+
+/** As the API server calls them where they are one too many. */
+const misnamed: Readonly<Record<string, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' }
 
 function validateSource(
   { hostPath, emptyDir, image, persistentVolumeClaim }: VolumeSpec,

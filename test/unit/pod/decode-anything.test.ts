@@ -6,6 +6,7 @@ import { decodeDocuments } from '../../../src/pod/decode/decode-documents.ts'
 import { decodeObject } from '../../../src/pod/decode/decode-object.ts'
 import { decodePod } from '../../../src/pod/decode/decode-pod.ts'
 import { isObjectKind, objectKinds } from '../../../src/pod/kinds/object-kinds.ts'
+import { slowness } from '../../support/slowness.ts'
 import { podSchema } from '../../../src/pod/schema/pod-schema.ts'
 import type { AnyType, Fields } from '../../../src/pod/schema/types.ts'
 
@@ -65,15 +66,19 @@ describe.each(schemas)('a %s', (kind, schema) => {
     ['anything for a field', replaced, 'Strict'],
     ['a field that is not known', mistyped, 'Strict'],
     ['a field that is not known', mistyped, 'Warn'],
-  ] as const)('with %s is taken or complained of', (_what, change, mode) => {
-    const variants = [...variantsOf(sampleOf(schema), change)].filter((variant) => isJsonObject(variant))
-    const wrong = variants.filter((manifest) => {
-      const { accepted, problems } = decodeAny(kind, manifest, mode)
-      return problems.some(({ severity }) => severity === 'error') !== (accepted === undefined)
-    })
-    expect(wrong).toEqual([])
-    expect(variants.length).toBeGreaterThan(5)
-  })
+  ] as const)(
+    'with %s is taken or complained of',
+    (_what, change, mode) => {
+      const variants = [...variantsOf(sampleOf(schema), change)].filter((variant) => isJsonObject(variant))
+      const wrong = variants.filter((manifest) => {
+        const { accepted, problems } = decodeAny(kind, manifest, mode)
+        return problems.some(({ severity }) => severity === 'error') !== (accepted === undefined)
+      })
+      expect(wrong).toEqual([])
+      expect(variants.length).toBeGreaterThan(5)
+    },
+    300_000 * slowness,
+  )
 })
 
 /** Documents before and behind the bad one. */

@@ -112,6 +112,42 @@ describe('all at once', () => {
     ])
   })
 
+  it('inside of fields that podd refuses, as the API server does', async () => {
+    const text = `${head}spec:
+  schedulingGates: [{name: "-"}]
+  resourceClaims: [{name: c}]
+  containers:
+  - name: a
+    image: b
+    lifecycle: {postStart: {tcpSocket: {port: 0}}}
+    volumeDevices: [{name: d}]
+  volumes:
+  - name: v
+    csi: {readOnly: "yes"}
+  - name: w
+    nfs: {server: s, path: p}
+`
+    const errors = (await errorsOf(text)).filter((error) => !error.includes('not supported'))
+    expect(errors.map((error) => error.replace(/^\d+:\d+: ([^:]+): .*$/s, '$1')).sort()).toEqual([
+      'spec.containers[0].lifecycle.postStart.tcpSocket.port',
+      'spec.containers[0].volumeDevices[0].devicePath',
+      'spec.resourceClaims[0]',
+      'spec.schedulingGates[0]',
+      'spec.volumes[0].csi.driver',
+      'spec.volumes[0].csi.readOnly',
+      'spec.volumes[1].nfs.path',
+    ])
+  })
+
+  it('of several handlers or kinds of volume the first alone', async () => {
+    const probe = 'readinessProbe: {exec: {command: [a]}, httpGet: {port: 0, scheme: FTP}}'
+    expect(await errorsOf(container(probe))).toEqual([
+      expect.stringContaining('httpGet: Forbidden: may not specify more than 1 handler type'),
+    ])
+    const volume = 'volumes: [{name: v, emptyDir: {}, hostPath: {path: ""}, csi: {driver: d}}]'
+    expect((await errorsOf(spec(volume))).filter((error) => error.includes('Forbidden'))).toHaveLength(2)
+  })
+
   it('without what merely follows from another error', async () => {
     expect(await errorsOf(good.replace('name: web', 'generateName: web-'))).toEqual([
       expect.stringContaining('metadata.generateName'),

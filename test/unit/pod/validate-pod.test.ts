@@ -289,8 +289,8 @@ describe('validatePod refuses', () => {
     ],
     [
       'a device for a whole pod',
-      { 'spec.resources': { requests: { 'nvidia.com/gpu': 1 } } },
-      /requests\[nvidia.com\/gpu\]: Unsupported value: "nvidia.com\/gpu": supported values/,
+      { 'spec.resources': { limits: { 'nvidia.com/gpu': 1 } } },
+      /limits\[nvidia.com\/gpu\]: Unsupported value: "nvidia.com\/gpu": supported values/,
     ],
     [
       'another host port on the host’s network',

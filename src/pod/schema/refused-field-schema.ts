@@ -1,0 +1,23 @@
+import { defaulted, object, optional, requiredOrZero, string } from './types.ts'
+
+/** Items of the lists that podd refuses, whose types are checked all the same. */
+export const readinessGateSchema = object('PodReadinessGate', { conditionType: requiredOrZero(string) })
+
+export const schedulingGateSchema = object('PodSchedulingGate', { name: requiredOrZero(string) })
+
+export const podResourceClaimSchema = object('PodResourceClaim', {
+  name: requiredOrZero(string),
+  resourceClaimName: optional(string),
+  resourceClaimTemplateName: optional(string),
+})
+
+/** Of a container's resources. */
+export const resourceClaimSchema = object('ResourceClaim', {
+  name: requiredOrZero(string),
+  request: defaulted(string, ''),
+})
+
+export const volumeDeviceSchema = object('VolumeDevice', {
+  name: requiredOrZero(string),
+  devicePath: requiredOrZero(string),
+})

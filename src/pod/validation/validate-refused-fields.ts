@@ -1,0 +1,165 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { FieldPath } from '../schema/field-path.ts'
+import { fillDefaults } from '../schema/fill-defaults.ts'
+import {
+  podResourceClaimSchema,
+  readinessGateSchema,
+  resourceClaimSchema,
+  schedulingGateSchema,
+  volumeDeviceSchema,
+} from '../schema/refused-field-schema.ts'
+import type { AnyType, Infer } from '../schema/types.ts'
+import { list } from '../schema/types.ts'
+import type { VolumesByName } from './validate-container.ts'
+import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { dnsLabel, dnsSubdomain, qualifiedName } from './name-rules.ts'
+
+/**
+ * What the API server finds wrong inside fields of a pod that podd refuses. `volumes` are those that it takes.
+ * Source: pkg/apis/core/validation (ValidatePodSpec and what it calls), 1.36.
+ */
+export function validateRefusedFields(
+  spec: JsonObject,
+  volumes: VolumesByName,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  for (const [index, { conditionType }] of listOf(spec, 'readinessGates', readinessGateSchema).entries()) {
+    issues.name([...path, 'readinessGates', index, 'conditionType'], conditionType, qualifiedName)
+  }
+  const gates = listOf(spec, 'schedulingGates', schedulingGateSchema)
+  const seen = new Set<string>()
+  for (const [index, { name }] of gates.entries()) {
+    const at = [...path, 'schedulingGates', index]
+    issues.name(at, name, qualifiedName)
+    if (seen.has(name)) issues.duplicate(at, name)
+    seen.add(name)
+  }
+  if (gates.length > 0 && (spec['nodeName'] ?? '') !== '') {
+    issues.forbidden([...path, 'nodeName'], 'cannot be set until all schedulingGates have been cleared')
+  }
+  const claims = listOf(spec, 'resourceClaims', podResourceClaimSchema)
+  validatePodClaims(claims, [...path, 'resourceClaims'], issues)
+  const names = new Set(claims.map(({ name }) => name))
+  const { resources } = spec
+  if (isJsonObject(resources) && resources['claims'] !== undefined) {
+    const at = [...path, 'resources', 'claims']
+    issues.forbidden(at, 'claims may not be set for Resources at pod-level')
+    validateClaimNames(resources, names, at, issues)
+  }
+  for (const field of ['containers', 'initContainers'] as const) {
+    const containers = spec[field]
+    if (!Array.isArray(containers)) continue
+    for (const [index, container] of containers.entries()) {
+      if (!isJsonObject(container)) continue
+      const at = [...path, field, index]
+      const { resources: own } = container
+      if (isJsonObject(own)) validateClaimNames(own, names, [...at, 'resources', 'claims'], issues)
+      validateDevices(container, volumes, [...at, 'volumeDevices'], issues)
+    }
+  }
+}
+
+/** The items of a list of `owner`; none where it can't be read. */
+function listOf<T extends AnyType>(owner: JsonObject, field: string, item: T): readonly Infer<T>[] {
+  const given = owner[field]
+  if (given === undefined) return []
+  return fieldOf({ given: fillDefaults(list(item), given) }, 'given', list(item)) ?? []
+}
+
+function validatePodClaims(
+  claims: readonly Infer<typeof podResourceClaimSchema>[],
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const seen = new Set<string>()
+  for (const [index, claim] of claims.entries()) {
+    const { name, resourceClaimName, resourceClaimTemplateName } = claim
+    const at = [...path, index]
+    if (name === '') issues.required([...at, 'name'])
+    else if (seen.has(name)) issues.duplicate([...at, 'name'], name)
+    else issues.name([...at, 'name'], name, dnsLabel)
+    seen.add(name)
+    if (resourceClaimName !== undefined && resourceClaimTemplateName !== undefined) {
+      const detail = 'at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified'
+      issues.invalid(at, claim, detail)
+    }
+    if (resourceClaimName === undefined && resourceClaimTemplateName === undefined) {
+      issues.invalid(at, claim, 'must specify one of: `resourceClaimName`, `resourceClaimTemplateName`')
+    }
+    for (const field of ['resourceClaimName', 'resourceClaimTemplateName'] as const) {
+      const value = claim[field]
+      if (value !== undefined) issues.name([...at, field], value, dnsSubdomain)
+    }
+  }
+}
+
+function validateClaimNames(
+  resources: JsonObject,
+  known: ReadonlySet<string>,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const seen = new Set<string>()
+  for (const [index, { name, request }] of listOf(resources, 'claims', resourceClaimSchema).entries()) {
+    const at = [...path, index]
+    if (name === '') {
+      issues.required(at)
+      continue
+    }
+    const key = request === '' ? name : `${name}/${request}`
+    if (!seen.has(name) && request !== '') issues.name([...at, 'request'], request, dnsLabel)
+    const isAsked = request === '' && [...seen].some((other) => other.startsWith(`${name}/`))
+    if (seen.has(name) || seen.has(key) || isAsked) issues.duplicate(at, key)
+    seen.add(key)
+    if (!known.has(name)) issues.notFound(at, name)
+  }
+}
+
+function validateDevices(
+  container: JsonObject,
+  volumes: VolumesByName,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const mounts = mountsOf(container['volumeMounts'])
+  const names = new Set<string>()
+  const places = new Set<string>()
+  for (const [index, device] of listOf(container, 'volumeDevices', volumeDeviceSchema).entries()) {
+    const { name, devicePath } = device
+    const at = [...path, index]
+    if (name === '') issues.required([...at, 'name'])
+    if (names.has(name)) issues.invalid([...at, 'name'], name, 'must be unique')
+    const volume = volumes.get(name)
+    if (volume === undefined) issues.notFound([...at, 'name'], name)
+    else if (volume.persistentVolumeClaim === undefined && Object.keys(volume).length > 1) {
+      const detail = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
+      issues.invalid([...at, 'name'], name, detail)
+    }
+    if (devicePath === '') issues.required([...at, 'devicePath'])
+    if (places.has(devicePath)) issues.invalid([...at, 'devicePath'], devicePath, 'must be unique')
+    if (devicePath.split('/').includes('..')) {
+      issues.invalid([...at, 'devicePath'], devicePath, "can not contain backsteps ('..')")
+    } else places.add(devicePath)
+    if (mounts.names.has(name))
+      issues.invalid([...at, 'name'], name, 'must not already exist in volumeMounts')
+    if (mounts.paths.has(devicePath)) {
+      const detail = 'must not already exist as a path in volumeMounts'
+      issues.invalid([...at, 'devicePath'], devicePath, detail)
+    }
+    if (name !== '') names.add(name)
+  }
+}
+
+function mountsOf(mounts: Json | undefined): {
+  readonly names: ReadonlySet<Json | undefined>
+  readonly paths: ReadonlySet<Json | undefined>
+} {
+  const all = Array.isArray(mounts) ? mounts.filter((mount) => isJsonObject(mount)) : []
+  return {
+    names: new Set(all.map(({ name }) => name)),
+    paths: new Set(all.map(({ mountPath }) => mountPath)),
+  }
+}
