@@ -345,7 +345,7 @@ export class PodSystem {
     const { records, unreadable } = await this.#options.records.load()
     await this.#snapshots.loadClaimOwners()
     this.#desired.adopt(records, unreadable)
-    const following = host.followResolver?.(() => this.node.jobs.wake('follow-host'), signal)
+    const following = host.followResolver?.(() => this.node.followHost(), signal)
     this.#awaited.begin()
     const late = clock.startTimer(slowListMs, () =>
       this.#awaited.hurry(this.#reconciler.listed ? undefined : this.#reconciler.runtimeProblem),

@@ -188,6 +188,11 @@ export class NodeWork {
     return this.drain?.refusal() ?? this.pressure?.refusal(pod)
   }
 
+  /** The host's resolver changed, and with it perhaps its address. */
+  followHost(): void {
+    for (const name of ['follow-address', 'follow-host']) this.jobs.wake(name)
+  }
+
   /** The host has booted since it was drained, or goes on. */
   readmitDrained(): void {
     if (this.drain?.isDraining !== true) this.#pods.readmit('shutdown-ends')

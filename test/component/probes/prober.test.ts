@@ -108,9 +108,11 @@ describe('the prober', () => {
     let connections = 0
     const server = await serveTcp((socket) => {
       connections += 1
-      // The answer is there long before the timeout, while the prober cannot read it.
-      if (connections === 1) setTimeout(() => block(300), 5)
-      setTimeout(() => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), 20)
+      socket.once('data', () => {
+        socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+        // The answer is there long before the timeout, while the prober cannot read it.
+        if (connections === 1) block(300)
+      })
     })
     closers.push(server.close)
     const httpGet = { path: '/', port: server.port, scheme: 'HTTP', httpHeaders: [] } as const
