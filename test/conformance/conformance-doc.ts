@@ -17,7 +17,7 @@ Kubernetes' own end-to-end specs (\`test/e2e\`, Kubernetes 1.36: the files of \`
 run against podd's API as they stand; images of their names are made of Kubernetes' \`agnhost\`, busybox and bash.
 ${formatRuns(runs)}
 
-| | specs | passed | failed | skipped by themselves |
+| | specs | passed | failed | skipped |
 |---|---|---|---|---|
 | [NodeConformance] | ${counts(ofNode)} |
 | all | ${counts(results)} |
@@ -30,7 +30,7 @@ ${left.map((spec) => formatRow(spec)).join('\n')}
 
 ## All by their files
 
-| file | specs | passed | failed | skipped by themselves |
+| file | specs | passed | failed | skipped |
 |---|---|---|---|---|
 ${[...Map.groupBy(results, ({ file }) => file)]
   .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -46,6 +46,7 @@ export function readGinkgoReport(path: string): readonly SpecResult[] {
     })
 }
 
+/** One that was interrupted came to nothing, too. */
 function isSkipped(state: string): boolean {
-  return state === 'skipped' || state === 'pending'
+  return state === 'skipped' || state === 'pending' || state === 'interrupted'
 }

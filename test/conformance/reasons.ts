@@ -29,6 +29,14 @@ export const reasons: readonly Reason[] = [
     spec: /should not create extra sandbox/u,
     why: 'it looks for events whose source is `kubelet`: those here come from `podd`',
   },
+  {
+    spec: /node didn't have enough resource|scheduler-focused/u,
+    why: 'it waits for the scheduler to find no room',
+  },
+  {
+    spec: /evicted pods should be terminal/u,
+    why: 'it waits for the end of a container that writes more than its limit of `ephemeral-storage`: podd limits volumes alone',
+  },
   { spec: /resource usage tracking/u, why: 'it makes a ReplicationController' },
   { spec: /KubeletFineGrainedAuthz/u, why: 'it makes ServiceAccounts, their tokens and RBAC rules' },
   { spec: /Node Lifecycle/u, why: 'it makes a Node: podd has the one that it runs on' },
