@@ -130,7 +130,10 @@ export class Chromium {
       this.errors.push(JSON.stringify(told['args']))
     if (method === 'Log.entryAdded') {
       const entry = told['entry'] as Json
-      if (entry['level'] === 'error' || entry['level'] === 'warning') this.errors.push(JSON.stringify(entry))
+      const isHosts = String(entry['text']).includes('ERR_NETWORK_CHANGED')
+      const isBad = entry['level'] === 'error' || entry['level'] === 'warning'
+      // A network device of the host that comes or goes is no fault of the page.
+      if (isBad && !isHosts) this.errors.push(JSON.stringify(entry))
     }
   }
 }
