@@ -155,13 +155,15 @@ describePodd('sources of a fleet', { config }, (rig) => {
       const list: { readonly items: readonly SourceObject[] } = JSON.parse(
         await podd.cliOk('get', 'sources', ...names, '-o', 'json'),
       )
-      const isDone = list.items.every(({ status }) => status.state === 'Failing')
+      // A busy host may take longer than the deadline of a request for what is too large, and then less.
+      const isDone = list.items.every(
+        ({ status }, at) => status.state === 'Failing' && hostile[names[at]!]![1].test(status.message ?? ''),
+      )
       return isDone ? list.items : undefined
     })
     expect(states.map(({ metadata }) => metadata.name)).toEqual(names.map((name) => `http:${name}`))
-    for (const [at, { status }] of states.entries()) {
+    for (const { status } of states) {
       expect(status).toMatchObject({ lastGood: true, pods: 1, ready: true })
-      expect(status.message).toMatch(hostile[names[at]!]![1])
       expect(Date.parse(status.failingSince ?? '')).toBeLessThanOrEqual(Date.now())
     }
     const lie = await podd.until('the ETag to be found out', async () => {
