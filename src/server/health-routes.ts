@@ -21,7 +21,7 @@ export function healthRoutes(health: HealthReader): readonly Route[] {
       {
         method: 'GET',
         pattern: `/${name}/*`,
-        handle: (call) => answerOne(name, checks(), call),
+        handle: (call) => answerOne(checks(), call),
       },
     ]
   })
@@ -47,14 +47,10 @@ function answerAll(name: string, checks: readonly HealthCheck[], query: URLSearc
   )
 }
 
-function answerOne(
-  name: string,
-  checks: readonly HealthCheck[],
-  { names: [wanted = ''] }: Call,
-): ApiResponse {
+function answerOne(checks: readonly HealthCheck[], { names: [wanted = ''] }: Call): ApiResponse {
   const check = checks.find((other) => other.name === wanted)
   if (check === undefined)
-    throw new ApiError(404, `the server could not find the requested resource /${name}/${wanted}`)
+    throw new ApiError(404, 'the server could not find the requested resource', undefined, {})
   return check.failure === undefined ? text('ok') : text(`internal server error: ${check.failure}\n`, 500)
 }
 

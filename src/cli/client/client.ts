@@ -236,7 +236,9 @@ function toServerError(statusCode: number, text: string): ServerError {
   const details = status?.['details']
   const causes = isJsonObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
   const [cause]: unknown[] = causes
-  const hint = isJsonObject(cause) && typeof cause['message'] === 'string' ? cause['message'] : ''
+  // One that is about a field says what the message says.
+  const isHint = isJsonObject(cause) && cause['field'] === undefined
+  const hint = isHint && typeof cause['message'] === 'string' ? cause['message'] : ''
   return new ServerError(
     typeof reason === 'string' ? reason : String(statusCode),
     typeof message === 'string' ? message : `the answer was ${statusCode}`,

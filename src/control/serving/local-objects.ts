@@ -170,6 +170,7 @@ export class LocalObjects {
         accessModes,
         resources: { requests: spec.resources.requests },
         storageClassName: 'podd-local',
+        volumeMode: 'Filesystem',
       },
       status: {
         phase: measure === undefined ? 'Pending' : 'Bound',

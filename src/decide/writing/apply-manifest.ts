@@ -11,8 +11,9 @@ import {
 } from './managed-fields.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
-/** A field that another manager has applied with another value. */
+/** A field that another manager has given another value. */
 export interface ApplyConflict {
+  /** `"ann"`, or `"ann" using v1` of one that updates and does not apply. */
   readonly manager: string
   /** `.data.a` */
   readonly field: string
@@ -29,14 +30,15 @@ export interface Apply {
 
 interface Owner {
   readonly manager: string
+  readonly applies: boolean
   readonly fields: JsonObject
   readonly entry: JsonObject
 }
 
 /**
  * What a server-side apply makes of an object: the manifest merged into it, less what the same manager has applied
- * before and leaves out now. Only managers that apply own fields; what others write is theirs for as long as nobody
- * applies it (Kubernetes counts their updates too: `structured-merge-diff/v6/merge/update.go`).
+ * before and leaves out now (`structured-merge-diff/v6/merge/update.go`, Updater.Apply). What was written before the
+ * first apply belongs to nobody.
  */
 export function applyManifest(
   current: JsonObject,
@@ -44,7 +46,8 @@ export function applyManifest(
 ): { readonly object: JsonObject; readonly conflicts: readonly ApplyConflict[] } {
   const wanted = fieldsOf(applied)
   const owners = ownersOf(current)
-  const others = owners.filter((owner) => owner.manager !== manager)
+  const isOwn = (owner: Owner): boolean => owner.applies && owner.manager === manager
+  const others = owners.filter((owner) => !isOwn(owner))
   const contested = pathsOf(wanted).flatMap((path) =>
     others
       .filter(
@@ -53,19 +56,20 @@ export function applyManifest(
       .map((owner) => ({ owner, path })),
   )
   const conflicts = contested.map(({ owner, path }) => ({
-    manager: owner.manager,
+    manager: nameOf(owner),
     field: formatManagedPath(path),
   }))
   if (conflicts.length > 0 && !force) return { object: current, conflicts }
-  const before = owners.find((owner) => owner.manager === manager)
+  const before = owners.find((owner) => isOwn(owner))
   const dropped = pathsOf(before?.fields ?? {}).filter(
     (path) => !hasPath(wanted, path) && !others.some(({ fields }) => hasPath(fields, path)),
   )
   const kept = dropped.reduce<Json>((value, path) => withoutPath(value, path), current)
   const merged = strategicMerge(kept, applied)
   const object = isJsonObject(merged) ? merged : current
-  const left = others.flatMap(({ entry, fields, manager: other }) => {
-    const lost = contested.flatMap(({ owner, path }) => (owner.manager === other ? [path] : []))
+  const left = others.flatMap((other) => {
+    const { entry, fields } = other
+    const lost = contested.flatMap(({ owner, path }) => (owner === other ? [path] : []))
     const paths = pathsOf(fields).filter((path) => !lost.some((taken) => sameData(taken, path)))
     return paths.length === 0 ? [] : [{ ...entry, fieldsV1: setOf(paths) }]
   })
@@ -90,7 +94,13 @@ function ownersOf({ metadata }: JsonObject): readonly Owner[] {
   return entries.flatMap((entry: Json) => {
     if (!isJsonObject(entry)) return []
     const { manager, fieldsV1, operation } = entry
-    if (typeof manager !== 'string' || operation !== 'Apply' || !isJsonObject(fieldsV1)) return []
-    return [{ manager, fields: fieldsV1, entry }]
+    if (typeof manager !== 'string' || !isJsonObject(fieldsV1)) return []
+    return [{ manager, applies: operation === 'Apply', fields: fieldsV1, entry }]
   })
+}
+
+function nameOf({ manager, applies, entry }: Owner): string {
+  const { apiVersion } = entry
+  const version = typeof apiVersion === 'string' ? apiVersion : ''
+  return applies ? JSON.stringify(manager) : `${JSON.stringify(manager)} using ${version}`
 }

@@ -1,4 +1,5 @@
-import { ApiError } from '../requests/api-error.ts'
+import { invalidOptions } from '../requests/invalid-options.ts'
+import type { OptionFault } from '../requests/invalid-options.ts'
 import type { LogRequest } from './pod-logs.ts'
 import { booleanParam, integerParam, timeParam } from '../requests/query.ts'
 
@@ -21,28 +22,33 @@ export function readLogQuery(query: URLSearchParams, podName: string, wallMs: nu
   const sinceSeconds = integerParam(query, 'sinceSeconds')
   const sinceTimeMs = timeParam(query, 'sinceTime')
   const stream = query.get('stream') ?? 'All'
-  const problems: string[] = []
+  const problems: OptionFault[] = []
+  const refuse = (field: string, message: string, reason: OptionFault['reason'] = 'FieldValueInvalid') =>
+    problems.push({ field, reason, message })
   if (tailLines !== undefined && tailLines < 0)
-    problems.push(`tailLines: Invalid value: ${tailLines}: must be greater than or equal to 0`)
+    refuse('tailLines', `Invalid value: ${tailLines}: must be greater than or equal to 0`)
   if (limitBytes !== undefined && limitBytes < 1)
-    problems.push(`limitBytes: Invalid value: ${limitBytes}: must be greater than 0`)
+    refuse('limitBytes', `Invalid value: ${limitBytes}: must be greater than 0`)
   if (sinceSeconds !== undefined && sinceTimeMs !== undefined)
-    problems.push('Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified')
+    refuse(
+      '',
+      'Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified',
+      'FieldValueForbidden',
+    )
   else if (sinceSeconds !== undefined && sinceSeconds < 1)
-    problems.push(`sinceSeconds: Invalid value: ${sinceSeconds}: must be greater than 0`)
+    refuse('sinceSeconds', `Invalid value: ${sinceSeconds}: must be greater than 0`)
   if (!Object.hasOwn(streams, stream)) {
     const supported = Object.keys(streams).map((name) => JSON.stringify(name))
-    problems.push(
-      `stream: Unsupported value: ${JSON.stringify(stream)}: supported values: ${supported.join(', ')}`,
-    )
+    const message = `Unsupported value: ${JSON.stringify(stream)}: supported values: ${supported.join(', ')}`
+    refuse('stream', message, 'FieldValueNotSupported')
   }
   if (stream !== 'All' && tailLines !== undefined)
-    problems.push('Forbidden: `tailLines` and specific `stream` are mutually exclusive for now')
-  if (problems.length > 0) {
-    const [only] = problems
-    const what = problems.length === 1 ? only : `[${problems.join(', ')}]`
-    throw new ApiError(422, `PodLogOptions ${JSON.stringify(podName)} is invalid: ${what}`)
-  }
+    refuse(
+      '',
+      'Forbidden: `tailLines` and specific `stream` are mutually exclusive for now',
+      'FieldValueForbidden',
+    )
+  if (problems.length > 0) throw invalidOptions({ kind: 'PodLogOptions', name: podName }, problems)
   return {
     container: query.get('container') || undefined,
     follow: booleanParam(query, 'follow'),

@@ -48,8 +48,11 @@ export function toStatusObject(error: unknown): StatusObject {
     code: httpCode,
   } as const
   if (!(error instanceof PoddError)) return base
+  const isPlain = error instanceof ApiError && error.hint === undefined
   const cause = { reason: error.code, message: error.hint ?? '' }
   const details = error instanceof ApiError ? error.details : undefined
+  // An API server has no hints: where podd has none either, the answer is the same.
+  if (isPlain) return details === undefined ? base : { ...base, details }
   return { ...base, details: { causes: [cause], ...details } }
 }
 

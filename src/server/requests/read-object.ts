@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { readYamlDocuments } from '../../pod/decode/read-documents.ts'
 import { ApiError } from './api-error.ts'
+import { findDuplicateFields } from './duplicate-fields.ts'
 import type { ApiRequest } from './api-request.ts'
 
 const json = 'application/json'
@@ -23,6 +24,17 @@ export async function readObject(request: ApiRequest): Promise<JsonObject | unde
   if (bytes.length === 0) return undefined
   if (type === protobuf) return readKubernetesProtobuf(bytes)
   return asObject(type === yaml ? await parseYamlBody(bytes) : parseJson(bytes))
+}
+
+/** The same, and which fields stand in it twice. Throws ApiError. */
+export async function readWholeObject(
+  request: ApiRequest,
+): Promise<{ readonly object: JsonObject | undefined; readonly duplicates: readonly string[] }> {
+  if (contentTypeOf(request) !== json) return { object: await readObject(request), duplicates: [] }
+  const bytes = await request.readBody()
+  if (bytes.length === 0) return { object: undefined, duplicates: [] }
+  const object = asObject(parseJson(bytes))
+  return { object, duplicates: findDuplicateFields(toText(bytes)) }
 }
 
 /** Typed clients send it; what reads it is loaded with the first such body. Throws ApiError BadRequest. */

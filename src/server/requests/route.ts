@@ -35,8 +35,8 @@ export function findRoute<R extends Pick<Route, 'method' | 'pattern'>>(
   const found = matches.find(({ route }) => route.method === method)
   if (found !== undefined) return found
   if (matches.length === 0)
-    throw new ApiError(404, `the server could not find the requested resource ${pathname}`)
-  throw new ApiError(405, `${method} is not allowed at ${pathname}`)
+    throw new ApiError(404, 'the server could not find the requested resource', undefined, {})
+  throw new ApiError(405, 'the server does not allow this method on the requested resource', undefined, {})
 }
 
 /** Where a request goes. Throws ApiError for what is no path. */

@@ -2,6 +2,8 @@ import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
+import { invalidMetaOptions } from '../requests/invalid-options.ts'
+import type { OptionFault } from '../requests/invalid-options.ts'
 import { booleanParam, integerParam } from '../requests/query.ts'
 import { parseFieldSelector } from './field-selector.ts'
 import { parseLabelSelector } from './label-selector.ts'
@@ -41,7 +43,7 @@ export function readListOptions(
   namespace: string | undefined,
 ): ListOptions {
   const options = readOptions(query, kind, namespace)
-  const problems: string[] = matchProblems(query)
+  const problems: OptionFault[] = matchProblems(query)
   const { match } = options
   const text = query.get('resourceVersion') ?? ''
   if (match !== undefined && text === '')
@@ -73,7 +75,7 @@ export function readWatchOptions(
   const sendInitialEvents = query.has('sendInitialEvents')
     ? booleanParam(query, 'sendInitialEvents')
     : undefined
-  const problems: string[] = matchProblems(query)
+  const problems: OptionFault[] = matchProblems(query)
   if (sendInitialEvents !== undefined && options.match !== 'NotOlderThan')
     problems.push(
       forbidden(
@@ -89,7 +91,11 @@ export function readWatchOptions(
       ),
     )
   if (options.match === 'Exact')
-    problems.push('resourceVersionMatch: Unsupported value: "Exact": supported values: "NotOlderThan"')
+    problems.push({
+      field: 'resourceVersionMatch',
+      reason: 'FieldValueNotSupported',
+      message: 'Unsupported value: "Exact": supported values: "NotOlderThan"',
+    })
   refuse(problems)
   const timeoutSeconds = integerParam(query, 'timeoutSeconds')
   return {
@@ -159,27 +165,26 @@ function parseJson(text: string): unknown {
 }
 
 /** What is wrong of lists and watches alike (`pkg/apis/meta/internalversion/validation/validation.go`, 1.36). */
-function matchProblems(query: URLSearchParams): string[] {
+function matchProblems(query: URLSearchParams): OptionFault[] {
   const match = query.get('resourceVersionMatch') ?? ''
-  const problems: string[] = []
+  const problems: OptionFault[] = []
   if (match !== '' && query.get('continue'))
     problems.push(
       forbidden('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
     )
   if (!['', 'Exact', 'NotOlderThan'].includes(match))
-    problems.push(
-      `resourceVersionMatch: Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
-    )
+    problems.push({
+      field: 'resourceVersionMatch',
+      reason: 'FieldValueNotSupported',
+      message: `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
+    })
   return problems
 }
 
-function forbidden(field: string, what: string): string {
-  return `${field}: Forbidden: ${what}`
+function forbidden(field: string, what: string): OptionFault {
+  return { field, reason: 'FieldValueForbidden', message: `Forbidden: ${what}` }
 }
 
-function refuse(problems: readonly string[]): void {
-  const [only] = problems
-  if (only === undefined) return
-  const what = problems.length === 1 ? only : `[${problems.join(', ')}]`
-  throw new ApiError(422, `ListOptions.meta.k8s.io "" is invalid: ${what}`)
+function refuse(problems: readonly OptionFault[]): void {
+  if (problems.length > 0) throw invalidMetaOptions('ListOptions', problems)
 }

@@ -5,6 +5,7 @@ import { ApiError } from '../requests/api-error.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
 import type { Identity } from '../requests/identity.ts'
+import { invalidOptions } from '../requests/invalid-options.ts'
 import { readObject } from '../requests/read-object.ts'
 import { readTarget } from '../requests/route.ts'
 import type { Route } from '../requests/route.ts'
@@ -72,10 +73,14 @@ function isAllowed(identity: Identity, { resourceAttributes, nonResourceAttribut
     return mayDo(identity, { verb: textOf('verb'), resource, path: '' })
   }
   if (!isJsonObject(nonResourceAttributes))
-    throw new ApiError(
-      422,
-      'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified',
-    )
+    throw invalidOptions({ kind: 'SelfSubjectAccessReview', group: 'authorization.k8s.io' }, [
+      {
+        field: 'spec.resourceAttributes',
+        reason: 'FieldValueInvalid',
+        message:
+          'Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      },
+    ])
   const { verb, path } = nonResourceAttributes
   return mayDo(identity, {
     verb: typeof verb === 'string' ? verb : '',

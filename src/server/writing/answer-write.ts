@@ -1,8 +1,12 @@
 import { ApiError } from '../requests/api-error.ts'
+import { formatTime } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
+import type { JsonObject } from '../../base/json.ts'
+import { metadataOf } from '../../decide/writing/prepare-object.ts'
+import type { Updater } from '../../decide/writing/track-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { jsonResponse } from '../requests/api-request.ts'
-import type { ApiResponse } from '../requests/api-request.ts'
+import type { ApiRequest, ApiResponse } from '../requests/api-request.ts'
 import type { Call } from '../requests/route.ts'
 import { readListOptions } from '../resources/list-options.ts'
 import { applyObject } from './apply-object.ts'
@@ -10,10 +14,17 @@ import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
 import { deleteObject, readDeleteOptions } from './delete-object.ts'
 import { readPatch } from './patch-object.ts'
-import { asObject, contentTypeOf, parseYamlBody, readObject } from '../requests/read-object.ts'
+import {
+  asObject,
+  contentTypeOf,
+  parseYamlBody,
+  readObject,
+  readWholeObject,
+} from '../requests/read-object.ts'
 import { updateObject } from './update-object.ts'
 import { conflict } from './write-errors.ts'
 import { readWriteOptions } from './write-query.ts'
+import type { OptionsKind, WriteOptions } from './write-query.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
 const applyPatch = 'application/apply-patch+yaml'
@@ -23,8 +34,7 @@ export async function answerCreate(
   written: WrittenKind,
   { request, query, names }: Call,
 ): Promise<ApiResponse> {
-  const options = readWriteOptions(query)
-  const given = (await readObject(request)) ?? refuseEmpty()
+  const { given, options } = await readWrite(request, query, 'CreateOptions')
   const [namespace = ''] = written.kind.namespaced ? names : []
   return respond(await createObject(written, given, { namespace, options }))
 }
@@ -44,10 +54,10 @@ export async function answerReplace(
   { request, query, names }: Call,
   scope: UpdateScope = 'object',
 ): Promise<ApiResponse> {
-  const options = readWriteOptions(query)
-  const given = (await readObject(request)) ?? refuseEmpty()
+  const { given, options } = await readWrite(request, query, 'UpdateOptions')
   const target = targetOf(written, names)
-  return respond(await updateObject(written, { target, options, scope, change: () => given }))
+  const updater = updaterOf(written, request, options)
+  return respond(await updateObject(written, { target, options, scope, updater, change: () => given }))
 }
 
 /** PATCH of an object, or of what a subresource is about. */
@@ -56,13 +66,15 @@ export async function answerPatch(
   { request, query, names }: Call,
   scope: UpdateScope = 'object',
 ): Promise<ApiResponse> {
-  const options = readWriteOptions(query)
+  const options = readWriteOptions(query, 'PatchOptions')
   if (scope === 'object' && contentTypeOf(request) === applyPatch) {
     const applied = asObject(await parseYamlBody(await request.readBody()))
     return respond(await applyObject(written, applied, { target: targetOf(written, names), options }))
   }
   const change = await readPatch(request)
-  return respond(await updateObject(written, { target: targetOf(written, names), options, scope, change }))
+  const target = targetOf(written, names)
+  const updater = updaterOf(written, request, options)
+  return respond(await updateObject(written, { target, options, scope, updater, change }))
 }
 
 /** POST of an Eviction: nothing here holds a pod back (`pkg/registry/core/pod/storage/eviction.go`, 1.36). */
@@ -70,10 +82,13 @@ export async function answerEviction(
   written: WrittenKind,
   { request, query, names }: Call,
 ): Promise<ApiResponse> {
-  const { deleteOptions } = (await readObject(request)) ?? {}
-  const given = isJsonObject(deleteOptions) ? deleteOptions : {}
-  const options = readDeleteOptions(query, given)
-  const dryRun = options.dryRun || readWriteOptions(query).dryRun
+  const eviction = (await readObject(request)) ?? {}
+  const { deleteOptions } = eviction
+  const { name: given } = metadataOf(eviction)
+  if (typeof given === 'string' && given !== '' && given !== targetOf(written, names).name)
+    throw new ApiError(400, 'name in URL does not match name in Eviction object')
+  const options = readDeleteOptions(query, isJsonObject(deleteOptions) ? deleteOptions : {})
+  const dryRun = options.dryRun || readWriteOptions(query, 'CreateOptions').dryRun
   await deleteObject(written, targetOf(written, names), { ...options, dryRun })
   return jsonResponse({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }, 201)
 }
@@ -112,8 +127,22 @@ function targetOf({ kind }: WrittenKind, names: readonly string[]): Target {
   return { namespace, name }
 }
 
-function refuseEmpty(): never {
-  throw new ApiError(400, 'the request has no body')
+/** The object and the options of a POST or PUT. Throws ApiError. */
+async function readWrite(
+  request: ApiRequest,
+  query: URLSearchParams,
+  kind: OptionsKind,
+): Promise<{ readonly given: JsonObject; readonly options: WriteOptions }> {
+  const options = readWriteOptions(query, kind)
+  const { object, duplicates } = await readWholeObject(request)
+  if (object === undefined) throw new ApiError(400, 'the request has no body')
+  return { given: object, options: { ...options, duplicates } }
+}
+
+/** Who owns what a write changes (`apiserver/pkg/endpoints/handlers/create.go`, managerOrUserAgent, 1.36). */
+function updaterOf({ clock }: WrittenKind, { headers }: ApiRequest, { fieldManager }: WriteOptions): Updater {
+  const [agent = ''] = (headers['user-agent'] ?? '').split('/')
+  return { manager: fieldManager || agent || 'unknown', time: formatTime(clock.wallMs()) }
 }
 
 function respond({ object, status, warnings }: Written): ApiResponse {

@@ -4,6 +4,7 @@ import { applyManifest } from '../../decide/writing/apply-manifest.ts'
 import type { ApplyConflict } from '../../decide/writing/apply-manifest.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
+import { invalidMetaOptions } from '../requests/invalid-options.ts'
 import { createObject } from './create-object.ts'
 import type { Written } from './create-object.ts'
 import { updateObject } from './update-object.ts'
@@ -20,10 +21,16 @@ export function applyObject(
   const { kind, writer, clock } = written
   const { fieldManager: manager, force } = options
   if (manager === '')
-    throw new ApiError(
-      422,
-      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-    )
+    throw invalidMetaOptions('PatchOptions', [
+      {
+        field: 'fieldManager',
+        reason: 'FieldValueRequired',
+        message: 'Required value: is required for apply patch',
+      },
+    ])
+  const { apiVersion, kind: givenKind } = applied
+  if (typeof apiVersion !== 'string' || typeof givenKind !== 'string')
+    throw new ApiError(400, 'invalid object type: apiVersion and kind are required for an apply patch')
   if (metadataOf(applied)['managedFields'] !== undefined)
     throw new ApiError(400, 'metadata.managedFields must be nil')
   refuseOther(kind, applied, kind.namespaced ? target : { name: target.name })
@@ -47,15 +54,15 @@ function conflicting(conflicts: readonly ApplyConflict[]): ApiError {
   const [first] = conflicts
   const told = managers.map((manager) => {
     const fields = conflicts.filter((each) => each.manager === manager).map(({ field }) => `- ${field}`)
-    return `conflicts with ${JSON.stringify(manager)}:\n${fields.join('\n')}`
+    return `conflicts with ${manager}:\n${fields.join('\n')}`
   })
   const message =
     conflicts.length === 1 && first !== undefined
-      ? `Apply failed with 1 conflict: conflict with ${JSON.stringify(first.manager)}: ${first.field}`
+      ? `Apply failed with 1 conflict: conflict with ${first.manager}: ${first.field}`
       : `Apply failed with ${conflicts.length} conflicts: ${told.join('\n')}`
   const causes = conflicts.map(({ manager, field }) => ({
     reason: 'FieldManagerConflict',
-    message: `conflict with ${JSON.stringify(manager)}`,
+    message: `conflict with ${manager}`,
     field,
   }))
   return new ApiError(409, message, undefined, { causes })

@@ -28,16 +28,21 @@ export function checkObject(
   manifest: JsonObject,
   {
     fieldValidation,
+    duplicates = [],
     more = [],
   }: {
     readonly fieldValidation: FieldValidationMode
+    readonly duplicates?: readonly string[]
     /** What is wrong with it beside what it says itself. */
     readonly more?: readonly FieldProblem[]
   },
 ): CheckedObject {
   const { known, unknown } = splitUnknown(kind.kind, manifest)
-  const names = unknown.map((path) => formatFieldPath(path))
-  if (names.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, names)
+  const strange = [
+    ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
+    ...unknown.map((path) => `unknown field ${JSON.stringify(formatFieldPath(path))}`),
+  ]
+  if (strange.length > 0 && fieldValidation === 'Strict') throw strictDecoding(kind, strange)
   const wrongTypes = problemsOf(kind.kind, known).filter(({ reason }) => reason === 'FieldValueTypeInvalid')
   if (wrongTypes.length > 0) throw wrongType(kind, wrongTypes)
   const problems = [...problemsOf(kind.kind, known), ...more]
@@ -45,9 +50,7 @@ export function checkObject(
   const { metadata } = known
   const name = isJsonObject(metadata) ? metadata['name'] : undefined
   if (errors.length > 0) throw invalid(kind, typeof name === 'string' ? name : '', errors)
-  const strange =
-    fieldValidation === 'Ignore' ? [] : names.map((field) => `unknown field ${JSON.stringify(field)}`)
-  return { manifest: known, warnings: strange }
+  return { manifest: known, warnings: fieldValidation === 'Ignore' ? [] : strange }
 }
 
 function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[] {

@@ -33,6 +33,8 @@ export function createObject(
   return written.writer.exclusively(async () => {
     const { kind, writer, clock } = written
     refuseOther(kind, given, kind.namespaced ? { namespace } : {})
+    if ((metadataOf(given)['resourceVersion'] ?? '') !== '')
+      throw new ApiError(400, 'resourceVersion should not be set on objects to be created')
     const name = chooseName(written, given, namespace)
     if (kind.namespaced) refuseNamespace(written, namespace, name)
     const uid = newUuid()

@@ -1,9 +1,10 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
+import { invalidMetaOptions } from '../requests/invalid-options.ts'
 import { integerParam } from '../requests/query.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
 import { conflict, invalid } from './write-errors.ts'
@@ -26,22 +27,47 @@ const policies: readonly unknown[] = [undefined, null, '', 'Background', 'Foregr
 export function readDeleteOptions(query: URLSearchParams, body: JsonObject | undefined): DeleteOptions {
   if (body === undefined) {
     return {
-      dryRun: readDryRun(query.getAll('dryRun')),
+      dryRun: readDryRun(query.getAll('dryRun'), 'DeleteOptions'),
       graceSeconds: integerParam(query, 'gracePeriodSeconds'),
       uid: undefined,
       resourceVersion: undefined,
     }
   }
-  const { dryRun, gracePeriodSeconds, preconditions, propagationPolicy } = body
-  if (!policies.includes(propagationPolicy))
-    throw new ApiError(422, `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value`)
+  const { dryRun, gracePeriodSeconds, preconditions, propagationPolicy, orphanDependents, kind } = body
+  if (kind !== undefined && kind !== '' && kind !== 'DeleteOptions')
+    throw new ApiError(400, `no kind ${JSON.stringify(kind)} is known for the options of a delete`)
+  if (gracePeriodSeconds !== undefined && gracePeriodSeconds !== null && !isInteger(gracePeriodSeconds))
+    throw new ApiError(400, 'gracePeriodSeconds of DeleteOptions must be a whole number')
+  refusePolicy(propagationPolicy, orphanDependents)
   const { uid, resourceVersion } = isJsonObject(preconditions) ? preconditions : {}
   return {
-    dryRun: Array.isArray(dryRun) && readDryRun(dryRun.map((value) => String(value))),
+    dryRun:
+      Array.isArray(dryRun) &&
+      readDryRun(
+        dryRun.map((value) => String(value)),
+        'DeleteOptions',
+      ),
     graceSeconds: typeof gracePeriodSeconds === 'number' ? gracePeriodSeconds : undefined,
     uid: typeof uid === 'string' ? uid : undefined,
     resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : undefined,
   }
+}
+
+function isInteger(value: Json): boolean {
+  return typeof value === 'number' && Number.isInteger(value)
+}
+
+/** Throws ApiError Invalid (`apimachinery/pkg/apis/meta/v1/validation`, ValidateDeleteOptions, 1.36). */
+function refusePolicy(policy: Json | undefined, orphanDependents: Json | undefined): void {
+  const field = 'propagationPolicy'
+  const given = JSON.stringify(policy)
+  if (!policies.includes(policy)) {
+    const message = `Unsupported value: ${given}: supported values: "Foreground", "Background", "Orphan", "nil"`
+    throw invalidMetaOptions('DeleteOptions', [{ field, reason: 'FieldValueNotSupported', message }])
+  }
+  if (typeof policy !== 'string' || policy === '' || typeof orphanDependents !== 'boolean') return
+  const message = `Invalid value: ${given}: orphanDependents and deletionPropagation cannot be both set`
+  throw invalidMetaOptions('DeleteOptions', [{ field, reason: 'FieldValueInvalid', message }])
 }
 
 /** Deletes an object: a pod ends first. Gives what is answered. Throws ApiError, or PoddError OBJECT_NOT_KEPT. */
@@ -149,16 +175,17 @@ function refusePreconditions(
   { metadata }: ResourceObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  const refuse = (what: string, wanted: string, found: string): ApiError =>
+  const refuse = (what: string, wanted: string, found: string, why: string): ApiError =>
     conflict(
-      kind,
+      { ...kind, resource: kind.kind },
       metadata.name,
-      `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been deleted and then recreated`,
+      `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). The object might have been ${why}`,
     )
-  if (uid !== undefined && uid !== metadata.uid) throw refuse('UID', uid, metadata.uid)
+  if (uid !== undefined && uid !== metadata.uid)
+    throw refuse('UID', uid, metadata.uid, 'deleted and then recreated')
   const revision = metadata.resourceVersion ?? ''
   if (resourceVersion !== undefined && resourceVersion !== revision)
-    throw refuse('ResourceVersion', resourceVersion, revision)
+    throw refuse('ResourceVersion', resourceVersion, revision, 'modified')
 }
 
 /** Of what is gone at once. */

@@ -21,6 +21,8 @@ export async function readPatch(request: ApiRequest): Promise<(current: JsonObje
   const apply = Object.hasOwn(patches, type) ? patches[type] : undefined
   if (apply === undefined) throw unknownFormat(Object.keys(patches))
   const patch = parseJson(await request.readBody())
+  if (apply === jsonPatch && !Array.isArray(patch))
+    throw new ApiError(400, 'error decoding patch: a JSON patch must be a list of operations')
   return (current) => {
     try {
       return asObject(apply(current, patch))

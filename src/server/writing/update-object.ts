@@ -4,6 +4,8 @@ import { isJsonObject, sameData } from '../../base/json.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
+import { trackUpdate } from '../../decide/writing/track-update.ts'
+import type { Updater } from '../../decide/writing/track-update.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { isOwnCondition } from '../../decide/writing/own-conditions.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
@@ -23,6 +25,8 @@ export interface Update {
   readonly target: Target
   readonly options: WriteOptions
   readonly scope: UpdateScope
+  /** Who owns what is changed; undefined of an apply, which says that itself. */
+  readonly updater?: Updater
   /** What a client wants of the object, from what is shown of it. Throws ApiError. */
   readonly change: (shown: JsonObject) => JsonObject
 }
@@ -31,14 +35,15 @@ export interface Update {
 export function updateObject(written: WrittenKind, update: Update): Promise<Written> {
   return written.writer.exclusively(async () => {
     const { kind, reader, writer } = written
-    const { target, options, scope, change } = update
+    const { target, options, scope, updater, change } = update
     const { kept, shown } = findWritten(written, target)
     const wanted = change(plain(shown))
     refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
     refuseStale(kind, shown, wanted)
     if (scope === 'status') return writeStatus(written, { kept, shown, wanted, options })
     const asWritten = kind.kind === 'Pod' ? withoutDerived(kept.manifest, shown, wanted) : wanted
-    const prepared = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
+    const updated = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
+    const prepared = updater === undefined ? updated : trackUpdate(kept.manifest, updated, updater)
     const more = judgeUpdate(kept.manifest, prepared, scope)
     const { manifest, warnings } = checkObject(kind, prepared, { ...options, more })
     const { uid } = kept

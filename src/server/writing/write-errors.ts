@@ -16,17 +16,17 @@ export function invalid(kind: Named, name: string, problems: readonly FieldProbl
   const texts = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))]
   const all = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
   return new ApiError(422, `${kind.kind} ${JSON.stringify(name)} is invalid: ${all}`, undefined, {
-    name,
+    ...(name !== '' && { name }),
     ...groupOf(kind),
     kind: kind.kind,
     causes,
   })
 }
 
-/** As a strict decoder refuses fields that a kind hasn't got. */
-export function strictDecoding({ kind, apiVersion }: Named, fields: readonly string[]): ApiError {
+/** As a strict decoder refuses fields that a kind hasn't got, or that stand twice. */
+export function strictDecoding({ kind, apiVersion }: Named, faults: readonly string[]): ApiError {
   const version = apiVersion.split('/').at(-1) ?? ''
-  const list = fields.map((field) => `unknown field ${JSON.stringify(field)}`).join(', ')
+  const list = faults.join(', ')
   return new ApiError(
     400,
     `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}: strict decoding error: ${list}`,

@@ -1,4 +1,4 @@
-import { ApiError } from '../requests/api-error.ts'
+import { invalidMetaOptions } from '../requests/invalid-options.ts'
 
 export type FieldValidationMode = 'Strict' | 'Warn' | 'Ignore'
 
@@ -11,40 +11,35 @@ export interface WriteOptions {
   readonly fieldManager: string
   /** Of an apply: takes fields over from other managers. */
   readonly force: boolean
+  /** Fields that stand twice in the body. */
+  readonly duplicates?: readonly string[]
 }
 
+/** The options of a request by its kind in meta/v1. */
+export type OptionsKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
+
 /** Throws ApiError Invalid. */
-export function readWriteOptions(query: URLSearchParams): WriteOptions {
+export function readWriteOptions(query: URLSearchParams, kind: OptionsKind): WriteOptions {
   return {
-    dryRun: readDryRun(query.getAll('dryRun')),
-    fieldValidation: readFieldValidation(query.get('fieldValidation') ?? ''),
+    dryRun: readDryRun(query.getAll('dryRun'), kind),
+    fieldValidation: readFieldValidation(query.get('fieldValidation') ?? '', kind),
     fieldManager: query.get('fieldManager') ?? '',
     force: query.get('force') === 'true',
   }
 }
 
 /** Throws ApiError Invalid (`apimachinery/pkg/apis/meta/v1/validation`, ValidateDryRun, 1.36). */
-export function readDryRun(values: readonly string[]): boolean {
+export function readDryRun(values: readonly string[], kind: OptionsKind): boolean {
   const given = values.filter((value) => value !== '')
   if (given.every((value) => value === 'All')) return given.length > 0
-  const words = JSON.stringify(given)
-  throw new ApiError(422, `dryRun: Unsupported value: ${words}: supported values: "All"`, undefined, {
-    causes: [
-      {
-        reason: 'FieldValueNotSupported',
-        message: `Unsupported value: ${words}: supported values: "All"`,
-        field: 'dryRun',
-      },
-    ],
-  })
+  const message = `Unsupported value: ${JSON.stringify(given)}: supported values: "All"`
+  throw invalidMetaOptions(kind, [{ field: 'dryRun', reason: 'FieldValueNotSupported', message }])
 }
 
 /** As an API server does where nothing is said: it warns. */
-function readFieldValidation(text: string): FieldValidationMode {
+function readFieldValidation(text: string, kind: OptionsKind): FieldValidationMode {
   if (text === '' || text === 'Warn') return 'Warn'
   if (text === 'Strict' || text === 'Ignore') return text
-  const message = `Unsupported value: ${JSON.stringify(text)}: supported values: "Ignore", "Strict", "Warn"`
-  throw new ApiError(422, `fieldValidation: ${message}`, undefined, {
-    causes: [{ reason: 'FieldValueNotSupported', message, field: 'fieldValidation' }],
-  })
+  const message = `Unsupported value: ${JSON.stringify(text)}: supported values: "", "Ignore", "Strict", "Warn"`
+  throw invalidMetaOptions(kind, [{ field: 'fieldValidation', reason: 'FieldValueNotSupported', message }])
 }
