@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { computedResources } from '../api/kinds/api-resource.ts'
 import { toApiResource } from '../api/kinds/served-kind.ts'
-import { regardingEventKind } from '../api/kinds/regarding-events.ts'
+import { derivedKinds } from '../api/kinds/derived-kinds.ts'
 import { servedKinds } from '../api/kinds/served-kinds.ts'
 import type { Clock } from '../base/clock.ts'
 import { PoddError } from '../base/errors.ts'
@@ -11,7 +11,6 @@ import { accessRoutes } from './access-routes.ts'
 import { healthRoutes } from './health-routes.ts'
 import { imageRoutes } from './image-routes.ts'
 import type { NetworkApi } from './network-api.ts'
-import { leaseRoutes } from './lease-routes.ts'
 import { podRoutes } from './pod-routes.ts'
 import { poddRoutes } from './podd-routes.ts'
 import { discoveryRoutes } from './discovery/discovery-routes.ts'
@@ -32,6 +31,7 @@ import { reviewRoutes } from './reviews/review-routes.ts'
 import { statusResponse } from './requests/status-response.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
+import { asksForWatch, openWatch } from './streams/watch-stream.ts'
 import { PodStreams } from './streams/pod-streams.ts'
 import { writeRoutes } from './writing/write-routes.ts'
 
@@ -54,10 +54,10 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...kubeletRoutes(readers),
     { method: 'GET', pattern: '/version', handle: () => jsonResponse(versionInfo()) },
     ...discoveryRoutes([
-      ...[...servedKinds, regardingEventKind].map((kind) => toApiResource(kind)),
+      ...[...servedKinds, ...derivedKinds].map((kind) => toApiResource(kind)),
       ...computedResources,
     ]),
-    ...resourceRoutes(readers, new WatchLines()),
+    ...resourceRoutes(readers, new WatchLines(), clock),
     ...(readers.writer === undefined
       ? []
       : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),
@@ -66,13 +66,12 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     ...poddRoutes(readers),
     ...accessRoutes(network),
     ...reviewRoutes(),
-    ...leaseRoutes(readers),
     ...(readers.page === undefined ? [] : pageRoutes(readers.page)),
   ]
 
   /** Where a request goes, as whoever it acts for. Throws ApiError. */
   function admit(given: ApiRequest, request: ApiRequest): URL {
-    if (readers.page !== undefined) refuseForeignSite(given)
+    refuseForeignSite(given)
     return judge(request)
   }
 
@@ -96,8 +95,12 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
     upgrades: (headers) => streams.upgrades(headers),
     async open(request: ApiRequest, connection: Duplex) {
       try {
-        admit(request, { ...request, identity: impersonate(request.identity, request.headers) })
-        return await streams.open(request, connection)
+        const url = admit(request, {
+          ...request,
+          identity: impersonate(request.identity, request.headers),
+        })
+        if (!asksForWatch(request, url)) return await streams.open(request, connection)
+        return await openWatch(request, connection, (asked) => answer(asked))
       } catch (error) {
         return toResponse(request, error)
       }

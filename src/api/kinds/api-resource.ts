@@ -42,18 +42,6 @@ export const computedResources: readonly ApiResource[] = [
   review('authentication.k8s.io', 'selfsubjectreviews', 'SelfSubjectReview'),
   review('authorization.k8s.io', 'selfsubjectaccessreviews', 'SelfSubjectAccessReview'),
   review('authorization.k8s.io', 'selfsubjectrulesreviews', 'SelfSubjectRulesReview'),
-  {
-    group: 'coordination.k8s.io',
-    version: 'v1',
-    resource: 'leases',
-    singular: 'lease',
-    kind: 'Lease',
-    namespaced: true,
-    verbs: ['get', 'list'],
-    shortNames: [],
-    categories: [],
-    subresources: [],
-  },
   metrics('nodes', 'NodeMetrics', false),
   metrics('pods', 'PodMetrics', true),
 ]

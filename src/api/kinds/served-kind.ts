@@ -37,6 +37,11 @@ export interface ServedKind {
   cells(object: ResourceObject, nowMs: number): readonly string[]
 }
 
+/** A kind as its routes need it: also one that is made of the objects of another kind. */
+export interface RoutedKind extends Omit<ServedKind, 'resource'> {
+  readonly resource: string
+}
+
 /** What an entry says; what is left out is as with most kinds. */
 export interface KindEntry<T extends ResourceObject>
   extends
@@ -79,7 +84,7 @@ export function servedKind<T extends ResourceObject>(entry: KindEntry<T>): Serve
 }
 
 /** The kind as discovery shows it. */
-export function toApiResource(kind: ServedKind): ApiResource {
+export function toApiResource(kind: RoutedKind): ApiResource {
   const [version = '', group = ''] = kind.apiVersion.split('/').toReversed()
   const { resource, singular, namespaced, verbs, shortNames, categories, subresources } = kind
   const names = { resource, singular, kind: kind.kind, namespaced }

@@ -3,7 +3,7 @@ import type { ResourceObject } from '../resource.ts'
 /** meta/v1 TableColumnDefinition. */
 export interface TableColumn {
   readonly name: string
-  readonly type: 'string' | 'integer' | 'boolean'
+  readonly type: 'string' | 'integer' | 'boolean' | 'date'
   readonly format: '' | 'name'
   readonly description: string
   /** 1: only with `-o wide`. */

@@ -2,6 +2,7 @@ import type { ResourceObject } from '../resource.ts'
 import { apiTable } from './api-table.ts'
 import type { ApiTable } from './api-table.ts'
 import {
+  leaseTable,
   namespaceTable,
   nodeTable,
   priorityClassTable,
@@ -15,6 +16,7 @@ import { podTable } from './pod-table.ts'
 const tables: Readonly<Record<string, ApiTable>> = {
   ConfigMap: configMapTable,
   Event: eventTable,
+  Lease: leaseTable,
   Namespace: namespaceTable,
   Node: nodeTable,
   PersistentVolumeClaim: claimTable,
@@ -41,6 +43,7 @@ export function tableOf({
       nameColumn(),
       {
         name: 'Created At',
+        type: 'date',
         description: 'When the object was created.',
         cell: ({ metadata }) => metadata.creationTimestamp ?? '',
       },

@@ -5,6 +5,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../cluster-objects.ts'
+import type { LeaseObject } from '../kinds/derived-kinds.ts'
 import { internalAddress, nodeStatus } from '../kinds/cluster-kinds.ts'
 import { apiTable } from './api-table.ts'
 import { ageColumn, nameColumn } from './common-columns.ts'
@@ -17,6 +18,16 @@ export const namespaceTable = apiTable<NamespaceObject>('Namespace', [
 
 export const serviceAccountTable = apiTable<ServiceAccountObject>('ServiceAccount', [
   nameColumn(),
+  ageColumn(),
+])
+
+export const leaseTable = apiTable<LeaseObject>('Lease', [
+  nameColumn(),
+  {
+    name: 'Holder',
+    description: 'The node that podd runs on.',
+    cell: ({ spec }) => spec.holderIdentity,
+  },
   ageColumn(),
 ])
 

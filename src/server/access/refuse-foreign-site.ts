@@ -19,6 +19,8 @@ export function refuseForeignSite({ method, headers, identity }: ApiRequest): vo
   // A name that leads here by somebody else's DNS makes a foreign page the same site.
   if (identity === root && !localHost.test(host))
     throw new ApiError(403, `browsers reach podd's socket as localhost, not as ${JSON.stringify(host)}`)
+  // No page can add this to what it has a browser send elsewhere: a proxy of the user's own asks, as dashboards do.
+  if (headers['x-forwarded-for'] !== undefined) return
   const isOwn = site === 'same-origin' || site === 'none'
   if (!isOwn && (method !== 'GET' || upgrade !== undefined))
     throw new ApiError(403, 'the page of another site asked for this')

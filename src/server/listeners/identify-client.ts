@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import { ApiError } from '../requests/api-error.ts'
 import { anonymous, authenticatedGroup } from '../requests/identity.ts'
@@ -25,11 +25,22 @@ export function identifyClient(
     return { name, groups: [...groups, authenticatedGroup] }
   }
   const { authorization } = request.headers
-  if (authorization === undefined) return anonymous
-  const [, token] = /^bearer +(?<token>\S+) *$/iu.exec(authorization) ?? []
+  const offered = tokenOffered(request.headers)
+  if (authorization === undefined && offered === undefined) return anonymous
+  const [, token = offered] = /^bearer +(?<token>\S+) *$/iu.exec(authorization ?? '') ?? []
   const identity = token === undefined ? undefined : readToken(token)
   if (identity === undefined) throw unauthorized()
   return identity
+}
+
+const tokenProtocol = 'base64url.bearer.authorization.k8s.io.'
+
+/** A browser can send no header with a WebSocket: it offers its token as a protocol (`apiserver/pkg/authentication/request/websocket/protocol.go`, 1.36). */
+function tokenOffered({ upgrade, ...headers }: IncomingHttpHeaders): string | undefined {
+  if (upgrade?.toLowerCase() !== 'websocket') return undefined
+  const words = (headers['sec-websocket-protocol'] ?? '').split(',').map((word) => word.trim())
+  const found = words.find((word) => word.startsWith(tokenProtocol))?.slice(tokenProtocol.length)
+  return found === undefined ? undefined : Buffer.from(found, 'base64url').toString()
 }
 
 /** As Node gives it: a name that stands several times is a list. */

@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { ApiError } from '../requests/api-error.ts'
 
@@ -10,12 +10,12 @@ export type FieldSelector = (object: ResourceObject) => boolean
  * (`k8s.io/apimachinery/pkg/fields/selector.go`, 1.36). Which fields there are, the kind says.
  * @throws ApiError BadRequest
  */
-export function parseFieldSelector(text: string, kind: ServedKind): FieldSelector {
+export function parseFieldSelector(text: string, kind: RoutedKind): FieldSelector {
   const terms = (text.match(/(?:\\.|[^,\\]|\\$)+/gsu) ?? []).map((term) => parseTerm(term, text, kind))
   return (object) => terms.every((isMet) => isMet(object))
 }
 
-function parseTerm(term: string, text: string, kind: ServedKind): FieldSelector {
+function parseTerm(term: string, text: string, kind: RoutedKind): FieldSelector {
   const [, field = '', operator, escaped = ''] = /^(.*?)(!=|==|=)(.*)$/su.exec(term) ?? []
   if (operator === undefined) {
     throw new ApiError(400, `invalid selector: '${text}'; can't understand '${term}'`)
@@ -26,7 +26,7 @@ function parseTerm(term: string, text: string, kind: ServedKind): FieldSelector 
   return (object) => (read(object) === value) === (operator !== '!=')
 }
 
-function fieldOf(kind: ServedKind, field: string): ((object: ResourceObject) => string) | undefined {
+function fieldOf(kind: RoutedKind, field: string): ((object: ResourceObject) => string) | undefined {
   if (field === 'metadata.name') return ({ metadata }) => metadata.name
   if (field === 'metadata.namespace') return ({ metadata }) => metadata.namespace ?? ''
   return Object.hasOwn(kind.fields, field) ? kind.fields[field] : undefined

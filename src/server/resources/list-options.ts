@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { ApiError } from '../requests/api-error.ts'
@@ -39,7 +39,7 @@ export interface Continuation {
 /** Reads the query of a list. Throws ApiError. */
 export function readListOptions(
   query: URLSearchParams,
-  kind: ServedKind,
+  kind: RoutedKind,
   namespace: string | undefined,
 ): ListOptions {
   const options = readOptions(query, kind, namespace)
@@ -68,7 +68,7 @@ export function readListOptions(
 /** Reads the query of a watch. Throws ApiError. */
 export function readWatchOptions(
   query: URLSearchParams,
-  kind: ServedKind,
+  kind: RoutedKind,
   namespace: string | undefined,
 ): WatchOptions {
   const options = readOptions(query, kind, namespace)
@@ -111,7 +111,7 @@ export function encodeContinuation({ revision, offset }: Continuation): string {
   return Buffer.from(JSON.stringify({ v: 1, revision, offset })).toString('base64url')
 }
 
-function readOptions(query: URLSearchParams, kind: ServedKind, namespace: string | undefined): ListOptions {
+function readOptions(query: URLSearchParams, kind: RoutedKind, namespace: string | undefined): ListOptions {
   const labelText = query.get('labelSelector') ?? ''
   const fieldText = query.get('fieldSelector') ?? ''
   const hasLabels = parseLabelSelector(labelText)

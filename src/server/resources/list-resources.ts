@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import { ApiError } from '../requests/api-error.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
@@ -15,7 +15,7 @@ const pieceBytes = 16 * 1024
  * where what was at a revision is forgotten, Timeout for a revision that is yet to come.
  */
 export function listResources(
-  kind: ServedKind,
+  kind: RoutedKind,
   reader: ResourceReader<ResourceObject>,
   options: ListOptions,
   form: Representation,
@@ -71,7 +71,7 @@ function tooLarge(wanted: number, revision: number): ApiError {
 
 /** Made as the client reads them: never all of a list stands in memory as text. */
 function* listPieces(
-  kind: ServedKind,
+  kind: RoutedKind,
   metadata: object,
   items: readonly ResourceObject[],
   form: Representation,

@@ -1,13 +1,16 @@
 import { servedKinds } from '../../api/kinds/served-kinds.ts'
+import { definitionKind, leaseKind } from '../../api/kinds/derived-kinds.ts'
 import { regardingEventKind, toRegardingEvent } from '../../api/kinds/regarding-events.ts'
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
+import type { Clock } from '../../base/clock.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import { objectNotFound } from '../requests/not-found.ts'
 import { booleanParam } from '../requests/query.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.ts'
 import type { Call, Route } from '../requests/route.ts'
+import { emptyReader, leaseReader } from './derived-readers.ts'
 import { listResources } from './list-resources.ts'
 import { readListOptions, readWatchOptions } from './list-options.ts'
 import { mapReader } from './map-reader.ts'
@@ -19,7 +22,7 @@ import { watchResources } from './watch-resources.ts'
 
 /** One kind under one root of paths. */
 interface Served {
-  readonly kind: ServedKind
+  readonly kind: RoutedKind
   readonly root: string
   readonly reader: ResourceReader<ResourceObject>
   readonly whenListed: ShownKind<ResourceObject>['whenListed']
@@ -27,8 +30,12 @@ interface Served {
 }
 
 /** Lists, watches and single objects of every kind that is served, and podd's own form of Secrets, without their values. */
-export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
-  const events = readers.resources.events
+export function resourceRoutes(
+  readers: ApiReaders,
+  lines: WatchLines,
+  clock: Pick<Clock, 'wallMs'>,
+): readonly Route[] {
+  const { events, nodes } = readers.resources
   const regarding = {
     kind: regardingEventKind,
     root: regardingEventKind.root,
@@ -43,7 +50,22 @@ export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly
     const own = { kind, root: kind.tableRoot, reader: redactSecrets(reader), whenListed, lines }
     return routes.concat(routesOf(own))
   })
-  return routes.concat(routesOf(regarding))
+  const ofNode = { whenListed: nodes.whenListed, lines }
+  return routes.concat(
+    routesOf(regarding),
+    routesOf({
+      ...ofNode,
+      kind: leaseKind,
+      root: leaseKind.root,
+      reader: leaseReader(nodes.reader, clock),
+    }),
+    routesOf({
+      ...ofNode,
+      kind: definitionKind,
+      root: definitionKind.root,
+      reader: emptyReader(nodes.reader),
+    }),
+  )
 }
 
 function routesOf(served: Served): readonly Route[] {

@@ -1,4 +1,4 @@
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError } from '../../base/errors.ts'
@@ -36,7 +36,7 @@ export interface WatchDeps {
  * kept as the objects and lines that all watchers share.
  */
 export async function* watchResources(
-  kind: ServedKind,
+  kind: RoutedKind,
   reader: ResourceReader<ResourceObject>,
   options: WatchOptions,
   { clock, lines, form, signal, cutOff }: WatchDeps,
@@ -111,7 +111,7 @@ function lineFor(
 }
 
 /** An object of the kind that has a revision, and else nothing that counts. */
-function bookmark(kind: ServedKind, revision: number, endsInitialEvents: boolean): Bookmark {
+function bookmark(kind: RoutedKind, revision: number, endsInitialEvents: boolean): Bookmark {
   const annotations = endsInitialEvents ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
   const metadata = { resourceVersion: String(revision), ...annotations }
   return { kind: kind.kind, apiVersion: kind.apiVersion, metadata }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { beforeEach, expect, it } from 'vitest'
 import { computedResources } from '../../../src/api/kinds/api-resource.ts'
+import { derivedKinds } from '../../../src/api/kinds/derived-kinds.ts'
 import { toApiResource } from '../../../src/api/kinds/served-kind.ts'
 import { servedKinds } from '../../../src/api/kinds/served-kinds.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
@@ -62,7 +63,8 @@ beforeEach(() => {
 
 /** Every path of discovery and of src/api/routes.ts, over all methods, and lists also as watches. */
 function allCases(): readonly Case[] {
-  const resources = [...servedKinds.map((kind) => toApiResource(kind)), ...computedResources]
+  const kinds = [...servedKinds, ...derivedKinds]
+  const resources = [...kinds.map((kind) => toApiResource(kind)), ...computedResources]
   const paths = resources.flatMap(({ group, version, resource, namespaced, subresources }) => {
     const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`
     const lists = [`${base}/${resource}`, ...(namespaced ? [`${base}/namespaces/default/${resource}`] : [])]

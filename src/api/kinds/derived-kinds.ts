@@ -1,0 +1,62 @@
+import type { ResourceObject } from '../resource.ts'
+import { readVerbs } from './api-resource.ts'
+import { regardingEventKind } from './regarding-events.ts'
+import type { RoutedKind } from './served-kind.ts'
+
+/** coordination.k8s.io/v1 Lease: the node's alone, which says that podd is alive. */
+export interface LeaseObject extends ResourceObject {
+  readonly metadata: ResourceObject['metadata'] & {
+    readonly ownerReferences: readonly {
+      readonly apiVersion: string
+      readonly kind: string
+      readonly name: string
+      readonly uid: string
+    }[]
+  }
+  readonly spec: {
+    readonly holderIdentity: string
+    readonly leaseDurationSeconds: number
+    /** RFC 3339, with microseconds. */
+    readonly renewTime: string
+  }
+}
+
+const plain = {
+  verbs: readVerbs,
+  shortNames: [],
+  categories: [],
+  subresources: [],
+  expires: false,
+  fields: {},
+  columns: [],
+  cells: () => [],
+} as const
+
+export const leaseKind: RoutedKind = {
+  ...plain,
+  resource: 'leases',
+  singular: 'lease',
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  listKind: 'LeaseList',
+  namespaced: true,
+  tableRoot: '/apis/coordination.k8s.io/v1',
+  root: '/apis/coordination.k8s.io/v1',
+}
+
+/** There is none, and never will be: clients that look for some learn that from a list. */
+export const definitionKind: RoutedKind = {
+  ...plain,
+  resource: 'customresourcedefinitions',
+  singular: 'customresourcedefinition',
+  shortNames: ['crd', 'crds'],
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  listKind: 'CustomResourceDefinitionList',
+  namespaced: false,
+  tableRoot: '/apis/apiextensions.k8s.io/v1',
+  root: '/apis/apiextensions.k8s.io/v1',
+}
+
+/** Kinds that are served and have no objects of their own. */
+export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, leaseKind, definitionKind]
