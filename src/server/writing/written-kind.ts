@@ -90,7 +90,7 @@ export function refuseOther(
   if (name !== undefined && givenName !== '' && givenName !== name) {
     throw new ApiError(
       400,
-      `the name of the object (${String(givenName)}) does not match the name on the URL (${name})`,
+      `the name of the object (${typeof givenName === 'string' ? givenName : JSON.stringify(givenName)}) does not match the name on the URL (${name})`,
     )
   }
 }
