@@ -98,6 +98,44 @@ function allCases(): readonly Case[] {
   return [...new Set([...paths, ...told])].flatMap((target) => methods.map((method) => ({ method, target })))
 }
 
+/** The same paths, written otherwise: none of them may lead elsewhere for who judges than for who answers. */
+function disguised(): readonly Case[] {
+  const secrets = '/api/v1/namespaces/default/secrets'
+  const targets = [
+    '/api/v1/namespaces/default/%73ecrets',
+    '/api/v1/namespaces/default/secrets/%77eb',
+    '/api/v1/namespaces/default/pods/../secrets',
+    '/api/v1/namespaces/default/pods/%2e%2e/secrets/web',
+    '/api/v1/namespaces/default/pods/..%2fsecrets%2fweb',
+    '/api/v1/namespaces/default%2fsecrets',
+    '//api/v1/secrets',
+    '/api//v1/secrets',
+    '/api/v1//secrets',
+    '/api/v1/secrets/',
+    '/api/v1/./secrets',
+    '/apis//v1/secrets',
+    '/apis/v1/secrets',
+    '/api/v1/watch/secrets',
+    '/api/v1/watch/namespaces/default/secrets/web',
+    `http://podd${secrets}`,
+    `https://other.example${secrets}/web`,
+    `${secrets}?watch=`,
+    `${secrets}?watch=TRUE`,
+    `${secrets}?watch=0&watch=1`,
+    `${secrets}/web?x=/api/v1/pods`,
+    `${secrets}/web#/api/v1/pods`,
+    `${secrets};v=1`,
+    '/podd/v1/%73ecrets',
+    '/podd/v1/namespaces/default/secrets/../secrets/web',
+    '/API/v1/secrets',
+    '/api/v1/SECRETS',
+    '/api/v1/nodes/web/proxy/../../../secrets',
+    '/livez/../api/v1/secrets',
+    '/version/..%2fapi%2fv1%2fsecrets',
+  ]
+  return targets.flatMap((target) => methods.map((method) => ({ method, target })))
+}
+
 async function ask({ method, target }: Case, identity: Identity): Promise<{ code: number; text: string }> {
   const response = await handler.handle({
     method,
@@ -110,7 +148,7 @@ async function ask({ method, target }: Case, identity: Identity): Promise<{ code
   if (typeof response.body === 'string') return { code: response.status, text: response.body }
   const chunks: Uint8Array[] = []
   // What is there comes at once; a watch then waits.
-  if (target.includes('watch=true')) ending.abort()
+  if (target.includes('watch=')) ending.abort()
   for await (const chunk of response.body) chunks.push(chunk)
   ending = new AbortController()
   return { code: response.status, text: Buffer.concat(chunks).toString() }
@@ -127,15 +165,35 @@ async function violations(
   judge: (each: Case, answer: { readonly code: number; readonly text: string }) => boolean,
 ): Promise<readonly string[]> {
   const found: string[] = []
-  for (const each of allCases()) {
+  const counts = new Map<number, number>()
+  for (const each of [...allCases(), ...disguised()]) {
     const answer = await ask(each, identity)
+    counts.set(answer.code, (counts.get(answer.code) ?? 0) + 1)
     if (!judge(each, answer)) found.push(`${each.method} ${each.target}: ${answer.code}`)
   }
+  const told = [...counts].toSorted(([a], [b]) => a - b).map(([code, count]) => `${count} with ${code}`)
+  process.stdout.write(
+    `${identity.name} sent ${methods.length} methods to ${allCases().length / methods.length} paths, and ` +
+      `${disguised().length} requests in disguise; answered were ${told.join(', ')}\n`,
+  )
   return found
 }
 
 const showsSecret = ({ text }: { readonly text: string }): boolean =>
   text.includes(secretText) || text.includes(secretBase64)
+
+/** Of these some lead nowhere: they are refused, or not there. */
+const disguises: ReadonlySet<string> = new Set(disguised().map(({ target }) => target))
+
+it('whoever is known and has no role learns what there is, and nothing of it', async () => {
+  const open = /^\/(?:api|apis|openapi|healthz|livez|readyz|ui|version)(?:\/|$)/u
+  const found = await violations(identityOf('bob', 'shop'), ({ method, target }, answer) => {
+    const isReview = target.includes('/selfsubject') && method === 'POST'
+    const mayPass = isReview || (method === 'GET' && open.test(target))
+    return !showsSecret(answer) && (answer.code === 404 || answer.code === 403 || mayPass)
+  })
+  expect(found).toEqual([])
+})
 
 it('has many paths to try', () => {
   expect(allCases().length).toBeGreaterThan(800)
@@ -145,8 +203,10 @@ it('a viewer changes nothing and sees no Secret, on any path with any method', a
   const found = await violations(identityOf('ann', 'podd:view'), ({ method, target }, answer) => {
     const isReview = target.includes('/selfsubject') && method === 'POST'
     const isWrite = method !== 'GET' && !isReview
-    const mustBeRefused = isWrite || target.includes('secrets')
-    return !showsSecret(answer) && (!mustBeRefused || answer.code === 403)
+    const isDisguised = disguises.has(target)
+    const mustBeRefused = isWrite || (!isDisguised && target.includes('secrets'))
+    const isRefused = answer.code === 403 || (isDisguised && answer.code === 404)
+    return !showsSecret(answer) && (!mustBeRefused || isRefused)
   })
   expect(found).toEqual([])
 })
@@ -156,7 +216,7 @@ it('an editor reads Secrets where they are, and leaves the host alone', async ()
   const found = await violations(identityOf('ed', 'podd:edit'), ({ method, target }, answer) => {
     const isOfPodd = target.startsWith('/podd/v1/') && !target.includes('/namespaces/')
     const mustBeRefused = method !== 'GET' && (host.test(target) || isOfPodd)
-    const maySeeSecrets = /^\/api\/v1\/.*secrets/u.test(target)
+    const maySeeSecrets = /api\/v1\/.*(?:s|%73)ecrets/u.test(target)
     return (maySeeSecrets || !showsSecret(answer)) && (!mustBeRefused || answer.code === 403)
   })
   expect(found).toEqual([])
