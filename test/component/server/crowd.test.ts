@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
-import type { TLSSocket } from 'node:tls'
+import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -61,7 +61,7 @@ function heldMiB(): number {
 
 const rssMiB = (): number => process.memoryUsage.rss() / mebibyte
 
-async function watch(options: Parameters<typeof connectTls>[0], reads: boolean): Promise<Watcher> {
+async function watch(options: ConnectionOptions, reads: boolean): Promise<Watcher> {
   const socket = connectTls(options)
   const watcher: Watcher = { socket, readBytes: 0, isCut: false }
   socket.on('error', () => {})
