@@ -13,6 +13,9 @@ export interface KeepPodNetworkDeps {
   readonly logger: Logger
 }
 
+/** The rules are read by a program, which costs more than a hundred looks at the bridge: in so many glances once. */
+const glancesPerRules = 3
+
 /** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
 export interface PodNetworkKeeper {
   /** Restores what is missing of the pods' network, for the sandboxes that are there now. */
@@ -30,6 +33,7 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
   const { bridgeName } = embedded.places
   const rules = new NetworkRules(embedded.places)
   const bridge = new PodBridge(embedded.places)
+  let glances = 0
 
   function tell(reason: string, message: string): void {
     events.recordNode({ type: 'Warning', reason, message })
@@ -57,7 +61,10 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
     async glance() {
       const { state } = embedded
       if (state.kind !== 'running') return
-      if (!bridge.isWhole || (await rules.isLacking(state.running.podCidrs))) await check()
+      glances += 1
+      const looksAtRules = glances % glancesPerRules === 0
+      const isLacking = !bridge.isWhole || (looksAtRules && (await rules.isLacking(state.running.podCidrs)))
+      if (isLacking) await check()
     },
   }
 }
