@@ -11,6 +11,17 @@ export interface DecodeRequest {
   readonly options: DecodeOptions
 }
 
+/** Asks for the next part of a result. */
+export const nextPart = 'next'
+
+/**
+ * Some documents and problems of a result, which comes in parts: to take thousands of documents over from a thread at once
+ * would hold the event loop. `rest` comes with the last one.
+ */
+export interface DecodePart extends Pick<DecodeResult, 'documents' | 'problems'> {
+  readonly rest?: Pick<DecodeResult, 'heldObjects' | 'holdsAll'>
+}
+
 /** A text could not be decoded for now; that says nothing about the text. */
 export class DecodeUnavailable extends PoddError {
   constructor(message: string, cause?: unknown) {
@@ -23,12 +34,12 @@ export class DecodeUnavailable extends PoddError {
 
 /** The part of a worker thread that decoding needs. */
 export interface DecodeWorker {
-  postMessage(request: DecodeRequest): void
+  postMessage(request: DecodeRequest | typeof nextPart): void
   on(event: 'error', listener: (error: unknown) => void): unknown
-  once(event: 'message', listener: (result: DecodeResult) => void): unknown
+  on(event: 'message', listener: (part: DecodePart) => void): unknown
   once(event: 'error', listener: (error: unknown) => void): unknown
   once(event: 'exit', listener: () => void): unknown
-  off(event: 'message', listener: (result: DecodeResult) => void): unknown
+  off(event: 'message', listener: (part: DecodePart) => void): unknown
   off(event: 'error', listener: (error: unknown) => void): unknown
   off(event: 'exit', listener: () => void): unknown
   ref(): void
@@ -108,7 +119,15 @@ export class DecodeThread {
     const timer = clock.startTimer(timeoutMs, () =>
       reject(new DecodeUnavailable(`it took longer than ${timeoutMs / 1000} s`)),
     )
-    worker.once('message', resolve)
+    const parts: DecodePart[] = []
+    const onPart = (part: DecodePart): void => {
+      parts.push(part)
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      if (part.rest === undefined) return worker.postMessage(nextPart)
+      const documents = parts.flatMap((each) => each.documents)
+      resolve({ documents, problems: parts.flatMap(({ problems }) => problems), ...part.rest })
+    }
+    worker.on('message', onPart)
     worker.once('error', reject)
     worker.once('exit', onExit)
     try {
@@ -117,7 +136,7 @@ export class DecodeThread {
       return await promise
     } finally {
       timer.cancel()
-      worker.off('message', resolve)
+      worker.off('message', onPart)
       worker.off('error', reject)
       worker.off('exit', onExit)
     }

@@ -65,6 +65,23 @@ describe('createDecodeSource', () => {
     120_000 * slowness,
   )
 
+  it(
+    'holds the event loop with no text of many documents',
+    async () => {
+      const decode = createDecodeSource(systemClock)
+      const pods = Array.from({ length: 10_000 }, (_, index) => ({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: `p${index}` },
+        spec: { containers: [{ name: 'a', image: 'b' }] },
+      }))
+      const text = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods }))
+      expect((await decode(text, options)).documents).toHaveLength(10_000)
+      expect(await eventLoopDelayMs(() => decode(text, options), 50 * slowness)).toBeLessThan(50 * slowness)
+    },
+    120_000 * slowness,
+  )
+
   it('starts another thread once one took too long', async () => {
     let isHasty = true
     const clock: Clock = {
