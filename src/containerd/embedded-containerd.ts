@@ -6,7 +6,7 @@ import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NodeEvent, NodeEventRecorder } from '../pod/state/pod-event.ts'
-import { hasImage } from './process/containerd-client.ts'
+import { EmbeddedImages } from './embedded-images.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
 import {
@@ -20,19 +20,9 @@ import type { ContainerdVersion } from './process/containerd-version.ts'
 import { EmbeddedContainerdError } from './process/embedded-containerd-error.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
-import type { ContainerdPrograms, ProgramOptions } from './setup/find-programs.ts'
+import type { ProgramOptions } from './setup/find-programs.ts'
 import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
-import { exportImages } from './process/export-images.ts'
-import {
-  discardImage,
-  dropUnfinished,
-  importImageFile,
-  importPinnedImage,
-  listPinnedImages,
-  needsWriteOut,
-  pinImage,
-} from './process/import-image.ts'
-import type { ImageFile, ImageImportTarget } from './process/import-image.ts'
+import type { ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
 import type { RuntimeRecords } from './leaks/containerd-books.ts'
 import type { CriKnowledge } from './leaks/containerd-books.ts'
@@ -47,15 +37,13 @@ import { containerOrphans, shimOrphans, taskOrphans } from './leaks/runtime-orph
 import { leaseOrphans, snapshotOrphans } from './leaks/storage-orphans.ts'
 import { adoptContainerd, boundLog, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
-import { findNewer, recordVersion } from './process/newer-containerd.ts'
+import { InstalledProgram } from './process/installed-containerd.ts'
+import { recordVersion } from './process/newer-containerd.ts'
 import { connectionEnd } from './process/unix-socket.ts'
 import { watchNames } from './process/watch-names.ts'
 import { writeContainerdFiles } from './setup/write-containerd-files.ts'
 import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
-import { smallFile } from '../store/small-file.ts'
-import { UnpackedImages } from './process/unpacked-images.ts'
-import type { ImageUnpacking, UnpackedImagesOptions } from './process/unpacked-images.ts'
-import { WriteOuts } from './process/write-outs.ts'
+import type { UnpackedImagesOptions } from './process/unpacked-images.ts'
 
 export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFileOptions {
   /** podd's root directory. */
@@ -108,24 +96,33 @@ const programSettleMs = 2_000
  */
 export class EmbeddedContainerd {
   readonly places: ContainerdPlaces
+  readonly images: EmbeddedImages
   readonly #options: EmbeddedContainerdOptions
   readonly #home: ContainerdHome
   readonly #listeners = new Set<(state: ContainerdState) => void>()
   #state: ContainerdState = { kind: 'stopped' }
   /** The one that runs was told to end, so that another takes its place. */
   #isRestarting = false
-  readonly #writeOuts = new WriteOuts()
-  readonly #unpacked: UnpackedImages | undefined
-  /** Which containerd would be started now. */
-  #program: string | undefined
-  #olderInstalled: Problem | undefined
+  readonly #program: InstalledProgram
 
   constructor(options: EmbeddedContainerdOptions) {
     this.#options = options
     this.places = containerdPlaces(options.rootDir, options.runDir)
-    const { clock, logger, launchMode, unpacks } = options
-    const file = smallFile(this.places.unpackRecordPath)
-    this.#unpacked = unpacks && new UnpackedImages({ ...unpacks, file, logger })
+    const { clock, logger, launchMode, unpacks, sandboxImage } = options
+    this.#program = new InstalledProgram({
+      places: this.places,
+      tell: (reason, message) => this.#tell(reason, message),
+      logger,
+    })
+    this.images = new EmbeddedImages({
+      places: this.places,
+      sandboxImage,
+      unpacks,
+      whenRunning: async () => (await this.#whenRunning()).importTarget,
+      running: () => (this.#state.kind === 'running' ? this.#state.running.importTarget : undefined),
+      clock,
+      logger,
+    })
     this.#home = { places: this.places, mode: launchMode ?? detectLaunchMode(), clock, logger }
   }
 
@@ -140,7 +137,7 @@ export class EmbeddedContainerd {
 
   /** What somebody should do something about while containerd runs. */
   problems(): readonly Problem[] {
-    return this.#olderInstalled === undefined ? [] : [this.#olderInstalled]
+    return this.#program.problem === undefined ? [] : [this.#program.problem]
   }
 
   /** Calls back at every change of state; the returned function ends that. */
@@ -159,7 +156,7 @@ export class EmbeddedContainerd {
   async start(signal?: AbortSignal): Promise<RunningContainerd> {
     const { places } = this
     const installed = await findPrograms(this.#options)
-    const newer = await this.#findNewer(installed)
+    const newer = await this.#program.findNewer(installed)
     const programs = { ...installed, version: newer ?? installed.version }
     const { network, snapshotter, configChanged } = await writeContainerdFiles(
       places,
@@ -177,12 +174,8 @@ export class EmbeddedContainerd {
       rootDir: places.rootDir,
       snapshotter,
     }
-    await this.#unpacked?.recover({
-      writeOut: () => this.#writeOuts.run(importTarget),
-      dropUnfinished: () => dropUnfinished(importTarget),
-    })
     await recordVersion(places, programs.version)
-    await this.#ensureSandboxImage(importTarget)
+    await this.images.prepare(importTarget)
     await this.#openFirewall(network.subnets)
     const running: RunningContainerd = {
       pid: process.pid,
@@ -213,20 +206,6 @@ export class EmbeddedContainerd {
       'containerd has not answered for a minute: podd kills it and starts another',
     )
     signalProcess(found, 'SIGKILL')
-  }
-
-  /** For pulls over CRI; undefined where containerd has the layers on the disk by itself, or does not run. */
-  get unpacking(): ImageUnpacking | undefined {
-    const unpacked = this.#unpacked
-    if (unpacked === undefined || this.#state.kind !== 'running') return undefined
-    const { importTarget } = this.#state.running
-    if (!needsWriteOut(importTarget)) return undefined
-    return {
-      begin: () => unpacked.begin(),
-      end: (ids) => unpacked.end(ids),
-      isUnwritten: (id) => unpacked.isUnwritten(id),
-      writeOut: () => this.#writeOuts.run(importTarget),
-    }
   }
 
   /**
@@ -279,7 +258,7 @@ export class EmbeddedContainerd {
   async restart(reason: string): Promise<void> {
     const containerd = findContainerd(this.places)
     if (containerd === undefined) return
-    if (this.#olderInstalled !== undefined)
+    if (this.#program.problem !== undefined)
       throw new EmbeddedContainerdError(`containerd must not be restarted (${reason}): no other would start`)
     this.#options.logger.warn({ id: String(containerd.pid), reason }, 'restarting containerd')
     this.#tell('ContainerdRestarted', `podd restarts containerd: ${reason}; running containers run on`)
@@ -290,46 +269,6 @@ export class EmbeddedContainerd {
       this.#isRestarting = false
       throw error
     }
-  }
-
-  /**
-   * Imports an archive into the image store, pins what it brought unless told not to, and gives the names. podd answers
-   * before its containerd does: one that is still starting is waited for.
-   *
-   * @throws PoddError RUNTIME_UNAVAILABLE where containerd is down or does not come up; ImageImportError
-   */
-  async importImages(
-    file: ImageFile,
-    { pin }: { readonly pin: boolean } = { pin: true },
-  ): Promise<readonly string[]> {
-    const { importTarget } = await this.#whenRunning()
-    const names = await this.#importing(importTarget, () => importImageFile(importTarget, file))
-    if (pin) for (const name of names) await pinImage(importTarget, name)
-    return names
-  }
-
-  /** An archive of images, as it is read. Throws as `importImages`, and PoddError IMAGE_EXPORT. */
-  async *exportImages(names: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer, void> {
-    const { importTarget } = await this.#whenRunning()
-    yield* exportImages(importTarget, names, signal)
-  }
-
-  /** Keeps image garbage collection away from an image, by one of its names, or no longer does. Throws as `importImages`. */
-  async pinImage(name: string, pinned: boolean): Promise<void> {
-    const { importTarget } = await this.#whenRunning()
-    await pinImage(importTarget, name, pinned)
-  }
-
-  /** Removes a name of an image, if it is there. Throws as `importImages`. */
-  async discardImage(name: string): Promise<void> {
-    const { importTarget } = await this.#whenRunning()
-    await discardImage(importTarget, name)
-  }
-
-  /** The names that are pinned. Throws as `importImages`. */
-  async pinnedImages(): Promise<readonly string[]> {
-    const { importTarget } = await this.#whenRunning()
-    return listPinnedImages(importTarget)
   }
 
   async #whenRunning(): Promise<RunningContainerd> {
@@ -370,33 +309,6 @@ export class EmbeddedContainerd {
     ]
   }
 
-  async #ensureSandboxImage(target: ImageImportTarget): Promise<void> {
-    const { clock, sandboxImage } = this.#options
-    if (await hasImage(target.socketPath, clock, sandboxImage.name)) return
-    const archive = await sandboxImage.build()
-    const { name } = sandboxImage
-    await this.#importing(target, async () => {
-      await importPinnedImage(target, { name, archive, tempDir: this.places.runDir })
-      return [name]
-    })
-  }
-
-  /** An import, after which its images are on the disk; gives their names. */
-  async #importing(
-    target: ImageImportTarget,
-    work: () => Promise<readonly string[]>,
-  ): Promise<readonly string[]> {
-    const unpacked = needsWriteOut(target) ? this.#unpacked : undefined
-    await unpacked?.begin()
-    let names: readonly string[] = []
-    try {
-      names = await work()
-      return names
-    } finally {
-      await unpacked?.endNamed(names)
-    }
-  }
-
   /** Without these rules pods may still work, so a failure is only said. */
   async #openFirewall(podCidrs: readonly string[]): Promise<void> {
     for (const firewall of selectFirewalls(podCidrs)) {
@@ -413,39 +325,10 @@ export class EmbeddedContainerd {
     this.#options.events?.recordNode(event)
   }
 
-  /**
-   * The newer version under which pods run, and which goes on running.
-   * @throws EmbeddedContainerdError where it does not run itself
-   */
-  async #findNewer(installed: ContainerdPrograms): Promise<ContainerdVersion | undefined> {
-    const running = findContainerd(this.places)
-    const newer = await findNewer(this.places, installed, running)
-    this.#program = installed.containerdPath
-    const before = this.#olderInstalled
-    this.#olderInstalled = undefined
-    if (newer === undefined) return undefined
-    const older = `containerd ${installed.version.text} is installed, and pods run under containerd ${newer.text}`
-    const again = `Install containerd ${newer.text} or newer again`
-    if (running === undefined)
-      throw new EmbeddedContainerdError(`${older}, which an older one would lose`, {
-        hint: `${again}; or reboot the host, which ends the pods.`,
-      })
-    this.#olderInstalled = {
-      severity: 'warning',
-      place: { path: installed.containerdPath },
-      message: `${older}: that one keeps running; where it ends, no other starts before the pods have ended`,
-      hint: again,
-    }
-    if (before?.message === this.#olderInstalled.message) return newer
-    this.#options.logger.warn({ reason: older }, 'the newer containerd keeps running')
-    this.#tell('ContainerdOlder', `${older}: that one keeps running`)
-    return newer
-  }
-
   /** The program has been replaced. */
   async #lookAtProgram(): Promise<void> {
     try {
-      if (this.#state.kind === 'running') await this.#findNewer(await findPrograms(this.#options))
+      if (this.#state.kind === 'running') await this.#program.findNewer(await findPrograms(this.#options))
     } catch (error) {
       // In the middle of an upgrade, perhaps.
       this.#options.logger.debug({ err: error }, 'cannot look at the installed containerd')
@@ -487,7 +370,7 @@ export class EmbeddedContainerd {
       isLooking = false
       if (!watched.aborted) await this.#lookAtProgram()
     }
-    watchNames(this.#program === undefined ? [] : [this.#program], () => void onReplaced(), watched)
+    watchNames(this.#program.path === undefined ? [] : [this.#program.path], () => void onReplaced(), watched)
     try {
       await this.#waitForEnd(pid, signal)
     } finally {

@@ -222,7 +222,7 @@ describe.skipIf(choice.kind === 'skip').each(installs)('embedded containerd $ver
     it('waits for a containerd that is starting', async () => {
       const path = join(dir, 'shell.tar')
       writeFileSync(path, formatOciArchive(shellImage()))
-      const importing = instance.containerd.importImages({ path })
+      const importing = instance.containerd.images.importImages({ path })
       await instance.start()
       expect(await importing).toEqual([shellImageName])
     })

@@ -121,7 +121,7 @@ export class RuntimeAccess {
     this.#client.gateWith(this.#comparison)
     this.pulse = new RuntimePulse(clock, () => runtime.version({}))
     this.images = writeOutPulled(this.#client.images, {
-      unpacking: () => embedded?.unpacking,
+      unpacking: () => embedded?.images.unpacking,
       onFailure: (error) => logger.warn({ err: error }, 'a pulled image may be lost in a power cut'),
     })
     this.imageStore = new RuntimeImages({ runtime, images: this.images, embedded })

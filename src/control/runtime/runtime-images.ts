@@ -45,7 +45,7 @@ export class RuntimeImages {
   async listImages(signal?: AbortSignal): Promise<readonly cri.Image[]> {
     const { images } = await this.#options.images.listImages({}, { signal })
     if (this.#options.embedded === undefined || images.length === 0) return images
-    const pinned = new Set(await this.#options.embedded.pinnedImages())
+    const pinned = new Set(await this.#options.embedded.images.pinnedImages())
     return images.map((image) => {
       const isPinned = [...image.repoTags, ...image.repoDigests, image.id].some((name) => pinned.has(name))
       return Object.assign({}, image, { pinned: image.pinned || isPinned })
@@ -54,7 +54,7 @@ export class RuntimeImages {
 
   /** Removes one name of an image, if it is there. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
   async discardName(name: string): Promise<void> {
-    await this.#options.embedded?.discardImage(name)
+    await this.#options.embedded?.images.discardImage(name)
   }
 
   /**
@@ -76,18 +76,18 @@ export class RuntimeImages {
       const complete = normalizeImageName(name)
       return found.names.find((each) => each === name || each === complete) ?? found.names[0] ?? found.id
     })
-    yield* this.#options.embedded.exportImages(names, signal)
+    yield* this.#options.embedded.images.exportImages(names, signal)
   }
 
   /** Pins one name of an image, or unpins it; its other names stay as they are. Throws as `pinImage`. */
   async pinName(name: string, pinned: boolean): Promise<void> {
     if (this.#options.embedded === undefined) throw pinUnsupported()
-    await this.#options.embedded.pinImage(name, pinned)
+    await this.#options.embedded.images.pinImage(name, pinned)
   }
 
   /** The complete names that are pinned. Throws PoddError HOST_COMMAND or RUNTIME_UNAVAILABLE. */
   async pinnedNames(): Promise<ReadonlySet<string>> {
-    const names = (await this.#options.embedded?.pinnedImages()) ?? []
+    const names = (await this.#options.embedded?.images.pinnedImages()) ?? []
     return new Set(names.map((name) => normalizeImageName(name)))
   }
 
@@ -109,7 +109,7 @@ export class RuntimeImages {
     }
     const names = [...found.repoTags, ...found.repoDigests]
     const chosen = pinned && names.includes(wanted) ? [wanted] : names
-    for (const name of chosen) await this.#options.embedded.pinImage(name, pinned)
+    for (const name of chosen) await this.#options.embedded.images.pinImage(name, pinned)
     return chosen
   }
 
@@ -123,7 +123,7 @@ export class RuntimeImages {
   ): Promise<readonly string[]> {
     if (this.#options.embedded !== undefined) {
       const open = await openCompressed(path)
-      return this.#options.embedded.importImages({ path, open, signal }, { pin })
+      return this.#options.embedded.images.importImages({ path, open, signal }, { pin })
     }
     throw new PoddError('IMPORT_UNSUPPORTED', 'images can be imported into the embedded containerd only', {
       hint: 'Use `ctr -n k8s.io images import FILE.tar` with your containerd.',

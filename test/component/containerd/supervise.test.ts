@@ -387,7 +387,7 @@ describe('importImages', () => {
   it('waits for a containerd that is still starting, for a while', async () => {
     const slept: number[] = []
     const containerd = new EmbeddedContainerd(options({ clock: hastyClock(slept) }))
-    await expect(containerd.importImages({ path: '/x.tar' })).rejects.toMatchObject({
+    await expect(containerd.images.importImages({ path: '/x.tar' })).rejects.toMatchObject({
       code: 'RUNTIME_UNAVAILABLE',
       message: 'containerd is not ready: it is still starting',
       hint: expect.stringContaining('Try again') as string,
@@ -399,7 +399,7 @@ describe('importImages', () => {
     const stop = new AbortController()
     const containerd = new EmbeddedContainerd(options())
     containerd.onChange(() => stop.abort())
-    const waiting = containerd.importImages({ path: '/x.tar' })
+    const waiting = containerd.images.importImages({ path: '/x.tar' })
     const supervising = containerd.supervise(stop.signal)
     const failure = {
       code: 'RUNTIME_UNAVAILABLE',
@@ -409,7 +409,7 @@ describe('importImages', () => {
     }
     await expect(waiting).rejects.toMatchObject(failure)
     await supervising
-    await expect(containerd.importImages({ path: '/x.tar' })).rejects.toMatchObject(failure)
+    await expect(containerd.images.importImages({ path: '/x.tar' })).rejects.toMatchObject(failure)
   })
 })
 
