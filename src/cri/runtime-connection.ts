@@ -160,7 +160,7 @@ export class RuntimeConnection {
     this.#lostAtMs = this.#clock.monotonicMs()
   }
 
-  /** Takes no further call, and ends with those in flight. */
+  /** Ends every call in flight; the connection can't be used again. */
   close(): void {
     this.#closed = true
     this.#channel.close()

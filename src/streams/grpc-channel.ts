@@ -87,7 +87,7 @@ export class GrpcChannel {
     return () => cancel()
   }
 
-  /** Takes no further call, and ends with those in flight. */
+  /** Ends every call in flight; the connection can't be used again. */
   close(): void {
     this.#retry?.cancel()
     this.#lastError = 'the connection is closed'

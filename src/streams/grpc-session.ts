@@ -2,6 +2,7 @@ import { connect } from 'node:http2'
 import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import type { ChannelOptions } from '@grpc/grpc-js'
+import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
 import { Http2SubchannelCall } from '@grpc/grpc-js/build/src/subchannel-call.js'
 import type { SubchannelCallInterceptingListener } from '@grpc/grpc-js/build/src/subchannel-call.js'
@@ -121,9 +122,10 @@ export class GrpcSession implements Transport {
     throw new Error('no subchannel')
   }
 
-  /** Takes no further call, and ends with those in flight. */
+  /** Ends every call in flight; the connection can't be used again. */
   shutdown(): void {
     this.#letGo(undefined)
+    for (const call of this.#calls) call.cancelWithStatus(Status.UNAVAILABLE, 'the connection is closed')
     this.#session.close()
   }
 
