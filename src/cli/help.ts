@@ -91,7 +91,7 @@ function lineWidth(width: number | undefined): number {
   return Math.max(narrowestLine, Math.min(widestLine, width ?? widestLine))
 }
 
-/** Paragraphs, broken anew; what is indented stays as it is. */
+/** Paragraphs, wrapped again; what is indented stays as it is. */
 function flow(text: string, most: number): readonly string[] {
   const paragraphs = text
     .split('\n\n')

@@ -87,7 +87,7 @@ export class CrashGuard {
     this.#isStopping = true
   }
 
-  /** podd takes too much memory, or something has changed for which it has to start anew: it restarts without a crash. `letGo` as with `watch`. */
+  /** podd takes too much memory, or must restart for another reason: it restarts without a crash. `letGo` as with `watch`. */
   renew(memoryRestarts: number, letGo: () => void): void {
     if (this.#crashed || this.#renewal !== undefined || this.#isStopping) return
     this.#renewal = memoryRestarts

@@ -17,7 +17,7 @@ export interface Replacement {
 }
 
 /**
- * Starts the same program anew in this process; the pid stays the same, so that whoever supervises the daemon sees no end.
+ * Restarts the same program in this process; the pid stays the same, so that whoever supervises the daemon sees no end.
  * Returns only by throwing: PoddError INTERNAL, or the system's error.
  */
 export function replaceProcess({ environment, restarts }: Replacement): void {

@@ -14,7 +14,7 @@ export interface SelfWatchOptions {
   readonly memoryLimitBytes: number
   /** How many restarts for its memory led to this podd, one after the other. */
   readonly restarts: number
-  /** Has podd let go of the pods and start anew. */
+  /** Has podd let go of the pods and restart. */
   readonly restart: (restarts: number) => void
   readonly clock: Clock
   readonly logger: Logger

@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
+import { criHeaders, kindLabel, methodOf, objectsIn, withDeadline } from './containerd-calls.ts'
+import type { ContainerdChannel, ServiceDefinitions } from './containerd-calls.ts'
 
 export interface ContainerRecord {
   readonly id: string
@@ -15,48 +16,25 @@ export interface TaskRecord {
   readonly status: string
 }
 
-type Headers = Readonly<Record<string, string>>
-
-/** What is needed of a connection to containerd's socket. */
-export interface RecordsChannel {
-  ready(signal?: AbortSignal): Promise<void>
-  unary(method: WireMethod, request: object, signal: AbortSignal, headers?: Headers): Promise<object>
-  stream(
-    method: WireMethod,
-    request: object,
-    onMessage: (message: object) => void,
-    signal: AbortSignal,
-    headers?: Headers,
-  ): Promise<void>
-}
-
-interface Definitions {
-  service(name: string): Readonly<Record<string, WireMethod>>
-}
-
 export interface ContainerdRecordsOptions {
-  readonly channel: RecordsChannel
+  readonly channel: ContainerdChannel
   /** Those of proto/ of the same names. */
   readonly definitions: {
-    readonly containers: Definitions
-    readonly tasks: Definitions
-    readonly snapshots: Definitions
-    readonly leases: Definitions
+    readonly containers: ServiceDefinitions
+    readonly tasks: ServiceDefinitions
+    readonly snapshots: ServiceDefinitions
+    readonly leases: ServiceDefinitions
   }
   readonly clock: Clock
 }
 
-/** containerd's namespace of CRI's containers. */
-const headers: Headers = { 'containerd-namespace': 'k8s.io' }
-/** What CRI marks its own with in that namespace. */
-const kindLabel = 'io.cri-containerd.kind'
 const callMs = 30_000
 /** containerd's own (`defaults.DefaultSnapshotter` on Linux). */
 const defaultSnapshotter = 'overlayfs'
 
 /** containerd's records in CRI's namespace, by its own API. The errors are the channel's, and RUNTIME_TIMEOUT. */
 export class ContainerdRecords {
-  readonly #channel: RecordsChannel
+  readonly #channel: ContainerdChannel
   readonly #clock: Clock
   readonly #listContainers: WireMethod
   readonly #listTasks: WireMethod
@@ -112,38 +90,19 @@ export class ContainerdRecords {
   }
 
   #unary(method: WireMethod, request: object): Promise<object> {
-    return this.#bounded(method, (signal) => this.#channel.unary(method, request, signal, headers))
+    return this.#bounded(method, (signal) => this.#channel.unary(method, request, signal, criHeaders))
   }
 
   #stream(method: WireMethod, request: object, onMessage: (message: object) => void): Promise<void> {
     return this.#bounded(method, (signal) =>
-      this.#channel.stream(method, request, onMessage, signal, headers),
+      this.#channel.stream(method, request, onMessage, signal, criHeaders),
     )
   }
 
-  async #bounded<T>({ path }: WireMethod, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const cancel = new AbortController()
-    const timer = this.#clock.startTimer(callMs, () =>
-      cancel.abort(
-        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${path} within ${callMs / 1000} s`),
-      ),
-    )
-    try {
-      await this.#channel.ready(cancel.signal)
-      return await call(cancel.signal)
-    } finally {
-      timer.cancel()
-    }
+  #bounded<T>({ path }: WireMethod, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withDeadline({ clock: this.#clock, name: path, callMs }, async (signal) => {
+      await this.#channel.ready(signal)
+      return call(signal)
+    })
   }
-}
-
-function objectsIn(message: object, key: string): readonly Readonly<Record<string, unknown>>[] {
-  const list: unknown = isJsonObject(message) ? message[key] : undefined
-  return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
-}
-
-function methodOf(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
-  const found = service[name]
-  if (found === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
-  return found
 }

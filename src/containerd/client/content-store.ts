@@ -1,32 +1,17 @@
 import type { Clock } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Blob, Ingest } from '../../decide/node/pull-progress.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
-
-type Headers = Readonly<Record<string, string>>
-
-/** What is needed of a connection to containerd's socket. */
-export interface ContentChannel {
-  unary(method: WireMethod, request: object, signal: AbortSignal, headers?: Headers): Promise<object>
-  stream(
-    method: WireMethod,
-    request: object,
-    onMessage: (message: object) => void,
-    signal: AbortSignal,
-    headers?: Headers,
-  ): Promise<void>
-}
+import { criHeaders, methodOf, objectsIn, withDeadline } from './containerd-calls.ts'
+import type { CallChannel, ServiceDefinitions } from './containerd-calls.ts'
 
 export interface ContentStoreOptions {
-  readonly channel: ContentChannel
+  readonly channel: CallChannel
   /** proto/containerd-content.proto. */
-  readonly definitions: { service(name: string): Readonly<Record<string, WireMethod>> }
+  readonly definitions: ServiceDefinitions
   readonly clock: Clock
 }
 
-/** containerd's namespace of CRI's images. */
-const headers: Headers = { 'containerd-namespace': 'k8s.io' }
 const callMs = 10_000
 /** What containerd labels each blob with that it pulled: the key has the registry's host, the value the repositories, with commas between. */
 const sourceLabel = 'containerd.io/distribution.source.'
@@ -34,7 +19,7 @@ const digestPattern = /sha256:[0-9a-f]{64}$/u
 
 /** containerd's content store, while images are pulled into it. The errors are the channel's. */
 export class ContentStore {
-  readonly #channel: ContentChannel
+  readonly #channel: CallChannel
   readonly #clock: Clock
   readonly #list: WireMethod
   readonly #read: WireMethod
@@ -52,7 +37,7 @@ export class ContentStore {
   /** The blobs that are being written. */
   async listIngests(): Promise<readonly Ingest[]> {
     const reply = await this.#bounded('ListStatuses', (signal) =>
-      this.#channel.unary(this.#listStatuses, {}, signal, headers),
+      this.#channel.unary(this.#listStatuses, {}, signal, criHeaders),
     )
     return objectsIn(reply, 'statuses').flatMap(({ ref, offset }) => {
       // `layer-sha256:…` (core/remotes/handlers.go, MakeRefKey)
@@ -78,7 +63,7 @@ export class ContentStore {
     const host = registry.replace(/:\d+$/u, '').replace(/^\[(.*)\]$/u, '$1')
     const filters = [`labels.${JSON.stringify(sourceLabel + host)}~=${JSON.stringify(inList)}`]
     await this.#bounded('List', (signal) =>
-      this.#channel.stream(this.#list, { filters }, take, signal, headers),
+      this.#channel.stream(this.#list, { filters }, take, signal, criHeaders),
     )
     return blobs
   }
@@ -91,33 +76,12 @@ export class ContentStore {
       if (Buffer.isBuffer(data)) chunks.push(data)
     }
     await this.#bounded('Read', (signal) =>
-      this.#channel.stream(this.#read, { digest }, take, signal, headers),
+      this.#channel.stream(this.#read, { digest }, take, signal, criHeaders),
     )
     return Buffer.concat(chunks)
   }
 
-  async #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const cancel = new AbortController()
-    const timer = this.#clock.startTimer(callMs, () =>
-      cancel.abort(
-        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
-      ),
-    )
-    try {
-      return await call(cancel.signal)
-    } finally {
-      timer.cancel()
-    }
+  #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withDeadline({ clock: this.#clock, name, callMs }, call)
   }
-}
-
-function objectsIn(message: object, key: string): readonly Readonly<Record<string, unknown>>[] {
-  const list: unknown = isJsonObject(message) ? message[key] : undefined
-  return Array.isArray(list) ? list.filter((each) => isJsonObject(each)) : []
-}
-
-function methodOf(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
-  const found = service[name]
-  if (found === undefined) throw new PoddError('INTERNAL', `containerd-content.proto does not define ${name}`)
-  return found
 }

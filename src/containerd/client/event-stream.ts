@@ -1,10 +1,10 @@
 import type { Clock } from '../../base/clock.ts'
-import { PoddError } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { canOpen, keepOpen } from '../../base/keep-open.ts'
 import { newUuid } from '../../base/random.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
+import { criHeaders, criNamespace, methodOf } from './containerd-calls.ts'
 
 /** What the stream needs of a connection to containerd's socket. A lost one shows as errors of calls. */
 export interface EventChannel {
@@ -55,9 +55,6 @@ function isTopic(topic: unknown): topic is Topic {
   return typeof topic === 'string' && Object.hasOwn(topics, topic)
 }
 
-/** containerd's namespace of CRI's containers. */
-const criNamespace = 'k8s.io'
-
 const packageName = 'containerd.services.events.v1'
 
 /** How often and for how long to look whether the subscription has come into force. */
@@ -81,8 +78,8 @@ export class ContainerdEvents implements RuntimeEvents {
     this.#channel = channel
     this.#clock = clock
     const service = definitions.service(`${packageName}.Events`)
-    this.#publish = method(service, 'Publish')
-    this.#subscribe = method(service, 'Subscribe')
+    this.#publish = methodOf(service, 'Publish')
+    this.#subscribe = methodOf(service, 'Subscribe')
     const messages = Object.values(topics).map(({ message }) => message)
     this.#decoders = new Map(messages.map((name) => [name, definitions.decoder(`${packageName}.${name}`)]))
   }
@@ -141,7 +138,7 @@ export class ContainerdEvents implements RuntimeEvents {
     const request = { topic, event: { typeUrl: 'google.protobuf.Empty', value: Buffer.alloc(0) } }
     try {
       for (let tries = 0; tries < markerTries && !stop.aborted; tries += 1) {
-        await this.#channel.unary(this.#publish, request, stop, { 'containerd-namespace': criNamespace })
+        await this.#channel.unary(this.#publish, request, stop, criHeaders)
         await this.#clock.sleep(markerRetryMs, stop)
       }
     } catch {
@@ -171,10 +168,4 @@ function readExit({ exitStatus, exitedAt }: Readonly<Record<string, unknown>>): 
   const { seconds, nanos } = exitedAt
   if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
   return { exitCode: exitStatus, atMs: seconds * 1000 + nanos / 1e6 }
-}
-
-function method(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
-  const found = service[name]
-  if (found === undefined) throw new PoddError('INTERNAL', `containerd-events.proto does not define ${name}`)
-  return found
 }

@@ -1,6 +1,7 @@
 import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
+import { criHeaders, methodOf } from './containerd-calls.ts'
 import type { TerminalSize } from './exec-process-spec.ts'
 
 /** What commands need of a connection to containerd's socket. */
@@ -38,9 +39,6 @@ export interface ExecRequest extends ExecTarget {
 }
 
 const processType = 'types.containerd.io/opencontainers/runtime-spec/1/Process'
-
-/** The namespace of CRI's containers. */
-const headers = { 'containerd-namespace': 'k8s.io' }
 
 const callMs = 30_000
 /** Starting a process takes as long as the container's disk and CPU limits make it. */
@@ -126,10 +124,9 @@ export class TaskCalls {
     request: object,
     deadlineMs: number | undefined,
   ): Promise<object> {
-    const method = service[name]
-    if (method === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
+    const method = methodOf(service, name)
     const signal = deadlineMs === undefined ? new AbortController().signal : AbortSignal.timeout(deadlineMs)
     await this.#channel.ready(signal)
-    return this.#channel.unary(method, request, signal, headers)
+    return this.#channel.unary(method, request, signal, criHeaders)
   }
 }

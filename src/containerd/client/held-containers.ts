@@ -1,49 +1,21 @@
 import type { Clock } from '../../base/clock.ts'
-import { PoddError, errorCode } from '../../base/errors.ts'
+import { errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
+import type { WireMethod } from '../../base/wire-method.ts'
 import type { HeldContainer } from '../../decide/node/compare-runtime.ts'
 import { instanceSelector, labelKeys, readPodRef } from '../../translate/identity/labels.ts'
-
-/** One RPC on the wire. */
-interface WireMethod {
-  readonly path: string
-  readonly requestSerialize: (request: object) => Buffer
-  readonly responseDeserialize: (bytes: Buffer) => object
-}
-
-type Headers = Readonly<Record<string, string>>
-
-/** What is needed of a connection to containerd's socket. */
-export interface HeldContainersChannel {
-  ready(signal?: AbortSignal): Promise<void>
-  unary(method: WireMethod, request: object, signal: AbortSignal, headers?: Headers): Promise<object>
-  stream(
-    method: WireMethod,
-    request: object,
-    onMessage: (message: object) => void,
-    signal: AbortSignal,
-    headers?: Headers,
-  ): Promise<void>
-}
-
-interface Definitions {
-  service(name: string): Readonly<Record<string, WireMethod>>
-}
+import { criHeaders, kindLabel, methodOf, withDeadline } from './containerd-calls.ts'
+import type { ContainerdChannel, ServiceDefinitions } from './containerd-calls.ts'
 
 export interface HeldContainersOptions {
-  readonly channel: HeldContainersChannel
+  readonly channel: ContainerdChannel
   /** proto/containerd-containers.proto and proto/containerd-tasks.proto. */
-  readonly containers: Definitions
-  readonly tasks: Definitions
+  readonly containers: ServiceDefinitions
+  readonly tasks: ServiceDefinitions
   /** Only what bears this instance's label; empty: all of CRI's. */
   readonly instance: string
   readonly clock: Clock
 }
-
-/** containerd's namespace of CRI's containers. */
-const headers: Headers = { 'containerd-namespace': 'k8s.io' }
-/** What CRI marks its own with in that namespace. */
-const kindLabel = 'io.cri-containerd.kind'
 
 const callMs = 10_000
 /** How long a process has after SIGTERM. CRI forgot its grace with the container. */
@@ -78,7 +50,7 @@ export class HeldContainers {
     }
     await this.#bounded('ListStream', async (signal) => {
       await channel.ready(signal)
-      await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, headers)
+      await channel.stream(methodOf(this.#containers, 'ListStream'), {}, take, signal, criHeaders)
     })
     return found
   }
@@ -126,22 +98,12 @@ export class HeldContainers {
     const { channel } = this.#options
     return this.#bounded(name, async (signal) => {
       await channel.ready(signal)
-      return channel.unary(methodOf(service, name), request, signal, headers)
+      return channel.unary(methodOf(service, name), request, signal, criHeaders)
     })
   }
 
-  async #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const cancel = new AbortController()
-    const timer = this.#options.clock.startTimer(callMs, () =>
-      cancel.abort(
-        new PoddError('RUNTIME_TIMEOUT', `containerd gave no answer to ${name} within ${callMs / 1000} s`),
-      ),
-    )
-    try {
-      return await call(cancel.signal)
-    } finally {
-      timer.cancel()
-    }
+  #bounded<T>(name: string, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return withDeadline({ clock: this.#options.clock, name, callMs }, call)
   }
 }
 
@@ -164,12 +126,6 @@ function readLabels(value: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, text]) => (typeof text === 'string' ? [[key, text]] : [])),
   )
-}
-
-function methodOf(service: Readonly<Record<string, WireMethod>>, name: string): WireMethod {
-  const found = service[name]
-  if (found === undefined) throw new PoddError('INTERNAL', `the wire definition lacks ${name}`)
-  return found
 }
 
 /** Undefined where containerd has no such thing. */

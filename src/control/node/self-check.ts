@@ -23,7 +23,7 @@ export interface SelfCheckOptions {
     readonly restarts: number
     /** A restart now would break off what podd does about the host. */
     readonly isBusy: () => boolean
-    /** Has podd let go of the pods and start anew; the count is for the process that takes over. */
+    /** Has podd let go of the pods and restart; the count is for the process that takes over. */
     readonly restart: (restarts: number) => void
   }
   readonly events: NodeEventRecorder

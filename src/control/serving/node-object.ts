@@ -28,7 +28,7 @@ export interface NodeFacts {
 
 /** `pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeStatusMaxImages, 1.36. */
 const mostImages = 50
-/** A condition that stands says so anew after this (NodeStatusReportFrequency, there). */
+/** A condition that stands says so again after this (NodeStatusReportFrequency, there). */
 const heartbeatMs = 300_000
 
 const pressures: readonly (readonly [PressureCondition, about: string, has: string])[] = [

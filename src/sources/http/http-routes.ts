@@ -56,7 +56,7 @@ export class HttpRoutes {
     await Promise.all(dispatchers.map((dispatcher) => dispatcher.destroy()))
   }
 
-  /** Connections are made anew after a certificate was replaced. */
+  /** Connections are made again after a certificate was replaced. */
   async #followFiles(tls: TlsFiles): Promise<void> {
     const fingerprint = await fingerprintTlsFiles(tls)
     if (fingerprint !== this.#tlsFingerprint) await this.destroy()

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ContainerdRecords } from '../../../src/containerd/client/containerd-records.ts'
-import type { RecordsChannel } from '../../../src/containerd/client/containerd-records.ts'
+import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
 import { loadProto } from '../../../src/cri/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -32,7 +32,7 @@ const replies: Readonly<Record<string, readonly Buffer[]>> = {
   '/containerd.services.leases.v1.Leases/List': [message([1, message([1, 'a'])], [1, message([1, 'b'])])],
 }
 
-const channel: RecordsChannel = {
+const channel: ContainerdChannel = {
   ready: async () => {},
   async unary(method, request, signal, headers) {
     asked.push(headers, request)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { errorCode } from '../../../src/base/errors.ts'
 import { ContentStore } from '../../../src/containerd/client/content-store.ts'
-import type { ContentChannel } from '../../../src/containerd/client/content-store.ts'
+import type { CallChannel } from '../../../src/containerd/client/containerd-calls.ts'
 import { loadProto } from '../../../src/cri/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -11,7 +11,7 @@ const digest = `sha256:${'a'.repeat(64)}`
 function storeOf(answers: { readonly unary?: object; readonly stream?: readonly object[] }) {
   const clock = new ManualClock()
   const requests: object[] = []
-  const channel: ContentChannel = {
+  const channel: CallChannel = {
     unary: (_method, request, signal) => {
       requests.push(request)
       if (answers.unary !== undefined) return Promise.resolve(answers.unary)

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest'
 import { PoddError } from '../../../src/base/errors.ts'
 import { HeldContainers } from '../../../src/containerd/client/held-containers.ts'
-import type { HeldContainersChannel } from '../../../src/containerd/client/held-containers.ts'
+import type { ContainerdChannel } from '../../../src/containerd/client/containerd-calls.ts'
 import { loadProto } from '../../../src/cri/load-proto.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -35,7 +35,7 @@ function answer(method: string, request: object): object {
   return {}
 }
 
-const channel: HeldContainersChannel = {
+const channel: ContainerdChannel = {
   ready: async () => {},
   async unary({ path }, request, _signal, headers) {
     expect(headers).toEqual({ 'containerd-namespace': 'k8s.io' })

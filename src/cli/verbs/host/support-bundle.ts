@@ -17,7 +17,7 @@ export const supportBundleVerb: Verb = {
   help: `Writes what is needed to find out what is wrong with this host: podd's settings, state, events, crash reports, the
 log of podd (of its systemd unit) and of containerd, what \`podd status\` and \`podd doctor\` say, and what the kernel tells
 of memory, disks and mounts. Works with and without a running daemon. Values of environment variables, headers,
-ConfigMaps and Secrets, and credentials, are taken out. FILE is made anew; - stands for standard output. Takes the flags
+ConfigMaps and Secrets, and credentials, are taken out. FILE must not exist yet; - stands for standard output. Takes the flags
 of \`podd run\`.`,
   flags: configFlags,
   examples: [
