@@ -74,6 +74,30 @@ describe('a drain', () => {
     expect(rig.isMarkedDrained).toBe(true)
   })
 
+  it('that comes while podd starts waits until the pods that run are known, and ends them', async () => {
+    const rig = await started('web', 'other')
+    await rig.kill()
+    const opened = Promise.withResolvers<void>()
+    rig.opened = opened.promise
+    await rig.start()
+    const drain = rig.system.node.drain?.run()
+    await rig.clock.advance(30_000)
+    opened.resolve()
+    await rig.clock.advance(60_000)
+    expect(await drain).toEqual({ ended: 2, stuck: [] })
+    expect(rig.running()).toEqual([])
+  })
+
+  it('ends pods that run though their source has given nothing since podd started', async () => {
+    const rig = await started('web')
+    await rig.kill()
+    rig.boot()
+    await rig.settle()
+    const drain = rig.system.node.drain?.run()
+    await rig.clock.advance(60_000)
+    expect(await drain).toEqual({ ended: 1, stuck: [] })
+  })
+
   it('leaves a finished pod as it is, though its sandbox is there still', async () => {
     const rig = await started()
     await rig.apply(podManifest('job', { restartPolicy: 'Never' }))
