@@ -286,6 +286,11 @@ export class PodSystem {
     return this.#awaited.allShown
   }
 
+  /** Resolves when the runtime was listed for the first time; never where it isn't. */
+  get whenListed(): Promise<void> {
+    return this.#reconciler.whenListed
+  }
+
   offerSnapshot(snapshot: SourceSnapshot): void {
     this.#loop.post({ kind: 'snapshot', snapshot })
   }

@@ -25,6 +25,7 @@ export class Reconciler {
   readonly #parts: ReconcilerParts
   #runtimeProblem: string | undefined = notAskedYet
   #listed = false
+  readonly #firstList = Promise.withResolvers<void>()
   #isToldGone = false
   /** The disk may have been full when podd started. */
   #hasCollected = false
@@ -42,6 +43,11 @@ export class Reconciler {
   /** The runtime was listed since podd began. */
   get listed(): boolean {
     return this.#listed
+  }
+
+  /** Resolves when the runtime was listed for the first time. */
+  get whenListed(): Promise<void> {
+    return this.#firstList.promise
   }
 
   /** Every source has given its objects. */
@@ -76,6 +82,7 @@ export class Reconciler {
         this.#reconcile()
       } finally {
         awaited.end((uid) => desired.workers.get(uid) !== undefined)
+        this.#firstList.resolve()
       }
       node.jobs.wake('collect-orphans')
     }

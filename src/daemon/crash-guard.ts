@@ -14,8 +14,8 @@ export interface CrashGuardOptions {
   readonly logger: Logger
   /** Replaces the process by a new one of the same program and arguments; throws where it can't. */
   readonly replaceProcess: (memoryRestarts: number) => void
-  /** A restart is put off for a minute: whoever waits for a sign of life gets one. */
-  readonly onDelay: () => void
+  /** A restart is put off by so many milliseconds: whoever waits for a sign of life gets one. */
+  readonly onDelay: (delayMs: number) => void
   /** What the daemon knows of itself, for the report; may throw. */
   readonly describe: () => Readonly<Record<string, unknown>>
 }
@@ -126,7 +126,7 @@ export class CrashGuard {
         { count: recent.length, durationMs: waitMs },
         'podd crashes repeatedly, delaying the restart',
       )
-      onDelay()
+      onDelay(waitMs)
       process.once('SIGTERM', () => process.exit(0))
       process.once('SIGINT', () => process.exit(0))
       await clock.sleep(waitMs)

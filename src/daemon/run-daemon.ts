@@ -5,11 +5,13 @@ import { clockSetMs } from '../decide/plan/clock-set.ts'
 import type { ClockReading } from '../decide/plan/clock-set.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
 import { createLogger } from '../base/logger.ts'
+import type { Logger } from '../base/logger.ts'
 import { makeDirectory } from '../base/make-directory.ts'
 import { apiSocketPath } from '../config/places.ts'
 import type { PoddConfig } from '../config/options.ts'
 import { readHostname } from '../host/facts/host-info.ts'
-import { takeServiceManager } from '../host/service-manager.ts'
+import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
+import type { ServiceManager } from '../host/service-manager.ts'
 import { followNameJob } from '../control/node/follow-name.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
@@ -22,13 +24,14 @@ import { startApiServer } from '../server/api-server.ts'
 import { holdInstanceLock } from '../server/listeners/instance-lock.ts'
 import { createStateReport } from '../store/state-report.ts'
 import type { StateReport } from '../store/state-report.ts'
+import { announceReady } from './announce-ready.ts'
 import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
 import { createHolds, createSources, createTrials } from './create-sources.ts'
 import { openPage } from './open-page.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { describeSelf, tellManager, watchSelf } from './watch-self.ts'
+import { describeSelf, serviceStatus, tellManager, watchSelf } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
@@ -60,7 +63,15 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     replaceProcess: (memoryRestarts) =>
       replaceProcess({ environment: manager?.environment ?? {}, restarts: memoryRestarts }),
     describe: () => describeSelf(pods),
-    onDelay: () => void tellManager(manager, logger, 'WATCHDOG=1', 'STATUS=podd crashes repeatedly'),
+    onDelay: (delayMs) =>
+      void tellManager(
+        manager,
+        logger,
+        'WATCHDOG=1',
+        // It may not have been ready yet.
+        extendTimeout(2 * delayMs),
+        'STATUS=podd crashes repeatedly',
+      ),
   })
   guard.begin(started.wallMs)
   for (const { message, place } of warnings)
@@ -173,7 +184,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     const running = sources.map((source) =>
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
-    void tellManager(manager, logger, 'READY=1', 'STATUS=starting')
+    if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
     const writing = apiObjects.run(async (snapshot) => {
       await pods.takeSnapshot(snapshot)
       clusterObjects.showNamespaces()
@@ -217,6 +228,21 @@ function networkOf(config: PoddConfig, hostName: string, report: StateReport): N
 /** The moment of the start by the wall clock as it is set now. */
 function startedAtMs(clock: Clock, started: ClockReading): number {
   return started.wallMs + clockSetMs(started, { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() })
+}
+
+/** The API answers: podd is ready, and says what it waits for; once more when it has seen what runs. */
+async function tellStart(
+  manager: ServiceManager,
+  assembly: PodAssembly,
+  parts: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  const { pods } = assembly
+  const status = (): string =>
+    `STATUS=starting${pods.runtimeProblem === undefined ? '' : `: ${pods.runtimeProblem}`}`
+  await announceReady({ manager, status, ...parts }, signal)
+  await pods.whenListed
+  if (!signal.aborted) await tellManager(manager, parts.logger, serviceStatus(assembly))
 }
 
 /** Pods are shown meanwhile. A runtime that isn't there is reported, and waited for by `watch`. */

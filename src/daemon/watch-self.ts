@@ -47,8 +47,8 @@ export function watchSelf(options: SelfWatchOptions): NodeJob {
   })
 }
 
-/** What `systemctl status` shows of podd. */
-function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
+/** What `systemctl status` shows of podd: how many pods there are, and what podd waits for. */
+export function serviceStatus({ pods }: Pick<PodAssembly, 'pods'>): string {
   const count = pods.allPods().length
   const running = `${count} ${count === 1 ? 'pod' : 'pods'}`
   const draining = pods.node.drain?.isDraining === true ? '; the host is drained' : ''

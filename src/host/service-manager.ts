@@ -16,7 +16,13 @@ export interface ServiceManager {
 type Environment = Record<string, string | undefined>
 
 const names = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const
-const notifyMs = 10_000
+/** Beyond the five seconds that systemd-notify waits by itself: how long a slow board may take to start it. */
+const notifyMs = 25_000
+
+/** Has systemd wait for a start or an end for so long from now, at least (`sd_notify(3)`). */
+export function extendTimeout(ms: number): string {
+  return `EXTEND_TIMEOUT_USEC=${Math.ceil(ms * 1000)}`
+}
 
 /** Undefined where no service manager waits for word of this process. What it set goes from `env`: no child of podd is the service. */
 export function takeServiceManager(env: Environment, pid: number): ServiceManager | undefined {

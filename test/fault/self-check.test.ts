@@ -28,7 +28,8 @@ describePodd('podd under a service manager', {}, (rig) => {
     ])
     podd.drop('steady', shellPod('steady', podd.shared, 'say start; stay'))
     const before = await podd.until('the daemon', () => podd.untilReady('steady').catch(() => undefined))
-    expect(count('READY=1 STATUS=starting')).toBe(1)
+    expect(count('READY=1 STATUS=starting: waiting for the container runtime')).toBe(1)
+    await podd.until('what it says once it has seen what runs', () => count('STATUS=') >= 1)
     await podd.until('signs of life', () => count('WATCHDOG=1 STATUS=1 pod') >= 2)
     const { startedAt, pid } = await podd.status()
 
