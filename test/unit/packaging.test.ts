@@ -38,6 +38,8 @@ test('a shutdown of the host ends the pods before podd, and nothing else does', 
   const drain = unit('podd-drain')
   expect(drain).toMatch(new RegExp(`\nAfter=podd.service ${places.unitName}.service `, 'u'))
   expect(drain).toContain('\nRemainAfterExit=yes\n')
+  // systemd-notify, a process of its own, has systemd wait.
+  expect(drain).toContain('\nNotifyAccess=all\n')
   // It must stay when podd is stopped or upgraded.
   expect(drain).not.toMatch(/^(Requires|BindsTo|PartOf|Requisite|StopPropagatedFrom)=/mu)
   const [, stop = ''] = /\nExecStop=\/bin\/sh -c '(.*)'\n/u.exec(drain) ?? []

@@ -1,26 +1,31 @@
 import type { DrainReply } from '../../../api/routes.ts'
+import { errorCode, errorMessage } from '../../../base/errors.ts'
+import { extendTimeout, takeServiceManager } from '../../../host/service-manager.ts'
+import type { ServiceManager } from '../../../host/service-manager.ts'
 import { UsageError } from '../../arguments/usage-error.ts'
-import type { Verb } from '../../arguments/verb.ts'
+import type { Verb, VerbContext } from '../../arguments/verb.ts'
 
 export const drainVerb: Verb = {
   usage: 'drain [--undo]',
   help: `Ends all pods before the host shuts down, in the order of their priorities (critical pods last), each with its grace
 period or what shutdownGracePeriod leaves it, and admits none meanwhile. podd keeps running. The pods start again after
 the next boot of the host, or with --undo. Pods that have finished stay as they are. The exit code is 1 if a pod has not
-ended in time.`,
+ended in time. As the ExecStop of a unit with NotifyAccess=all it has systemd wait while pods end, and tries again where
+podd does not answer.`,
   flags: [{ name: 'undo', doc: 'The host goes on: admit pods, and start those that were ended.' }],
   examples: [
     ['drain', 'before a reboot: end all pods in order'],
     ['drain --undo', 'start them again without a reboot'],
   ],
-  async run({ args, client, signal }) {
+  async run(context) {
+    const { args, client, signal } = context
     const [extra] = args.positionals
     if (extra !== undefined) throw new UsageError(`drain takes no argument ${JSON.stringify(extra)}`)
     if (args.has('undo')) {
       await client.post('/podd/v1/drain/undo', signal)
       return { kind: 'text', text: 'the drain is undone; pods start again\n' }
     }
-    const { ended, stuck } = await client.post<DrainReply>('/podd/v1/drain', signal)
+    const { ended, stuck } = await drain(context)
     return {
       kind: 'text',
       text: `drained: ${ended} ${ended === 1 ? 'pod has' : 'pods have'} ended\n`,
@@ -28,4 +33,52 @@ ended in time.`,
       exitCode: stuck.length === 0 ? 0 : 1,
     }
   },
+}
+
+/** How often systemd is asked to wait, and for how long each time: one that fails costs nothing. */
+const extendMs = 60_000
+const extensionMs = 5 * extendMs
+/** How long podd may be silent or gone before a shutdown goes on without it, and when it is asked again. */
+const patienceMs = 300_000
+const askAgainMs = 2000
+
+async function drain(context: VerbContext): Promise<DrainReply> {
+  const { client, clock, env, signal } = context
+  const post = (): Promise<DrainReply> => client.post('/podd/v1/drain', signal)
+  const manager = takeServiceManager({ ...env }, process.pid)
+  if (manager === undefined) return post()
+  const over = new AbortController()
+  const extending = keepWaiting(manager, context, over.signal)
+  const giveUpAtMs = clock.monotonicMs() + patienceMs
+  let hasBeenThere = false
+  try {
+    for (;;) {
+      try {
+        return await post()
+      } catch (error) {
+        hasBeenThere ||= errorCode(error) === 'DAEMON_SILENT' || errorCode(error) === 'DAEMON_GONE'
+        const mayComeBack = hasBeenThere && errorCode(error) !== 'INTERRUPTED'
+        if (!mayComeBack || clock.monotonicMs() > giveUpAtMs) throw error
+        context.notify(`${errorMessage(error)}; trying again`)
+      }
+      await clock.sleep(askAgainMs, signal)
+    }
+  } finally {
+    over.abort(new Error('the drain is over'))
+    await extending
+  }
+}
+
+/** Has the service manager wait for the end of this process, until the signal is aborted. Never rejects. */
+async function keepWaiting(
+  manager: ServiceManager,
+  { clock, notify }: VerbContext,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await manager.notify(extendTimeout(extensionMs), 'STATUS=ending the pods').catch((error: unknown) => {
+      notify(errorMessage(error))
+    })
+    await clock.sleep(extendMs, signal).catch(() => undefined)
+  }
 }
