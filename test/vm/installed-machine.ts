@@ -109,6 +109,17 @@ export class InstalledMachine {
     await this.machine.write(`/etc/pods/${pod.name}.yaml`, manifestOf(pod, revision))
   }
 
+  /** Places a pod as soon as the first pod ends, whatever else systemd stops by then. */
+  async placeWhilePodsEnd(pod: VmPod): Promise<void> {
+    await this.machine.run(`rm -f /etc/pods/${pod.name}.yaml`)
+    await this.machine.write(`/root/${pod.name}.yaml`, manifestOf(pod))
+    this.pods.push(pod)
+    const script = `until grep -q ^end ${saidDir}/*; do sleep 0.5; done; mv /root/${pod.name}.yaml /etc/pods/; sync`
+    await this.machine.run(
+      `systemd-run --collect --unit=place-${pod.name} -p DefaultDependencies=no sh -c '${script}'`,
+    )
+  }
+
   /** Ends the pod of an image, removes the image, and has it pulled or imported again: that is in progress on return. */
   async fetchAgain(pod: VmPod): Promise<void> {
     const manifest = `/etc/pods/${pod.name}.yaml`

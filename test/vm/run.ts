@@ -10,7 +10,7 @@ import { seededRandom } from '../support/walk-pods.ts'
 import { InstalledMachine } from './installed-machine.ts'
 import type { Look } from './installed-machine.ts'
 import { Machine } from './machine.ts'
-import { endsIn, plainImage, saidDir } from './vm-pods.ts'
+import { endsIn, plainImage, saidDir, startsIn } from './vm-pods.ts'
 
 const { values } = parseArgs({
   options: {
@@ -56,15 +56,21 @@ async function restart(host: InstalledMachine): Promise<void> {
 }
 
 async function reboot(host: InstalledMachine): Promise<void> {
-  await host.untilAllRun()
+  const { bootId } = await host.untilAllRun()
   await host.machine.run(`sed -i /^end/d ${saidDir}/*`)
+  const before = await host.look()
+  await host.placeWhilePodsEnd({ name: 'late', image: plainImage })
   await host.machine.power('reboot')
   const look = await host.untilAllRun()
   startedOnce(look)
+  check(
+    startsIn(look.said, bootId).length === startsIn(before.said, bootId).length,
+    `no pod was started while pods ended:\n${look.said}`,
+  )
   const ends = endsIn(look.said)
   const vital = ends.get('vital') ?? 0
   for (const { name } of host.pods)
-    check(ends.has(name), `${name} ended in order before the reboot:\n${look.said}`)
+    if (name !== 'late') check(ends.has(name), `${name} ended in order before the reboot:\n${look.said}`)
   for (const [name, uptime] of ends)
     if (name !== 'vital') check(uptime < vital, `${name} ended before vital: ${JSON.stringify([...ends])}`)
   say(

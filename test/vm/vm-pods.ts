@@ -4,7 +4,7 @@ export const saidDir = '/var/lib/podd-vm-test'
 export const plainImage = 'localhost/podd-busybox:1'
 
 /** Which of the pods there are; `hello` is what install.sh places. */
-export type PodName = 'low' | 'middle' | 'vital' | 'pulled' | 'imported'
+export type PodName = 'low' | 'middle' | 'vital' | 'pulled' | 'imported' | 'late'
 
 export interface VmPod {
   readonly name: PodName
