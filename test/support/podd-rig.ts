@@ -33,6 +33,7 @@ import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
 import { writeTestMarks } from './test-marks.ts'
+import { watchUntil } from './watch-until.ts'
 
 export interface PoddRigOptions {
   /** Fields of the config file, beside what the rig itself sets by flags. */
@@ -414,12 +415,35 @@ exit $code
     }
   }
 
-  /** The pod, once it is there and `holds`. */
+  /**
+   * The objects of a list, once that `holds`. The daemon tells of changes: it isn't asked again and again, which costs it
+   * more than the work that is waited for.
+   */
+  async #untilListed<T extends PodObject | EventObject>(
+    what: string,
+    path: string,
+    holds: (objects: readonly T[]) => boolean,
+  ): Promise<readonly T[]> {
+    const signal = AbortSignal.timeout(patienceMs)
+    for (;;) {
+      const found = await watchUntil(this.socketPath, path, holds, signal).catch(() => undefined)
+      if (found !== undefined) return found
+      if (signal.aborted) throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
+      await sleep(pollMs.later)
+    }
+  }
+
+  /** The pod, once it is there and `holds`; a look that throws counts as no. */
   async untilPod(name: string, what: string, holds: (pod: PodObject) => boolean): Promise<PodObject> {
-    return this.until(`pod ${name}: ${what}`, async () => {
-      const pod = await this.findPod(name)
-      return pod !== undefined && holds(pod) ? pod : undefined
+    const [pod] = await this.#untilListed<PodObject>(`pod ${name}: ${what}`, pathOfPod(name), ([found]) => {
+      try {
+        return found !== undefined && holds(found)
+      } catch {
+        return false
+      }
     })
+    if (pod === undefined) throw new Error(`there is no pod ${name}`)
+    return pod
   }
 
   /** The pod, once all its containers are ready. */
@@ -432,13 +456,18 @@ exit $code
   }
 
   async untilGone(name: string): Promise<void> {
-    await this.until(`the end of pod ${name}`, async () => (await this.findPod(name)) === undefined)
+    await this.#untilListed<PodObject>(`the end of pod ${name}`, pathOfPod(name), (pods) => pods.length === 0)
   }
 
   async untilEvent(pod: string, reason: string, message = /(?:)/u): Promise<EventObject> {
-    return this.until(`event ${reason} of ${pod}`, async () =>
-      (await this.events(pod)).find((event) => event.reason === reason && message.test(event.message)),
+    const path = `/api/v1/events?fieldSelector=involvedObject.name=${pod}`
+    const isIt = (event: EventObject) => event.reason === reason && message.test(event.message)
+    const events = await this.#untilListed<EventObject>(`event ${reason} of ${pod}`, path, (all) =>
+      all.some(isIt),
     )
+    const event = events.find(isIt)
+    if (event === undefined) throw new Error(`there is no event ${reason} of ${pod}`)
+    return event
   }
 
   /** The lines of a shared file, once one of them `matches`. */
@@ -476,6 +505,10 @@ exit $code
     const log = readOr(join(this.directory, 'podd.log')).slice(-3000)
     return `${table.stdout}${table.stderr}\n${events.stdout.slice(-4000)}\n${log}`
   }
+}
+
+function pathOfPod(name: string): string {
+  return `/api/v1/namespaces/default/pods?fieldSelector=metadata.name=${name}`
 }
 
 const configHead = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
