@@ -1,0 +1,23 @@
+import type { RuntimeService } from '../../cri/cri-runtime.ts'
+import { isCriError } from '../../cri/cri-error.ts'
+import { callDeadlineMs } from '../../cri/runtime-service.ts'
+import type { ExecSync } from '../../probes/exec-probe.ts'
+
+/** How exec probes run in containers: ExecSync, which takes whole seconds. */
+export function execProbes(runtime: Pick<RuntimeService, 'execSync'>): ExecSync {
+  return async ({ containerId, cmd, timeoutMs, signal, onSent }) => {
+    try {
+      const timeout = Math.max(1, Math.ceil(timeoutMs / 1000))
+      const { exitCode, stdout, stderr } = await runtime.execSync(
+        { containerId, cmd, timeout },
+        { signal, onSent, deadlineMs: timeoutMs + callDeadlineMs },
+      )
+      return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
+    } catch (error) {
+      // The runtime's own word, and not that there was none.
+      const isAnswer = isCriError(error, 'RUNTIME_TIMEOUT') && error.grpcCode !== undefined
+      if (isAnswer) return { exitCode: -1, output: '', timedOut: true }
+      throw error
+    }
+  }
+}
