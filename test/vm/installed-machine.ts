@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import type { PodListObject } from '../../src/api/objects.ts'
 import { checkedImage } from '../support/checked-image.ts'
 import type { Machine } from './machine.ts'
+import type { Progress } from './progress.ts'
 import { provideRegistry, pulledImage } from './registry.ts'
 import { manifestOf, middleClass, plainImage, saidDir, startsIn } from './vm-pods.ts'
 import type { Start, VmPod } from './vm-pods.ts'
 
 const checkout = join(import.meta.dirname, '../..')
 const sourceDir = '/root/podd-source'
+const progressFile = '/root/podd-vm.json'
 const archive = '/var/lib/podd/images/imported.tar'
 const importedImage = 'registry.invalid/vm/imported:1'
 /** Nothing in these is needed to install podd: tests, what only checks sources, and what Node brings beside its program. */
@@ -75,13 +77,58 @@ export class InstalledMachine {
     await this.machine.run(`cd ${sourceDir} && ./install.sh`, undefined, 2 * patienceMs)
   }
 
-  /** Puts this checkout's program in the place of the installed one, and starts it. */
+  /** Puts this checkout's program and units in the place of the installed ones, and starts it. */
   async replaceProgram(): Promise<void> {
-    const built = pack('dist')
+    const pid = await this.daemonPid()
     await this.machine.run(
-      'rm -rf /opt/podd/dist && tar -C /opt/podd -xzf - && sync && systemctl --no-block restart podd',
-      built,
+      'rm -rf /opt/podd/dist && tar -C /opt/podd -xzf - && cp /opt/podd/packaging/*.service /etc/systemd/system/ && systemctl daemon-reload && sync && systemctl --no-block restart podd',
+      pack('dist', 'packaging'),
     )
+    await this.untilOtherDaemon(pid)
+  }
+
+  /** Of an earlier run in this machine; undefined where podd was not installed in it. */
+  async readProgress(): Promise<Progress | undefined> {
+    const text = await this.machine.run(`cat ${progressFile} 2>/dev/null || true`)
+    if (text === '') return undefined
+    const progress: Progress = JSON.parse(text)
+    return progress
+  }
+
+  async saveProgress(progress: Progress): Promise<void> {
+    await this.machine.write(progressFile, JSON.stringify(progress))
+    await this.machine.run('sync')
+  }
+
+  async daemonPid(): Promise<string> {
+    return (await this.machine.run('systemctl show -P MainPID podd')).trim()
+  }
+
+  /** Until another process than this one is podd; gives its number. */
+  async untilOtherDaemon(pid: string): Promise<string> {
+    return this.machine.until(
+      'another podd',
+      async () => {
+        const now = await this.daemonPid()
+        return now === pid || now === '0' ? undefined : now
+      },
+      patienceMs,
+    )
+  }
+
+  /** How many milliseconds after `fetchAgain` the pod of an image runs again. */
+  async measureFetch(): Promise<number> {
+    const pod =
+      this.pods.find(({ name }) => name === 'pulled') ?? this.pods.find(({ name }) => name === 'imported')
+    if (pod === undefined) throw new Error('there is no pod with an image of its own')
+    await this.fetchAgain(pod)
+    const beganMs = performance.now()
+    await this.machine.until(
+      'its pod',
+      async () => ((await this.look()).pods.get(pod.name) === true ? true : undefined),
+      patienceMs,
+    )
+    return performance.now() - beganMs
   }
 
   /** Places the pods whose images are there or can be made; gives what could not be had, and why. */

@@ -27,6 +27,11 @@ export class Machine {
     this.name = name
   }
 
+  /** Whether it is there, and takes commands. */
+  async isUp(): Promise<boolean> {
+    return (await this.#call(['ssh', this.name, '--', 'true'], { timeoutMs: 120_000 })).code === 0
+  }
+
   /** Runs a line of shell in the machine; one that fails is an error. */
   async run(command: string, input?: string | Uint8Array, timeoutMs = 600_000): Promise<string> {
     const { code, stdout, stderr } = await this.#call(['ssh', this.name, '--', command], { input, timeoutMs })
