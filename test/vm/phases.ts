@@ -1,6 +1,6 @@
 import type { InstalledMachine, Look } from './installed-machine.ts'
 import { check, say } from './say.ts'
-import { endsIn, plainImage, saidDir, startsIn } from './vm-pods.ts'
+import { endsIn, longEndSeconds, plainImage, saidDir, startsIn } from './vm-pods.ts'
 
 /** When each pod that was placed had its first start. */
 export function figuresOf(look: Look): string {
@@ -49,11 +49,20 @@ export async function watchdog(host: InstalledMachine): Promise<void> {
   )
 }
 
-/** systemd has podd end the pods by priority, none is started meanwhile, and all run after the boot. */
+const drainDropIn = '/etc/systemd/system/podd-drain.service.d/short.conf'
+/** How long systemd waits for the drain unless it is told to wait longer. */
+const shortTimeoutSeconds = longEndSeconds - 15
+
+/**
+ * systemd has podd end the pods by priority, and waits for it past its timeout, none is started meanwhile, and all run after
+ * the boot.
+ */
 export async function reboot(host: InstalledMachine): Promise<void> {
   const { bootId } = await host.untilAllRun()
   const placed = host.pods.map(({ name }) => name)
   await host.machine.run(`sed -i /^end/d ${saidDir}/*`)
+  await host.machine.write(drainDropIn, `[Service]\nTimeoutStopSec=${shortTimeoutSeconds}\n`)
+  await host.machine.run('systemctl daemon-reload && mkdir -p /var/log/journal && journalctl --flush')
   const before = await host.look()
   await host.placeWhilePodsEnd({ name: 'late', image: plainImage })
   await host.machine.power('reboot')
@@ -68,6 +77,8 @@ export async function reboot(host: InstalledMachine): Promise<void> {
   for (const name of placed) check(ends.has(name), `${name} ended in order before the reboot:\n${look.said}`)
   for (const [name, uptime] of ends)
     if (name !== 'vital') check(uptime < vital, `${name} ended before vital: ${JSON.stringify([...ends])}`)
+  const drained = await host.machine.run('journalctl -b -1 -u podd-drain -o cat --no-pager')
+  check(drained.includes('drained: '), `systemd waited for the drain:\n${drained}`)
   const order = [...ends].map(([name, at]) => `${name} ${at}`).join(', ')
   say(`reboot: pods ended by priority (${order}), none started meanwhile; ${figuresOf(look)}`)
 }

@@ -14,15 +14,19 @@ export interface VmPod {
   readonly isChecked?: boolean
 }
 
-/** Says `start BOOT UPTIME ok`, or `damaged` where its image is; `end UPTIME` three seconds after SIGTERM. */
+/** Longer than systemd waits for the drain by itself in the phase `reboot`. */
+export const longEndSeconds = 45
+
+/** Says `start BOOT UPTIME ok`, or `damaged` where its image is; `end UPTIME` some seconds after SIGTERM. */
 function scriptOf({ name, isChecked = false }: VmPod): string {
+  const endSeconds = name === 'vital' ? longEndSeconds : 3
   const check = isChecked ? 'sha256sum -c /sums >/dev/null 2>&1' : 'true'
   return `say() { echo "$@" >>/said/${name}; }
 boot=$(cat /proc/sys/kernel/random/boot_id)
 if ${check}; then state=ok; else state=damaged; fi
 say start $boot $(cut -d' ' -f1 /proc/uptime) $state
 [ $state = ok ] || exit 1
-trap 'sleep 3; say end $(cut -d" " -f1 /proc/uptime); exit 0' TERM
+trap 'sleep ${endSeconds}; say end $(cut -d" " -f1 /proc/uptime); exit 0' TERM
 while :; do sleep 1; done
 `
 }
@@ -36,7 +40,7 @@ export function manifestOf(pod: VmPod, revision = 0): string {
     metadata: { name },
     spec: {
       ...(priorityClassName !== undefined && { priorityClassName }),
-      terminationGracePeriodSeconds: 20,
+      terminationGracePeriodSeconds: 2 * longEndSeconds,
       containers: [
         {
           name: 'main',
