@@ -46,6 +46,18 @@ export function readProcess(pid: number, procDirectory = '/proc'): HostProcess |
   }
 }
 
+/** The processor time that a process has taken, in clock ticks (`proc_pid_stat(5)`); undefined where it is gone. */
+export function readProcessorTicks(pid: number, procDirectory = '/proc'): number | undefined {
+  try {
+    const stat = readFileSync(`${procDirectory}/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return Number(fields[11]) + Number(fields[12])
+  } catch {
+    // It has ended.
+    return undefined
+  }
+}
+
 /** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
 export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
   try {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { poddUmask } from '../../base/umask.ts'
-import { isAlive, readUmask } from '../../host/processes.ts'
+import { isAlive, readProcessorTicks, readUmask } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { criAnswers } from './containerd-client.ts'
 import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
@@ -9,6 +9,7 @@ import type { ContainerdPlaces } from './containerd-places.ts'
 import { endContainerd, findContainerd, launchContainerd, readUnitLog } from './containerd-process.ts'
 import type { LaunchMode } from './containerd-process.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
+import { StartPatience } from './start-patience.ts'
 import { canConnect } from './unix-socket.ts'
 
 /** Where a containerd of podd's own belongs, and how it is started there. */
@@ -19,13 +20,16 @@ export interface ContainerdHome {
   readonly logger: Logger
 }
 
-/** A containerd that loads many containers from a slow disk takes its time. */
+/** How long one that was started may be silent; longer while it is at work (StartPatience). */
 const startTimeoutMs = 60_000
+const longestStartMs = 600_000
 /** How long systemd may take to have the process there. */
 const unitPatienceMs = 5_000
-/** One that is alive must answer within this to be adopted. */
+/** One that is alive must answer within this to be adopted; it may have been started a moment ago. */
 const adoptTimeoutMs = 10_000
-const answerTimeoutMs = 2_000
+const longestAdoptMs = 120_000
+/** On a slow board the first answer takes a while. */
+const answerTimeoutMs = 5_000
 
 /**
  * The containerd that runs and answers; one that can't be used, whose config has changed, or that was started under
@@ -89,7 +93,8 @@ export async function startContainerd(
   await launchContainerd(containerdPath, places, mode)
   const startedMs = clock.monotonicMs()
   let first: HostProcess | undefined
-  while (clock.monotonicMs() - startedMs < startTimeoutMs) {
+  const patience = new StartPatience({ clock, quietMs: startTimeoutMs, longestMs: longestStartMs })
+  for (;;) {
     const process = findContainerd(places)
     if (process !== undefined && (await answers(home))) return process
     first ??= process
@@ -97,6 +102,7 @@ export async function startContainerd(
     const patienceMs = mode === 'systemd' && first === undefined ? unitPatienceMs : 0
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
+    if (patience.isOver(process && readProcessorTicks(process.pid))) break
     await clock.sleep(20, signal)
   }
   const log = mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
@@ -119,9 +125,10 @@ export async function boundLog({ places: { logPath }, logger }: ContainerdHome):
 /** systemd may have started it a moment ago: it gets its time while it lives. */
 async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<boolean> {
   const { clock } = home
-  const startedMs = clock.monotonicMs()
-  while (clock.monotonicMs() - startedMs < adoptTimeoutMs && isAlive(process)) {
+  const patience = new StartPatience({ clock, quietMs: adoptTimeoutMs, longestMs: longestAdoptMs })
+  while (isAlive(process)) {
     if (await answers(home)) return true
+    if (patience.isOver(readProcessorTicks(process.pid))) return false
     await clock.sleep(20)
   }
   return false

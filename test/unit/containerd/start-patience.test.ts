@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { StartPatience } from '../../../src/containerd/process/start-patience.ts'
+
+/** What is seen of a process: seconds since it was first looked at, and its processor time in ticks. */
+type Sight = readonly [seconds: number, ticks: number | undefined]
+
+test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: number | undefined]>([
+  [
+    'one that does nothing',
+    [
+      [0, 7],
+      [30, 7],
+      [59, 7],
+      [60, 7],
+    ],
+    60,
+  ],
+  [
+    'one whose timers alone run',
+    [
+      [0, 7],
+      [20, 8],
+      [40, 9],
+      [59, 10],
+      [60, 11],
+    ],
+    60,
+  ],
+  [
+    'one that reads its records',
+    [
+      [0, 7],
+      [50, 90],
+      [100, 170],
+      [150, 260],
+      [209, 265],
+    ],
+    undefined,
+  ],
+  [
+    'one that has stopped reading',
+    [
+      [0, 7],
+      [50, 90],
+      [109, 90],
+      [110, 91],
+    ],
+    110,
+  ],
+  [
+    'one that is busy for ever',
+    [
+      [0, 0],
+      [59, 500],
+      [118, 1000],
+      [170, 1500],
+      [229, 2000],
+      [288, 2500],
+      [300, 2600],
+    ],
+    300,
+  ],
+  [
+    'one that cannot be read',
+    [
+      [0, undefined],
+      [59, undefined],
+      [60, undefined],
+    ],
+    60,
+  ],
+  [
+    'one that is read late',
+    [
+      [0, undefined],
+      [30, 700],
+      [59, 700],
+      [60, 700],
+    ],
+    60,
+  ],
+])('containerd does not answer, and is waited for: %s', (_, sights, overAtSeconds) => {
+  let nowMs = 5000
+  const patience = new StartPatience({
+    clock: { monotonicMs: () => nowMs },
+    quietMs: 60_000,
+    longestMs: 300_000,
+  })
+  const over = sights.find(([seconds, ticks]) => {
+    nowMs = 5000 + seconds * 1000
+    return patience.isOver(ticks)
+  })
+  expect(over?.[0]).toBe(overAtSeconds)
+})
