@@ -1,3 +1,5 @@
+import type { JsonObject } from '../base/json.ts'
+
 /** Objects of the host as a whole, which podd makes by itself. */
 
 interface ClusterMeta {
@@ -40,6 +42,8 @@ export interface RuntimeClassObject {
   readonly metadata: ClusterMeta
   readonly handler: string
   readonly overhead?: { readonly podFixed: Readonly<Record<string, string>> }
+  /** As it was written: `nodeSelector` and `tolerations`. */
+  readonly scheduling?: JsonObject
 }
 
 /** core/v1 Node: this host. */

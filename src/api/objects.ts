@@ -54,7 +54,9 @@ export interface EventObject {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly message: string
-  readonly source: { readonly component: 'podd'; readonly host: string }
+  readonly source: { readonly component: 'kubelet'; readonly host: string }
+  readonly reportingComponent: 'kubelet'
+  readonly reportingInstance: string
   readonly firstTimestamp: string
   readonly lastTimestamp: string
   readonly count: number

@@ -213,7 +213,9 @@ describePodd('the command line', { config }, (rig) => {
       apiVersion: 'v1',
       kind: 'Event',
       type: 'Normal',
-      source: { component: 'podd', host: 'box' },
+      source: { component: 'kubelet', host: 'box' },
+      reportingComponent: 'kubelet',
+      reportingInstance: 'box',
     })
     expect(started?.involvedObject.fieldPath).toBe('spec.containers{main}')
     await podd.until('the watched event', () => watch.output().includes('BackOff'))

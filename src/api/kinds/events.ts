@@ -18,7 +18,7 @@ export const eventKind = servedKind<EventObject>({
     'involvedObject.resourceVersion': () => '',
     'involvedObject.fieldPath': ({ involvedObject }) => involvedObject.fieldPath ?? '',
     reason: ({ reason }) => reason,
-    reportingComponent: () => '',
+    reportingComponent: ({ reportingComponent }) => reportingComponent,
     source: ({ source }) => source.component,
     type: ({ type }) => type,
   },

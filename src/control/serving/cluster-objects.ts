@@ -10,7 +10,7 @@ import type { Clock } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
 import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
 import type { RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
-import type { KeptObject } from '../../pod/objects/document.ts'
+import type { KeptObject, ObjectDocument } from '../../pod/objects/document.ts'
 import { uuidOfText } from '../../pod/values/hash.ts'
 import type { MachineInfo } from '../../host/facts/node-info.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
@@ -184,13 +184,18 @@ export class ClusterObjects {
         ...spec,
         preemptionPolicy: 'PreemptLowerPriority',
       })
-    const addRuntime = (name: string, { handler, overhead }: RuntimeClassFacts, kept?: KeptObject) =>
+    const addRuntime = (
+      name: string,
+      { handler, overhead }: RuntimeClassFacts,
+      { kept, manifest }: Partial<ObjectDocument> = {},
+    ) =>
       runtimes.set(name, {
         apiVersion: 'node.k8s.io/v1',
         kind: 'RuntimeClass',
         metadata: metaOf('RuntimeClass', name, kept),
         handler,
         ...(overhead !== undefined && { overhead: { podFixed: overhead } }),
+        ...(isJsonObject(manifest?.['scheduling']) && { scheduling: manifest['scheduling'] }),
       })
     for (const [name, value] of systemPriorities) addPriority(name, { value })
     for (const { document } of objects.documents()) {
@@ -211,7 +216,7 @@ export class ClusterObjects {
         addRuntime(
           object.metadata.name,
           { handler: object.handler, overhead: object.overhead?.podFixed },
-          kept,
+          document,
         )
     }
     for (const [name, runtimeClass] of runtimeClasses) addRuntime(name, runtimeClass)

@@ -184,7 +184,10 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
       type: event.type,
       reason: event.reason,
       message: event.message,
-      source: { component: 'podd', host: hostName },
+      // Clients pick the events of a node's agent by this name.
+      source: { component: 'kubelet', host: hostName },
+      reportingComponent: 'kubelet',
+      reportingInstance: hostName,
       firstTimestamp: formatTime(firstAtMs),
       lastTimestamp: formatTime(lastAtMs),
       count,

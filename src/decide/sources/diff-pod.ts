@@ -11,7 +11,8 @@ export type PodDiff = 'same' | 'in-place' | 'replace'
 
 /**
  * Compares two manifests of one pod, both with their defaults. Kubernetes lets a container's image,
- * its cpu and memory and those of the pod, labels, annotations and activeDeadlineSeconds change in place, and ephemeral containers be added
+ * its cpu and memory and those of the pod, labels, annotations, tolerations and activeDeadlineSeconds change in place, and
+ * ephemeral containers be added
  * (`pkg/apis/core/validation` ValidatePodUpdate, ValidatePodResize and ValidatePodEphemeralContainersUpdate, Kubernetes
  * 1.36); anything else makes a new pod, an ephemeral container that is changed or taken away too.
  * imagePullPolicy goes with the image: its default follows the tag, and it acts only when a container starts.
@@ -25,6 +26,7 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
     canonicalJson({
       ...(mayResize ? withPodResources(pod.spec, { limits: {}, requests: {} }) : pod.spec),
       activeDeadlineSeconds: undefined,
+      tolerations: undefined,
       initContainers: pod.spec.initContainers.map((c) => frozenContainer(c, mayResize && isResizableInit(c))),
       containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
       ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),

@@ -48,6 +48,7 @@ function inPlaceChanges(before: Pod, after: Pod): readonly string[] {
   const fields = [
     ...(['labels', 'annotations'] as const).map((key) => `metadata.${key}`),
     'spec.activeDeadlineSeconds',
+    'spec.tolerations',
   ].filter((path) => !sameData(valueAt(before, path), valueAt(after, path)))
   return [
     ...containers,
@@ -89,7 +90,7 @@ function replacingFields(before: Pod, after: Pod): readonly string[] {
 }
 
 const mutable =
-  /^spec\.(?:activeDeadlineSeconds|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
+  /^spec\.(?:activeDeadlineSeconds|tolerations(?:\[.*)?|(?:init)?[cC]ontainers\[\d+\]\.(?:image|imagePullPolicy|resources\.(?:limits|requests)\.(?:cpu|memory)))$/u
 
 function mayChange(path: string): boolean {
   return mutable.test(path)

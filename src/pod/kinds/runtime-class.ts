@@ -2,7 +2,6 @@ import { resourceListSchema } from '../schema/container-schema.ts'
 import { tolerationSchema } from '../schema/scheduling-schema.ts'
 import {
   defaulted,
-  ignored,
   list,
   map,
   object,
@@ -15,7 +14,7 @@ import {
 import type { Infer } from '../schema/types.ts'
 import { dnsLabel } from '../validation/name-rules.ts'
 import { validateOverhead } from '../validation/validate-resources.ts'
-import { clusterMetaSchema, noScheduler } from './cluster-meta.ts'
+import { clusterMetaSchema } from './cluster-meta.ts'
 import type { Json } from '../../base/json.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import { fillDefaults } from '../schema/fill-defaults.ts'
@@ -36,7 +35,10 @@ const runtimeClassSchema = object('RuntimeClass', {
   metadata: required(clusterMetaSchema),
   handler: requiredOrZero(string),
   overhead: optional(object('Overhead', { podFixed: defaulted(resourceListSchema, {}) })),
-  scheduling: ignored(runtimeSchedulingSchema, noScheduler),
+  scheduling: optional(runtimeSchedulingSchema, {
+    kind: 'supported',
+    note: 'pods that are written over the API get it; there is no scheduler that goes by it',
+  }),
 })
 
 export type RuntimeClass = Infer<typeof runtimeClassSchema>

@@ -121,7 +121,10 @@ export const podSpecSchema = object('PodSpec', {
   subdomain: optional(string),
   affinity: ignored(affinitySchema, scheduler),
   schedulerName: ignored(string, scheduler),
-  tolerations: ignored(list(tolerationSchema), scheduler),
+  tolerations: optional(list(tolerationSchema), {
+    kind: 'supported',
+    note: 'no effect, as there is no scheduler; more of them are a change of the pod',
+  }),
   hostAliases: defaulted(list(hostAliasSchema), []),
   priorityClassName: optional(string, {
     kind: 'supported',

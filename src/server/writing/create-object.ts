@@ -5,7 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
 import { checkObject } from './check-object.ts'
-import { withClassOverhead } from './runtime-class.ts'
+import { withRuntimeClass } from './runtime-class.ts'
 import { alreadyExists, invalid } from './write-errors.ts'
 import type { WriteOptions } from './write-query.ts'
 import { findShown, refuseOther } from './written-kind.ts'
@@ -47,7 +47,7 @@ export function createObject(
       creationTimestamp: formatTime(clock.wallMs()),
     })
     const { manifest: checked, warnings } = checkObject(kind, prepared, options)
-    const manifest = withClassOverhead(written, checked)
+    const manifest = withRuntimeClass(written, checked)
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
     if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
     await writer.put(manifest)

@@ -70,13 +70,17 @@ describe('a change in place', () => {
     await rig.clock.advance(1000)
     expect(shown()).toEqual([3, 3])
     expect(rig.records.named('web')?.generation).toBe(3)
+    const tolerations = [{ key: 'dedicated', operator: 'Exists' }]
+    await rig.apply(podManifest('web', { ...withImage('app:2'), activeDeadlineSeconds: 600, tolerations }))
+    await rig.clock.advance(1000)
+    expect(shown()).toEqual([4, 4])
     const seen: unknown[] = []
     rig.system.statuses.subscribe(({ type, object: { metadata } }) =>
       seen.push([type, metadata.generation, metadata.deletionTimestamp !== undefined]),
     )
     await rig.remove('web')
     await rig.clock.advance(1000)
-    expect(seen).toContainEqual(['MODIFIED', 4, true])
+    expect(seen).toContainEqual(['MODIFIED', 5, true])
   })
 
   it('to an image that cannot be had leaves the old one running and says why, until it can', async () => {

@@ -634,7 +634,7 @@ describe('classes', () => {
     expect(await rig.ask('GET', `${classes}/kata`)).toMatchObject({ code: 404 })
   })
 
-  it('give a new pod its overhead, and are deleted by label', async () => {
+  it('give a new pod its overhead, node selector and tolerations, and are deleted by label', async () => {
     await using rig = await startRig()
     const podFixed = { cpu: '10m', memory: '1Mi' }
     const labels = { test: 'yes' }
@@ -650,6 +650,30 @@ describe('classes', () => {
       code: 403,
       body: {
         message: expect.stringContaining("Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+      },
+    })
+    const tolerations = [{ key: 'sandboxed', operator: 'Exists' }]
+    const scheduling = { nodeSelector: { sandbox: 'kata' }, tolerations }
+    const scheduled = { ...runtimeClass, metadata: { name: 'placed' }, scheduling }
+    expect(await rig.ask('POST', classes, scheduled)).toMatchObject({ code: 201, body: { scheduling } })
+    const own = { nodeSelector: { disk: 'ssd' }, tolerations: [{ key: 'own', operator: 'Exists' }] }
+    expect(
+      await rig.ask('POST', pods, pod('placed', { runtimeClassName: 'placed', ...own })),
+    ).toMatchObject({
+      code: 201,
+      body: {
+        spec: {
+          nodeSelector: { disk: 'ssd', sandbox: 'kata' },
+          tolerations: [...own.tolerations, ...tolerations],
+        },
+      },
+    })
+    const elsewhere = pod('elsewhere', { runtimeClassName: 'placed', nodeSelector: { sandbox: 'runc' } })
+    expect(await rig.ask('POST', pods, elsewhere)).toMatchObject({
+      code: 403,
+      body: {
+        message:
+          'pods "elsewhere" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[sandbox] = kata; pod.spec.nodeSelector[sandbox] = runc',
       },
     })
     expect(await rig.ask('DELETE', `${classes}?labelSelector=test%3Dyes`)).toMatchObject({ code: 200 })

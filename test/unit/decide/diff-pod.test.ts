@@ -33,6 +33,11 @@ describe('diffPod', () => {
     ],
     ['the image of a sidecar', { init: ['i', sidecar('s', { image: 'busybox:2' })] }, 'in-place'],
     ['the deadline', { spec: { activeDeadlineSeconds: 30 } }, 'in-place'],
+    [
+      'a toleration more',
+      { spec: { activeDeadlineSeconds: 60, tolerations: [{ key: 'dedicated', operator: 'Exists' }] } },
+      'in-place',
+    ],
     ['an environment variable', { containers: [{ name: 'a', env: [{ name: 'X', value: '2' }] }] }, 'replace'],
     [
       'the command',
