@@ -71,6 +71,8 @@ export interface AssemblyOptions {
   readonly config: PoddConfig
   readonly sources: readonly SourceName[]
   readonly presentPod?: (object: PodObject) => PodObject
+  /** The extended resources of the node; left out, it has none. */
+  readonly extended?: (nodeName: string) => ResourceList
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -96,7 +98,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     logger,
   })
   const client = runtime.runtime
-  const admission = admissionRules(config, hostInfo)
+  const { extended = () => ({}) } = options
+  const admission = { ...admissionRules(config, hostInfo), extended: () => extended(hostName) }
   const objects = new ObjectStore(objectRules(config))
   const { access, pulled } = createImageAccess(config, {
     objects,

@@ -62,6 +62,7 @@ export function createClusterObjects(
       }
     },
     writtenNamespaces: () => written.list('Namespace').map(({ manifest }) => manifest),
+    writtenNode: () => written.get({ kind: 'Node', namespace: '', name: hostName })?.manifest,
     createdMs: birthtimeMs > 0 ? birthtimeMs : ctimeMs,
     clock,
   })

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
+import { ownNodeOf } from '../decide/writing/own-node.ts'
 import { clockSetMs } from '../decide/plan/clock-set.ts'
 import type { ClockReading } from '../decide/plan/clock-set.ts'
 import { PoddError, errorMessage } from '../base/errors.ts'
@@ -84,6 +85,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     config,
     sources: [...sources.map(({ name }) => name), 'api'],
     presentPod: presentPod(apiObjects),
+    extended: (name) => ownNodeOf(apiObjects.get({ kind: 'Node', namespace: '', name })?.manifest).capacity,
     clock,
     logger,
   })
@@ -187,9 +189,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
     const writing = apiObjects.run(async (snapshot) => {
       await pods.takeSnapshot(snapshot)
-      clusterObjects.showNamespaces()
+      clusterObjects.showWritten()
     }, stop.signal)
-    const opened = openRuntime(assembly, reach, stop.signal)
+    // No pod is admitted before it is known what the node has.
+    const opened = apiObjects.whenLoaded.then(() => openRuntime(assembly, reach, stop.signal))
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
     await Promise.all([pods.run(stop.signal, opened), watching, writing, ...running])
   } catch (error) {

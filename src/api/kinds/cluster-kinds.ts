@@ -6,7 +6,7 @@ import type {
   ServiceAccountObject,
 } from '../cluster-objects.ts'
 import { formatAgeOf } from './age.ts'
-import { writeVerbs } from './api-resource.ts'
+import { readVerbs, writeVerbs } from './api-resource.ts'
 import { servedKind } from './served-kind.ts'
 
 const nameColumn = {
@@ -47,6 +47,8 @@ export const nodeKind = servedKind<NodeObject>({
   singular: 'node',
   shortNames: ['no'],
   kind: 'Node',
+  verbs: [...readVerbs, 'patch', 'update'],
+  subresources: [{ name: 'status', verbs: ['get', 'patch', 'update'] }],
   namespaced: false,
   fields: { 'spec.unschedulable': ({ spec }) => String(spec.unschedulable === true) },
   columns: [

@@ -13,6 +13,7 @@ import { kindOfSource, policySettings } from '../../pod/values/source-name.ts'
 import type { SourceKind } from '../../pod/values/source-name.ts'
 import { withClasses } from '../../pod/spec/pod-classes.ts'
 import type { PodClasses } from '../../pod/spec/pod-classes.ts'
+import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import type { RuntimeFeatures } from '../../pod/state/runtime-features.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { SecurityPolicy } from '../../pod/validation/security-policy.ts'
@@ -21,6 +22,8 @@ import type { ObjectViews, SourcedPod } from '../objects/object-store.ts'
 /** What the config and the machine say about which pods may run. */
 export interface AdmissionRules {
   readonly limits: HostLimits
+  /** The extended resources of the node, which clients write. */
+  readonly extended?: () => ResourceList
   readonly allowedUnsafeSysctls: readonly string[]
   /** AppArmor is on. */
   readonly appArmor: boolean
@@ -95,7 +98,10 @@ export class PodAdmission {
   }
 
   get limits(): HostLimits {
-    return this.#rules.limits
+    const { limits, extended } = this.#rules
+    const { allocatable } = limits
+    if (extended === undefined || allocatable === undefined) return limits
+    return { ...limits, allocatable: { ...allocatable, ...extended() } }
   }
 
   admit(candidate: Candidate): Admission {
@@ -106,7 +112,7 @@ export class PodAdmission {
     const { classes, exclusiveClaims } = found
     const taken = exclusiveClaimProblem(pod, neighbours, (name) => exclusiveClaims.includes(name))
     if (taken !== undefined) return taken
-    const admission = admitPod(withClasses(pod, classes), neighbours, this.#rules.limits)
+    const admission = admitPod(withClasses(pod, classes), neighbours, this.limits)
     return admission.kind === 'admitted' ? { kind: 'admitted', classes } : admission
   }
 
@@ -130,7 +136,7 @@ export class PodAdmission {
    * (`pkg/kubelet/allocation/allocation_manager.go` canResizePod, Kubernetes 1.36).
    */
   refuseResize(pod: Pod, neighbours: readonly Neighbour[]): ResizeRefusal | undefined {
-    const limits = { ...this.#rules.limits, maxPods: Infinity }
+    const limits = { ...this.limits, maxPods: Infinity }
     const alone = admitPod(pod, [], limits)
     if (alone.kind === 'rejected') return { reason: 'Infeasible', message: alone.message }
     const beside = admitPod(pod, neighbours, limits)

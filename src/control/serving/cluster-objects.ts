@@ -8,6 +8,7 @@ import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Clock } from '../../base/clock.ts'
 import { formatTime } from '../../base/clock.ts'
+import { ownNodeOf } from '../../decide/writing/own-node.ts'
 import { systemPriorities } from '../../decide/admission/resolve-classes.ts'
 import type { RuntimeClassFacts } from '../../decide/admission/resolve-classes.ts'
 import type { KeptObject, ObjectDocument } from '../../pod/objects/document.ts'
@@ -26,11 +27,13 @@ export interface ClusterObjectsDeps {
   /** RuntimeClasses of the config, by name. */
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
   /** The host now, without its identity and its images. */
-  readonly readNode: () => Omit<NodeFacts, 'uid' | 'name' | 'machine' | 'createdMs' | 'images'>
+  readonly readNode: () => Omit<NodeFacts, 'uid' | 'name' | 'machine' | 'createdMs' | 'images' | 'own'>
   /** The images that the runtime has. */
   readonly listImages: () => Promise<NodeFacts['images']>
   /** The manifests of namespaces that were made over the API. */
   readonly writtenNamespaces: () => readonly JsonObject[]
+  /** What is kept of what clients wrote of the node. */
+  readonly writtenNode: () => JsonObject | undefined
   /** Wall milliseconds at which podd was set up here. */
   readonly createdMs: number
   readonly clock: Clock
@@ -54,6 +57,7 @@ export class ClusterObjects {
   readonly #deps: ClusterObjectsDeps
   #images: NodeFacts['images'] = []
   #isReviewWanted = false
+  #writtenNode: JsonObject | undefined
 
   constructor(deps: ClusterObjectsDeps) {
     this.#deps = deps
@@ -89,10 +93,18 @@ export class ClusterObjects {
   }
 
   refreshNode(): void {
-    const { shown, readNode, machine, hostName, createdMs, clock } = this.#deps
+    const { shown, readNode, machine, hostName, createdMs, clock, writtenNode } = this.#deps
+    this.#writtenNode = writtenNode()
+    const own = ownNodeOf(this.#writtenNode)
     const uid = this.#uidOf('Node', hostName)
-    const whole = { ...readNode(), name: hostName, machine, uid, createdMs, images: this.#images }
+    const whole = { ...readNode(), name: hostName, machine, uid, createdMs, images: this.#images, own }
     shown.nodes.put(uid, toNodeObject(whole, clock.wallMs(), shown.nodes.get(uid)))
+  }
+
+  /** What follows from what is written over the API, which may have changed; at once. */
+  showWritten(): void {
+    this.showNamespaces()
+    if (this.#deps.writtenNode() !== this.#writtenNode) this.refreshNode()
   }
 
   /** Many changes at once are one review. */

@@ -2,6 +2,7 @@ import type { NodeCondition, NodeObject } from '../../api/cluster-objects.ts'
 import { kubernetesVersion, poddVersion } from '../../api/version.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { PressureCondition } from '../../decide/node/judge-pressure.ts'
+import type { OwnNode } from '../../decide/writing/own-node.ts'
 import type { MachineInfo } from '../../host/facts/node-info.ts'
 
 /** What is known of this host. */
@@ -24,6 +25,8 @@ export interface NodeFacts {
   readonly pressure: readonly PressureCondition[]
   readonly draining: boolean
   readonly images: readonly { readonly names: readonly string[]; readonly sizeBytes: number }[]
+  /** What clients have written of it. */
+  readonly own: OwnNode
 }
 
 /** `pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeStatusMaxImages, 1.36. */
@@ -42,7 +45,7 @@ const pressures: readonly (readonly [PressureCondition, about: string, has: stri
  * @param before as it was shown last: conditions that still hold keep their times
  */
 export function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject | undefined): NodeObject {
-  const { capacity, allocatable, addresses, machine, runtime, podCidrs } = facts
+  const { capacity, allocatable, addresses, machine, runtime, podCidrs, own } = facts
   const [podCIDR] = podCidrs
   return {
     apiVersion: 'v1',
@@ -52,18 +55,20 @@ export function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject
       uid: facts.uid,
       creationTimestamp: formatTime(facts.createdMs),
       labels: {
+        ...own.labels,
         'kubernetes.io/arch': facts.architecture,
         'kubernetes.io/hostname': facts.name,
         'kubernetes.io/os': 'linux',
       },
+      ...(Object.keys(own.annotations).length > 0 && { annotations: own.annotations }),
     },
     spec: {
       ...(facts.draining && { unschedulable: true }),
       ...(podCIDR !== undefined && { podCIDR, podCIDRs: podCidrs }),
     },
     status: {
-      capacity,
-      allocatable,
+      capacity: { ...own.capacity, ...capacity },
+      allocatable: { ...own.capacity, ...allocatable },
       conditions: conditionsOf(facts, nowMs, before?.status.conditions ?? []),
       addresses: [
         ...addresses.map((address) => ({ type: 'InternalIP', address }) as const),

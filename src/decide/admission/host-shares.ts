@@ -1,4 +1,4 @@
-import { podRequests } from '../../pod/spec/pod-resources.ts'
+import { isExtendedResource, podRequests } from '../../pod/spec/pod-resources.ts'
 import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import {
   formatQuantity,
@@ -92,7 +92,8 @@ export function withoutShares({ pods, requests }: SharesTotal, { requests: own }
 
 /**
  * What the host lacks for a pod beside `others`; undefined where there is room. What a pod doesn't ask for, it doesn't
- * lack (`pkg/kubelet/lifecycle/predicate.go`, 1.36). Huge pages of a size that the host hasn't set aside are none.
+ * lack (`pkg/kubelet/lifecycle/predicate.go`, 1.36). Huge pages of a size that the host hasn't set aside are none, and so are
+ * extended resources that the node hasn't got, which no scheduler keeps away from here.
  */
 export function findRoomLack(
   wanted: HostShares,
@@ -105,7 +106,7 @@ export function findRoomLack(
   }
   if (allocatable === undefined) return undefined
   const unknown = [...wanted.requests.keys()].filter(
-    (name) => name.startsWith('hugepages-') && allocatable[name] === undefined,
+    (name) => (name.startsWith('hugepages-') || isExtendedResource(name)) && allocatable[name] === undefined,
   )
   for (const resource of [...Object.keys(allocatable), ...unknown]) {
     const requested = wanted.requests.get(resource) ?? 0n

@@ -10,6 +10,11 @@ export interface ResourceLists {
   readonly requests: ResourceList
 }
 
+/** One that is neither Kubernetes' own nor of its groups: a device, say (`pkg/apis/core/v1/helper`, IsExtendedResourceName, 1.36). */
+export function isExtendedResource(name: string): boolean {
+  return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.')
+}
+
 type ResourcedContainer = Pick<ContainerSpec, 'name' | 'resources' | 'restartPolicy'>
 type ResourcedSpec = Pick<PodSpec, 'resources' | 'overhead'> & {
   readonly containers: readonly ResourcedContainer[]

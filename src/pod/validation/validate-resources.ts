@@ -156,6 +156,7 @@ function validateResourceName(name: string, path: FieldPath, issues: Issues, isD
   if (name === 'ephemeral-storage') {
     if (!isDefaulted) issues.warn(path, 'has no effect: the disk space of containers is not metered')
   } else if (name.includes('/')) {
-    if (!isDefaulted) issues.refused(path, 'podd hands out no devices and other extended resources')
+    if (!isDefaulted)
+      issues.warn(path, 'podd hands out no devices: the status of the node must say that it has them')
   } else issues.invalid(path, name, 'must be a standard resource for containers')
 }

@@ -6,17 +6,14 @@ import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
 import { trackUpdate } from '../../decide/writing/track-update.ts'
 import type { Updater } from '../../decide/writing/track-update.ts'
-import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import { isOwnCondition } from '../../decide/writing/own-conditions.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
 import { checkObject } from './check-object.ts'
 import type { Written } from './create-object.ts'
-import { conflict } from './write-errors.ts'
+import { refuseStale } from './refuse-stale.ts'
 import type { WriteOptions } from './write-query.ts'
 import { findWritten, plain, refuseOther } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
-
-const modified = 'the object has been modified; please apply your changes to the latest version and try again'
 
 /** What podd found and shows in a pod's spec: a client that sends back what it read does not change it. */
 const derivedFields = ['nodeName', 'priority', 'overhead'] as const
@@ -53,19 +50,6 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
     await writer.put(manifest)
     return { object: read() ?? manifest, status: 200, warnings }
   })
-}
-
-/** Throws ApiError Conflict where the client knows another version, or another object of the name. */
-function refuseStale(kind: ServedKind, { metadata: shown }: ResourceObject, wanted: JsonObject): void {
-  const { resourceVersion = '', uid = '' } = metadataOf(wanted)
-  if (resourceVersion !== '' && resourceVersion !== '0' && resourceVersion !== shown.resourceVersion)
-    throw conflict(kind, shown.name, modified)
-  if (uid !== '' && uid !== shown.uid)
-    throw conflict(
-      kind,
-      shown.name,
-      `Precondition failed: UID in precondition: ${JSON.stringify(uid)}, UID in object meta: ${shown.uid}`,
-    )
 }
 
 /**

@@ -1,3 +1,4 @@
+import { nodeKind } from '../../api/kinds/cluster-kinds.ts'
 import { servedKinds } from '../../api/kinds/served-kinds.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { RandomSource } from '../../base/random.ts'
@@ -15,6 +16,34 @@ export function writeRoutes(
   return servedKinds
     .filter(({ verbs }) => verbs.includes('create'))
     .flatMap((kind) => routesOf(kind, readers, { writer, random }))
+    .concat(nodeRoutes(readers, { writer, random }))
+}
+
+/** There is one node: it is neither made nor deleted. */
+function nodeRoutes(
+  readers: ApiReaders,
+  { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
+): readonly Route[] {
+  const { nodes, namespaces, runtimeclasses } = readers.resources
+  const route = (method: Route['method'], scope: 'object' | 'status'): Route => ({
+    method,
+    pattern: `${nodeKind.root}/nodes/*${scope === 'status' ? '/status' : ''}`,
+    async handle(call) {
+      const { answerNodeUpdate } = await import('./update-node.ts')
+      await nodes.whenListed()
+      const written = {
+        kind: nodeKind,
+        reader: nodes.reader,
+        writer,
+        namespaces: namespaces.reader,
+        runtimeClasses: runtimeclasses.reader,
+        clock: call.clock,
+        random,
+      }
+      return answerNodeUpdate(written, call, scope)
+    },
+  })
+  return (['PUT', 'PATCH'] as const).flatMap((method) => [route(method, 'object'), route(method, 'status')])
 }
 
 function routesOf(

@@ -52,6 +52,11 @@ export class ApiObjects {
     this.#options = options
   }
 
+  /** Resolves when what is there has been read. */
+  get whenLoaded(): Promise<void> {
+    return this.#loaded.promise
+  }
+
   /** Reads what is there, then follows edits by hand. Resolves when the signal is aborted. */
   async run(take: TakeSnapshot, signal: AbortSignal): Promise<void> {
     this.#take = take

@@ -20,6 +20,7 @@ function begin() {
     machine: { machineId: 'm1', systemUuid: 'u1', osImage: 'Debian' },
     hostName: 'box',
     writtenNamespaces: () => [],
+    writtenNode: () => undefined,
     runtimeClasses: new Map([['kata', { handler: 'kata-qemu', overhead: { memory: '64Mi' } }]]),
     readNode: () => ({
       bootId: 'b1',

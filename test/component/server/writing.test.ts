@@ -76,17 +76,29 @@ class WritingRig extends ApiRig {
       hostName: 'here',
       writtenNamespaces: () => this.objects.list('Namespace').map(({ manifest }) => manifest),
       runtimeClasses: new Map(),
-      readNode: () => {
-        throw new Error('nobody asks for the node')
-      },
+      writtenNode: () => this.objects.get({ kind: 'Node', namespace: '', name: 'here' })?.manifest,
+      readNode: () => ({
+        bootId: 'b',
+        kernel: '6.1',
+        architecture: 'amd64',
+        addresses: [],
+        podCidrs: [],
+        capacity: { cpu: '2' },
+        allocatable: { cpu: '1900m' },
+        runtime: { name: 'containerd', version: '2.1.9' },
+        runtimeProblem: undefined,
+        pressure: [],
+        draining: false,
+      }),
       listImages: async () => [],
       createdMs: 0,
       clock: systemClock,
     })
     cluster.begin()
+    cluster.refreshNode()
     this.#running = this.objects.run(async ({ objects }) => {
       store.replace(objects.map((document) => ({ source: 'api', document })))
-      cluster.showNamespaces()
+      cluster.showWritten()
     }, this.#stop.signal)
   }
 
@@ -657,9 +669,7 @@ describe('classes', () => {
     const scheduled = { ...runtimeClass, metadata: { name: 'placed' }, scheduling }
     expect(await rig.ask('POST', classes, scheduled)).toMatchObject({ code: 201, body: { scheduling } })
     const own = { nodeSelector: { disk: 'ssd' }, tolerations: [{ key: 'own', operator: 'Exists' }] }
-    expect(
-      await rig.ask('POST', pods, pod('placed', { runtimeClassName: 'placed', ...own })),
-    ).toMatchObject({
+    expect(await rig.ask('POST', pods, pod('placed', { runtimeClassName: 'placed', ...own }))).toMatchObject({
       code: 201,
       body: {
         spec: {
@@ -688,5 +698,69 @@ it('says of a value of another type what Kubernetes says: the object cannot be r
   expect(await rig.ask('POST', pods, pod('p', { hostNetwork: 'yes' }))).toMatchObject({
     code: 400,
     body: { reason: 'BadRequest' },
+  })
+})
+
+describe('the node', () => {
+  const node = '/api/v1/nodes/here'
+  const merge = 'application/strategic-merge-patch+json'
+  const gpus = (count: string) => ({ status: { capacity: { 'example.com/gpu': count } } })
+
+  it('takes extended resources, which are all of them to be allocated, and keeps them', async () => {
+    await using rig = await startRig()
+    const gpu = { 'example.com/gpu': '3' }
+    const given = { status: { capacity: { ...gpu, cpu: '64' }, allocatable: gpu } }
+    const shown = { capacity: { cpu: '2', ...gpu }, allocatable: { cpu: '1900m', ...gpu } }
+    expect(await rig.ask('PATCH', `${node}/status`, given, merge)).toMatchObject({
+      code: 200,
+      body: { status: shown },
+    })
+    const [file = ''] = await readdir(join(rig.directory, 'api'))
+    expect(JSON.parse(await readFile(join(rig.directory, 'api', file), 'utf8'))).toMatchObject({
+      kind: 'Node',
+      status: { capacity: gpu },
+    })
+    const { body } = await rig.ask('GET', `${node}/status`)
+    const read = isJsonObject(body) ? body : {}
+    expect(read).toMatchObject({ status: shown })
+    const without = { ...read, status: { capacity: { cpu: '2' }, allocatable: {} } }
+    expect(await rig.ask('PUT', `${node}/status`, without)).toMatchObject({
+      code: 200,
+      body: { status: { capacity: { cpu: '2' }, allocatable: { cpu: '1900m' } } },
+    })
+    expect(await rig.ask('PUT', `${node}/status`, without)).toMatchObject({ code: 409 })
+  })
+
+  it.each(['-1', '1.5', 'many'])('refuses %j of a resource', async (count) => {
+    await using rig = await startRig()
+    expect(await rig.ask('PATCH', `${node}/status`, gpus(count), merge)).toMatchObject({ code: 422 })
+  })
+
+  it('takes labels and annotations, and nothing that only a scheduler would go by', async () => {
+    await using rig = await startRig()
+    const labels = { disk: 'ssd', 'kubernetes.io/os': 'plan9' }
+    const annotations = { note: 'x' }
+    expect(await rig.ask('PATCH', node, { metadata: { labels, annotations } }, merge)).toMatchObject({
+      code: 200,
+      body: { metadata: { labels: { disk: 'ssd', 'kubernetes.io/os': 'linux' }, annotations } },
+    })
+    await rig.ask('PATCH', `${node}/status`, gpus('2'), merge)
+    const metadata = metadataOf(await rig.ask('PATCH', node, { metadata: { labels: { disk: null } } }, merge))
+    expect(metadata).toMatchObject({ annotations })
+    expect(metadata).not.toHaveProperty(['labels', 'disk'])
+    const taints = [{ key: 'dedicated', effect: 'NoSchedule' }]
+    expect(await rig.ask('PATCH', node, { spec: { taints } }, merge)).toMatchObject({ code: 422 })
+    expect(await rig.ask('GET', node)).toMatchObject({
+      body: { status: { capacity: { 'example.com/gpu': '2' } } },
+    })
+  })
+
+  it('is one: none can be made, deleted or written under another name', async () => {
+    await using rig = await startRig()
+    expect(await rig.ask('PATCH', '/api/v1/nodes/other/status', gpus('1'), merge)).toMatchObject({
+      code: 404,
+    })
+    expect(await rig.ask('DELETE', node)).toMatchObject({ code: 405 })
+    expect(await rig.ask('POST', '/api/v1/nodes', {})).toMatchObject({ code: 405 })
   })
 })

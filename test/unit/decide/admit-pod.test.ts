@@ -156,6 +156,17 @@ describe('room that is not there for long, or not yet', () => {
     expect(admitPod(makePod(asks({ cpu: '1' })), neighbours, limits).kind).toBe(kind)
   })
 
+  it.each([
+    ['is refused where the node has none', {}, 'OutOfexample.com/gpu'],
+    ['is refused where others have them all', { 'example.com/gpu': '2' }, 'OutOfexample.com/gpu'],
+    ['is admitted where one is left', { 'example.com/gpu': '3' }, undefined],
+  ])('of an extended resource %s', (_case, extended, reason) => {
+    const gpu = asks({ 'example.com/gpu': '1' })
+    const others = [neighbour('a', gpu), neighbour('b', gpu)]
+    const admission = admitPod(makePod(gpu), others, { maxPods: 110, allocatable: { cpu: '2', ...extended } })
+    expect(admission.kind === 'admitted' ? undefined : admission.reason).toBe(reason)
+  })
+
   it('is enough beside a pod and the one that takes its place', () => {
     const others = [
       { ...neighbour('web', asks({ cpu: '1' })), isEnding: true },

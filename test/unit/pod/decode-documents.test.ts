@@ -549,6 +549,7 @@ describe('warnings', () => {
         ],
         'spec.priority': 0,
         'spec.securityContext': {},
+        'spec.tolerations': [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
         'spec.volumes': [{ name: 'data', emptyDir: {} }],
       }),
     )

@@ -334,11 +334,6 @@ describe('validatePod refuses', () => {
       /resources.requests\[disk\]: Invalid value: "disk": must be a standard resource for containers/,
     ],
     [
-      'devices',
-      { [`${c0}.resources.limits`]: { 'nvidia.com/gpu': 1 } },
-      'spec.containers[0].resources.limits[nvidia.com/gpu]: not supported: podd hands out no devices and other extended resources',
-    ],
-    [
       'huge pages alone',
       { [`${c0}.resources.limits`]: { 'hugepages-2Mi': '4Mi' } },
       'spec.containers[0].resources: Forbidden: HugePages require cpu or memory',
@@ -705,13 +700,19 @@ describe('validatePod refuses', () => {
     ])
   })
 
-  it('only warns of resources that aren’t metered', () => {
-    const pod = podFromManifest(withFields({ [`${c0}.resources.limits`]: { 'ephemeral-storage': '1Gi' } }))
+  it('only warns of resources that aren’t metered, and of those that it hands out none of', () => {
+    const limits = { 'ephemeral-storage': '1Gi', 'nvidia.com/gpu': '1' }
+    const pod = podFromManifest(withFields({ [`${c0}.resources.limits`]: limits }))
     expect(validatePod(pod)).toEqual([
       {
         severity: 'warning',
         path: ['spec', 'containers', 0, 'resources', 'limits', 'ephemeral-storage'],
         message: 'has no effect: the disk space of containers is not metered',
+      },
+      {
+        severity: 'warning',
+        path: ['spec', 'containers', 0, 'resources', 'limits', 'nvidia.com/gpu'],
+        message: 'podd hands out no devices: the status of the node must say that it has them',
       },
     ])
   })

@@ -11,7 +11,12 @@ describe('mergeTolerations', () => {
     ['one that the other covers', [equal], [exists], [exists]],
     ['one that covers the other', [exists], [equal], [exists]],
     ['one that covers all', [equal], [{ operator: 'Exists' }], [{ operator: 'Exists' }]],
-    ['another effect', [{ ...exists, effect: 'NoExecute' }], [equal], [{ ...exists, effect: 'NoExecute' }, equal]],
+    [
+      'another effect',
+      [{ ...exists, effect: 'NoExecute' }],
+      [equal],
+      [{ ...exists, effect: 'NoExecute' }, equal],
+    ],
     [
       'a longer time',
       [{ ...exists, effect: 'NoExecute', tolerationSeconds: 5 }],

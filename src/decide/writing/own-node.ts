@@ -1,0 +1,111 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
+import { Issues } from '../../pod/validation/issues.ts'
+import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import { isExtendedResource } from '../../pod/spec/pod-resources.ts'
+import { qualifiedName } from '../../pod/validation/name-rules.ts'
+import { validateLabels } from '../../pod/validation/validate-selectors.ts'
+import { compareQuantities, isWholeQuantity, parseQuantity } from '../../pod/values/quantity.ts'
+import { metadataOf } from './prepare-object.ts'
+
+/** What clients have written of a node, beside what the host tells. */
+export interface OwnNode {
+  readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
+  /** Extended resources: how many the node has of each. */
+  readonly capacity: Readonly<Record<string, string>>
+}
+
+export function ownNodeOf(manifest: JsonObject | undefined): OwnNode {
+  const { labels, annotations } = metadataOf(manifest ?? {})
+  return { labels: texts(labels), annotations: texts(annotations), capacity: extendedOf(manifest ?? {}) }
+}
+
+/**
+ * What is kept of a node after a write. Of its status the extended resources count, as capacity: what can be allocated of
+ * each is all of it, and the rest is what podd finds (`pkg/kubelet/nodestatus/setters.go`, MachineInfo, 1.36).
+ */
+export function updateNode(
+  before: JsonObject | undefined,
+  shown: JsonObject,
+  wanted: JsonObject,
+  scope: 'object' | 'status',
+): { readonly manifest: JsonObject; readonly problems: readonly FieldProblem[] } {
+  const issues = new Issues()
+  const own = ownNodeOf(before)
+  if (scope === 'status') checkCapacity(wanted, issues)
+  else checkMetadata(shown, wanted, issues)
+  const fresh = ownNodeOf(wanted)
+  const isFound = (key: string, value: string): boolean =>
+    metadataTexts(shown, 'labels')[key] === value && own.labels[key] === undefined
+  const labels = scope === 'status' ? own.labels : pick(fresh.labels, (key, value) => !isFound(key, value))
+  const annotations = scope === 'status' ? own.annotations : fresh.annotations
+  const capacity = scope === 'status' ? fresh.capacity : own.capacity
+  const { name = '', uid = '', creationTimestamp = null } = metadataOf(shown)
+  return {
+    manifest: {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: {
+        name,
+        uid,
+        creationTimestamp,
+        ...(Object.keys(labels).length > 0 && { labels }),
+        ...(Object.keys(annotations).length > 0 && { annotations }),
+      },
+      ...(Object.keys(capacity).length > 0 && { status: { capacity } }),
+    },
+    problems: issues.problems,
+  }
+}
+
+function checkCapacity(wanted: JsonObject, issues: Issues): void {
+  for (const [name, amount] of Object.entries(extendedAt(wanted))) {
+    const path = ['status', 'capacity', name]
+    issues.name(path, name, qualifiedName)
+    const isQuantity = typeof amount === 'string' && parseQuantity(amount) !== undefined
+    if (!isQuantity) issues.invalid(path, amount, 'must be a quantity')
+    else if (compareQuantities(amount, '0') < 0)
+      issues.invalid(path, amount, 'must be greater than or equal to 0')
+    else if (!isWholeQuantity(amount)) issues.invalid(path, amount, 'must be an integer')
+  }
+}
+
+/** `pkg/apis/core/validation`, ValidateNodeUpdate, 1.36: there taints, too, which have no effect without a scheduler. */
+function checkMetadata(shown: JsonObject, wanted: JsonObject, issues: Issues): void {
+  validateLabels(metadataTexts(wanted, 'labels'), ['metadata', 'labels'], issues)
+  if (!sameData(shown['spec'] ?? {}, wanted['spec'] ?? {}))
+    issues.forbidden(['spec'], 'updates of the node may only change labels, annotations, or capacity')
+}
+
+function extendedAt({ status }: JsonObject): JsonObject {
+  const capacity = isJsonObject(status) ? status['capacity'] : undefined
+  const all = isJsonObject(capacity) ? Object.entries(capacity) : []
+  return Object.fromEntries(
+    all.flatMap(([name, amount]) =>
+      isExtendedResource(name) ? [[name, typeof amount === 'number' ? String(amount) : amount]] : [],
+    ),
+  )
+}
+
+function extendedOf(manifest: JsonObject): Readonly<Record<string, string>> {
+  return texts(extendedAt(manifest))
+}
+
+function metadataTexts(object: JsonObject, field: string): Readonly<Record<string, string>> {
+  return texts(metadataOf(object)[field])
+}
+
+function texts(values: Json | undefined): Readonly<Record<string, string>> {
+  const all = isJsonObject(values) ? Object.entries(values) : []
+  return Object.fromEntries(
+    all.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value] as const] : [])),
+  )
+}
+
+function pick(
+  values: Readonly<Record<string, string>>,
+  isWanted: (key: string, value: string) => boolean,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(values).filter(([key, value]) => isWanted(key, value)))
+}
