@@ -1,5 +1,5 @@
 import type { RuntimeClassObject } from '../../api/cluster-objects.ts'
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { mergeTolerations } from '../../decide/writing/merge-tolerations.ts'
 import { ApiError } from '../requests/api-error.ts'
@@ -44,7 +44,7 @@ function withScheduling(spec: JsonObject, { scheduling }: RuntimeClassObject, re
   for (const [key, value] of Object.entries(isJsonObject(nodeSelector) ? nodeSelector : {})) {
     if (own[key] === undefined || own[key] === value) continue
     throw refuse(
-      `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${String(value)}; pod.spec.nodeSelector[${key}] = ${String(own[key])}`,
+      `conflict: runtimeClass.scheduling.nodeSelector[${key}] = ${textOf(value)}; pod.spec.nodeSelector[${key}] = ${textOf(own[key])}`,
     )
   }
   const selected = { ...own, ...(isJsonObject(nodeSelector) && nodeSelector) }
@@ -54,4 +54,8 @@ function withScheduling(spec: JsonObject, { scheduling }: RuntimeClassObject, re
     ...(Object.keys(selected).length > 0 && { nodeSelector: selected }),
     ...(tolerated.length > 0 && { tolerations: tolerated }),
   }
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : JSON.stringify(value ?? null)
 }
