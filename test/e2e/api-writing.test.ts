@@ -8,6 +8,7 @@ import type { ApiAnswer } from '../support/call-api.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { otherShell, shell } from '../support/podd-program.ts'
+import { proves } from '../support/proves.ts'
 import { slowness } from '../support/slowness.ts'
 
 const pods = '/api/v1/namespaces/default/pods'
@@ -151,6 +152,68 @@ describePodd('writing over the API', {}, (podd) => {
       await rig.untilGone('filed')
     },
     120_000 * slowness,
+  )
+
+  it(
+    'admits pods against resources that clients gave the node, and carries a class’s scheduling',
+    proves(
+      'scheduling',
+      'PodSpec: tolerations',
+      'Toleration: key operator value effect tolerationSeconds',
+      'RuntimeClass: scheduling',
+      'Scheduling: nodeSelector tolerations',
+    ),
+    async () => {
+      const rig = podd()
+      const ask = asker(rig)
+      const strategic = 'application/strategic-merge-patch+json'
+      const node = '/api/v1/nodes/box'
+      const gpus = { 'example.com/gpu': '1' }
+      const given = { status: { capacity: gpus, allocatable: gpus } }
+      expect(await ask('PATCH', `${node}/status`, given, strategic)).toMatchObject({
+        code: 200,
+        body: { status: { capacity: gpus, allocatable: gpus } },
+      })
+      const toleration = { key: 'gpu', operator: 'Equal', value: 'yes', effect: 'NoExecute' }
+      const tolerations = [{ ...toleration, tolerationSeconds: 60 }]
+      const scheduling = { nodeSelector: { gpu: 'yes' }, tolerations }
+      const runtimeClass = { metadata: { name: 'gpu' }, handler: 'runc', scheduling }
+      expect(await ask('POST', '/apis/node.k8s.io/v1/runtimeclasses', runtimeClass)).toMatchObject({
+        code: 201,
+      })
+      const main = { name: 'main', image: shell, command: ['sh', '-c', stay], resources: { limits: gpus } }
+      const withGpu = { runtimeClassName: 'gpu', containers: [main] }
+      expect(await ask('POST', pods, podOf('placed', stay, withGpu))).toMatchObject({
+        code: 201,
+        body: { spec: scheduling },
+      })
+      const before = await rig.untilReady('placed')
+      const more = { spec: { tolerations: [...tolerations, { key: 'other', operator: 'Exists' }] } }
+      expect(await ask('PATCH', `${pods}/placed`, more, strategic)).toMatchObject({ code: 200 })
+      const after = await rig.untilPod(
+        'placed',
+        'taken',
+        ({ metadata: { generation }, status }) => generation === 2 && status.observedGeneration === 2,
+      )
+      expect(after.status.containerStatuses?.[0]?.containerID).toBe(
+        before.status.containerStatuses?.[0]?.containerID,
+      )
+
+      await rig.restartDaemon()
+      expect(await ask('GET', node)).toMatchObject({ body: { status: { allocatable: gpus } } })
+      expect(await ask('POST', pods, podOf('second', stay, withGpu))).toMatchObject({ code: 201 })
+      await rig.untilPod(
+        'second',
+        'refused',
+        ({ status: { phase, reason } }) => phase === 'Failed' && reason === 'OutOfexample.com/gpu',
+      )
+      for (const name of ['second', 'placed']) {
+        expect(await ask('DELETE', `${pods}/${name}`)).toMatchObject({ code: 200 })
+        await rig.untilGone(name)
+      }
+      await ask('DELETE', '/apis/node.k8s.io/v1/runtimeclasses/gpu')
+      await ask('PATCH', `${node}/status`, { status: { capacity: { 'example.com/gpu': null } } }, strategic)
+    },
   )
 
   it(

@@ -1,5 +1,10 @@
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
+import { defaultPod } from '../../pod/defaults/default-pod.ts'
+import { conforms, fillDefaults } from '../../pod/schema/fill-defaults.ts'
+import { podSchema } from '../../pod/schema/pod-schema.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import type { QosClass } from '../../pod/spec/qos.ts'
 import { Issues } from '../../pod/validation/issues.ts'
 import type { FieldProblem } from '../../pod/schema/field-path.ts'
 
@@ -20,6 +25,7 @@ export function judgeUpdate(
   const { kind } = after
   const [old, fresh] = [objectAt(before, 'spec'), objectAt(after, 'spec')]
   if (kind === 'Pod') judgePod(old, fresh, scope, issues)
+  if (kind === 'Pod' && scope === 'resize') judgeClass(before, after, issues)
   else if (kind === 'ConfigMap' || kind === 'Secret') judgeData(before, after, issues)
   else if (kind === 'PersistentVolumeClaim') judgeClaim(old, fresh, issues)
   else if (kind === 'RuntimeClass') judgeField(before, after, 'handler', issues)
@@ -40,6 +46,7 @@ function judgePod(before: JsonObject, after: JsonObject, scope: UpdateScope, iss
   if (scope === 'resize') {
     if (!sameData(withoutResources(before), withoutResources(after)))
       issues.forbidden(['spec'], 'only cpu and memory resources are mutable')
+    for (const list of ['initContainers', 'containers']) judgeRemoval(before, after, list, issues)
     return
   }
   judgeDeadline(before['activeDeadlineSeconds'], after['activeDeadlineSeconds'], issues)
@@ -51,6 +58,32 @@ function judgePod(before: JsonObject, after: JsonObject, scope: UpdateScope, iss
     )
   if (!sameData(frozen(before), frozen(after)))
     issues.forbidden(['spec'], `pod updates may not change fields other than ${podFields}`)
+}
+
+/** What would need another cgroup (ValidatePodResize). What is no pod at all is refused elsewhere. */
+function judgeClass(before: JsonObject, after: JsonObject, issues: Issues): void {
+  const [old, fresh] = [classOf(before), classOf(after)]
+  if (old === undefined || fresh === undefined || old === fresh) return
+  issues.invalid(['spec'], old, 'Pod QOS Class may not change as a result of resizing')
+}
+
+function classOf(manifest: JsonObject): QosClass | undefined {
+  const filled = fillDefaults(podSchema, manifest)
+  return conforms(podSchema, filled) ? computeQosClass(defaultPod(filled).spec) : undefined
+}
+
+/** A request or limit may change and may not go (validateContainerResize). */
+function judgeRemoval(before: JsonObject, after: JsonObject, list: string, issues: Issues): void {
+  for (const [index, old] of itemsOf(before, list).entries())
+    for (const kind of ['requests', 'limits'] as const) {
+      const now = amountsOf(itemsOf(after, list)[index], kind)
+      if (Object.keys(amountsOf(old, kind)).every((name) => now[name] !== undefined)) continue
+      issues.forbidden(['spec', list, index, 'resources', kind], `resource ${kind} cannot be removed`)
+    }
+}
+
+function amountsOf(container: Json | undefined, list: 'requests' | 'limits'): JsonObject {
+  return isJsonObject(container) ? objectAt(objectAt(container, 'resources'), list) : {}
 }
 
 function judgeDeadline(before: Json | undefined, after: Json | undefined, issues: Issues): void {
@@ -123,13 +156,26 @@ function frozen(spec: JsonObject): JsonObject {
 
 function withoutResources(spec: JsonObject): JsonObject {
   const cut = (container: Json): Json =>
-    isJsonObject(container) ? { ...container, resources: null, resizePolicy: null } : container
+    isJsonObject(container)
+      ? { ...container, resources: frozenResources(container), resizePolicy: null }
+      : container
   return {
     ...spec,
-    resources: null,
+    resources: frozenResources(spec),
     containers: itemsOf(spec, 'containers').map((container) => cut(container)),
     initContainers: itemsOf(spec, 'initContainers').map((container) => cut(container)),
   }
+}
+
+/** All but cpu and memory. */
+function frozenResources(object: JsonObject): JsonObject {
+  const { limits: _limits, requests: _requests, ...rest } = objectAt(object, 'resources')
+  const others = (['limits', 'requests'] as const).flatMap((list) =>
+    Object.entries(objectAt(objectAt(object, 'resources'), list)).flatMap(([name, amount]) =>
+      name === 'cpu' || name === 'memory' ? [] : [[`${list} ${name}`, amount] as const],
+    ),
+  )
+  return { ...rest, ...Object.fromEntries(others) }
 }
 
 function sameTaint(a: Json, b: Json): boolean {

@@ -30,7 +30,11 @@ export function updateNode(
   shown: JsonObject,
   wanted: JsonObject,
   scope: 'object' | 'status',
-): { readonly manifest: JsonObject; readonly problems: readonly FieldProblem[] } {
+): {
+  /** Undefined where there is nothing to keep. */
+  readonly manifest: JsonObject | undefined
+  readonly problems: readonly FieldProblem[]
+} {
   const issues = new Issues()
   const own = ownNodeOf(before)
   if (scope === 'status') checkCapacity(wanted, issues)
@@ -42,6 +46,9 @@ export function updateNode(
   const annotations = scope === 'status' ? own.annotations : fresh.annotations
   const capacity = scope === 'status' ? fresh.capacity : own.capacity
   const { name = '', uid = '', creationTimestamp = null } = metadataOf(shown)
+  const { problems } = issues
+  if ([labels, annotations, capacity].every((texts) => Object.keys(texts).length === 0))
+    return { manifest: undefined, problems }
   return {
     manifest: {
       apiVersion: 'v1',
@@ -55,7 +62,7 @@ export function updateNode(
       },
       ...(Object.keys(capacity).length > 0 && { status: { capacity } }),
     },
-    problems: issues.problems,
+    problems,
   }
 }
 

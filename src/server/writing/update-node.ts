@@ -37,7 +37,10 @@ export async function answerNodeUpdate(
     const before = writer.get({ kind: kind.kind, ...target })?.manifest
     const { manifest, problems } = updateOwnNode(before, plain(shown), wanted, scope)
     if (problems.length > 0) throw invalid(kind, name, problems)
-    if (!dryRun && !sameData(manifest, before)) await writer.put(manifest)
+    if (!dryRun && !sameData(manifest, before)) {
+      if (manifest === undefined) await writer.remove({ kind: kind.kind, ...target })
+      else await writer.put(manifest)
+    }
     return jsonResponse(findShown(written, target) ?? shown)
   })
 }

@@ -460,7 +460,8 @@ describe('namespaces', () => {
 describe('subresources', () => {
   it('add ephemeral containers, resize, and set the conditions that are no business of podd', async () => {
     await using rig = await startRig()
-    await rig.ask('POST', pods, pod('a'))
+    const containers = [{ name: 'main', image: 'x', resources: { requests: { cpu: '2' } } }]
+    await rig.ask('POST', pods, pod('a', { containers }))
     const strategic = 'application/strategic-merge-patch+json'
     const debug = { spec: { ephemeralContainers: [{ name: 'debug', image: 'tools' }] } }
     expect(await rig.ask('PATCH', `${pods}/a`, debug, strategic)).toMatchObject({ code: 422 })
@@ -472,6 +473,12 @@ describe('subresources', () => {
     expect(await rig.ask('PATCH', `${pods}/a/resize`, resize, strategic)).toMatchObject({
       code: 200,
       body: { spec: { containers: [{ resources: { requests: { cpu: '1' } } }] } },
+    })
+    const limits = { cpu: '1', memory: '1Gi' }
+    const fixed = { spec: { containers: [{ name: 'main', resources: { limits } }] } }
+    expect(await rig.ask('PATCH', `${pods}/a/resize`, fixed, strategic)).toMatchObject({
+      code: 422,
+      body: { message: expect.stringContaining('Pod QOS Class may not change as a result of resizing') },
     })
     const conditions = [
       { type: 'example.com/ready', status: 'True' },
@@ -729,6 +736,7 @@ describe('the node', () => {
       body: { status: { capacity: { cpu: '2' }, allocatable: { cpu: '1900m' } } },
     })
     expect(await rig.ask('PUT', `${node}/status`, without)).toMatchObject({ code: 409 })
+    expect(await readdir(join(rig.directory, 'api'))).toEqual([])
   })
 
   it.each(['-1', '1.5', 'many'])('refuses %j of a resource', async (count) => {

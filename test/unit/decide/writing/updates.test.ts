@@ -55,9 +55,23 @@ describe('an update of a pod', () => {
     expect(fieldsOf(pod(before), pod(after))).toContain(field)
   })
 
+  it.each([
+    ['its QoS class', {}, { requests: { cpu: '1' } }, 'spec'],
+    ['a device', { limits: { cpu: '1', 'a.b/c': '1' } }, { limits: { cpu: '1', 'a.b/c': '2' } }, 'spec'],
+    [
+      'a request to nothing',
+      { requests: { cpu: '1', memory: '1Mi' } },
+      { requests: { cpu: '1' } },
+      'spec.containers.0.resources.requests',
+    ],
+  ])('may not resize %s', (_, before, after, field) => {
+    const sized = (resources: JsonObject) => pod({ containers: [{ ...main, resources }] })
+    expect(fieldsOf(sized(before), sized(after), 'resize')).toEqual([field])
+  })
+
   it('may change resources by the subresource alone, and nothing else by it', () => {
-    const resized = pod({ containers: [{ ...main, resources: { requests: { cpu: '1' } } }] })
-    expect(fieldsOf(pod(), resized, 'resize')).toEqual([])
+    const sized = (cpu: string) => pod({ containers: [{ ...main, resources: { requests: { cpu } } }] })
+    expect(fieldsOf(sized('1'), sized('2'), 'resize')).toEqual([])
     expect(fieldsOf(pod(), pod({ containers: [{ ...main, image: 'web:2' }] }), 'resize')).toEqual(['spec'])
   })
 
