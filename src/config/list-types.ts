@@ -61,7 +61,7 @@ function resourceList(names: ResourceNames): OptionType<Resources> {
   }
 }
 
-const idleDisk = ['ephemeral-storage', 'the disk space of pods is not metered'] as const
+const idleDisk = ['ephemeral-storage', 'podd keeps no disk space back from pods'] as const
 
 /** What the kubelet can reserve (`cmd/kubelet/app/server.go`, parseResourceList, 1.36). */
 export const reservedResources = resourceList({

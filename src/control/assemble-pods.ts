@@ -99,7 +99,8 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
   })
   const client = runtime.runtime
   const { extended = () => ({}) } = options
-  const admission = { ...admissionRules(config, hostInfo), extended: () => extended(hostName) }
+  const diskSize = diskBytes(config.rootDir)
+  const admission = { ...admissionRules(config, hostInfo, diskSize), extended: () => extended(hostName) }
   const objects = new ObjectStore(objectRules(config))
   const { access, pulled } = createImageAccess(config, {
     objects,
@@ -109,11 +110,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
     clock,
     logger,
   })
-  const diskSize = diskBytes(config.rootDir)
-  const capacity = {
-    ...admission.limits.allocatable,
-    ...(diskSize === undefined ? {} : { 'ephemeral-storage': String(diskSize) }),
-  }
+  const capacity = { ...admission.limits.allocatable }
   const logs = new ContainerLogDirectories({
     ...config,
     removed: { keptMs: config.removedPodLogMaxAgeMs, owner: config.rootDir, clock },

@@ -10,15 +10,20 @@ import type { AdmissionRules } from './pod-admission.ts'
 export function admissionRules(
   config: PoddConfig,
   hostInfo: Pick<HostInfo, 'cpus' | 'memoryBytes' | 'hugePagesBytes' | 'appArmor'>,
+  /** Of the disk that pods write to; undefined where that is unknown. */
+  diskBytes: number | undefined,
 ): AdmissionRules {
   const { cpus, memoryBytes, hugePagesBytes, appArmor } = hostInfo
   return {
     limits: {
       maxPods: config.maxPods,
-      allocatable: computeAllocatable({ cpus, memoryBytes, hugePagesBytes }, [
-        config.systemReserved,
-        config.kubeReserved,
-      ]),
+      allocatable: {
+        ...computeAllocatable({ cpus, memoryBytes, hugePagesBytes }, [
+          config.systemReserved,
+          config.kubeReserved,
+        ]),
+        ...(diskBytes !== undefined && { 'ephemeral-storage': String(diskBytes) }),
+      },
     },
     allowedUnsafeSysctls: config.allowedUnsafeSysctls,
     appArmor,

@@ -16,6 +16,7 @@ import { NodeJobs } from '../jobs/node-jobs.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 import { logRotationJob } from './rotate-logs.ts'
 import { volumeLimitsJob } from './volume-limits.ts'
+import type { VolumeLimitsDeps } from './volume-limits.ts'
 
 export interface NodeJobsSetup {
   readonly host: {
@@ -30,6 +31,8 @@ export interface NodeJobsSetup {
   /** Those that need nothing from here. */
   readonly jobs: readonly NodeJob[]
   readonly pressureJob: NodeJob | undefined
+  /** Left out, limits of `ephemeral-storage` do nothing. */
+  readonly measureStorage?: VolumeLimitsDeps['measureStorage']
   readonly imageGarbage:
     | {
         readonly garbage: ImageGarbage
@@ -58,6 +61,7 @@ export function createNodeJobs(setup: NodeJobsSetup): NodeJobs {
     volumeLimitsJob({
       workers,
       measure: (uid, volume) => host.volumes.measureEmptyDir(uid, volume),
+      measureStorage: setup.measureStorage,
       clock,
       logger,
     }),

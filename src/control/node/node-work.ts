@@ -33,6 +33,7 @@ import type { NodeJob, NodeJobs } from '../jobs/node-jobs.ts'
 import type { NodePressure } from './pressure/node-pressure.ts'
 import { Orphans } from './garbage/orphans.ts'
 import type { OrphansOptions } from './garbage/orphans.ts'
+import { storageMeter } from './pressure/measure-storage.ts'
 import type { PressureSurroundings } from './pressure/pressure-surroundings.ts'
 
 /** What the work about the host takes from its surroundings. */
@@ -155,6 +156,7 @@ export class NodeWork {
       ...pods,
       jobs: [...this.#ownJobs(options), ...(options.jobs ?? [])],
       pressureJob: this.pressure?.job(),
+      measureStorage: options.pressure && storageMeter(options.pressure.surroundings),
       imageGarbage: options.imageGarbage &&
         this.imageGarbage && { ...options.imageGarbage, garbage: this.imageGarbage },
     })

@@ -1,5 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
+import { isStorageLimited, judgeStorage } from '../../decide/node/judge-storage.ts'
+import type { StorageUse } from '../../decide/node/judge-storage.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { quantityValue } from '../../pod/values/quantity.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
@@ -18,13 +20,16 @@ export interface VolumeLimitsDeps {
   readonly workers: () => Iterable<PodWorker>
   /** The bytes that an emptyDir on disk takes. */
   readonly measure: (uid: PodUid, volume: string) => Promise<number>
+  /** What a pod takes of the disk as a whole; left out, limits of `ephemeral-storage` do nothing. */
+  readonly measureStorage?: ((worker: PodWorker, signal: AbortSignal) => Promise<StorageUse>) | undefined
   readonly clock: Clock
   readonly logger: Logger
 }
 
 /**
- * Evicts pods that use more of an emptyDir on disk than its sizeLimit
- * (`pkg/kubelet/eviction/eviction_manager.go` emptyDirLimitEviction, 1.36). The kubelet doesn't for static pods.
+ * Evicts pods that use more of an emptyDir on disk than its sizeLimit, or of the disk than their limits of
+ * `ephemeral-storage` (`pkg/kubelet/eviction/eviction_manager.go` localStorageEviction, 1.36). The kubelet doesn't for
+ * static pods.
  */
 export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
   const { clock } = deps
@@ -46,9 +51,9 @@ export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
           continue
         }
         try {
-          await check(worker, deps)
+          await check(worker, deps, signal)
         } catch (error) {
-          deps.logger.warn({ pod, uid, err: error }, 'cannot measure the volumes of a pod')
+          deps.logger.warn({ pod, uid, err: error }, 'cannot measure what a pod takes of the disk')
         }
         const nowMs = clock.monotonicMs()
         measuredMs += nowMs - startMs
@@ -61,7 +66,11 @@ export function volumeLimitsJob(deps: VolumeLimitsDeps): NodeJob {
   }
 }
 
-async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<void> {
+async function check(
+  worker: PodWorker,
+  { measure, measureStorage }: VolumeLimitsDeps,
+  signal: AbortSignal,
+): Promise<void> {
   if (worker.state.stage !== 'active' || worker.state.isOver) return
   for (const { name, emptyDir } of worker.state.pod.spec.volumes) {
     if (emptyDir?.sizeLimit === undefined || emptyDir.medium !== '') continue
@@ -74,4 +83,8 @@ async function check(worker: PodWorker, { measure }: VolumeLimitsDeps): Promise<
     })
     return
   }
+  const { spec } = worker.state.pod
+  if (measureStorage === undefined || !isStorageLimited(spec)) return
+  const message = judgeStorage(spec, await measureStorage(worker, signal))
+  if (message !== undefined) worker.evict({ reason: 'Evicted', message, graceSeconds: 1 })
 }

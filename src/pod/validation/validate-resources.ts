@@ -153,9 +153,8 @@ function validateResourceName(name: string, path: FieldPath, issues: Issues, isD
   if (!isNative(name) && (name.startsWith('requests.') || qualifiedName(`requests.${name}`).length > 0)) {
     issues.invalid(path, name, "doesn't follow extended resource name standard")
   }
-  if (name === 'ephemeral-storage') {
-    if (!isDefaulted) issues.warn(path, 'has no effect: the disk space of containers is not metered')
-  } else if (name.includes('/')) {
+  if (name === 'ephemeral-storage') return
+  if (name.includes('/')) {
     if (!isDefaulted)
       issues.warn(path, 'podd hands out no devices: the status of the node must say that it has them')
   } else issues.invalid(path, name, 'must be a standard resource for containers')

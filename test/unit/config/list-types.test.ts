@@ -34,7 +34,7 @@ describe('resources', () => {
       kind: 'ok',
       value: { cpu: '1' },
       warnings: [
-        'ephemeral-storage has no effect: the disk space of pods is not metered',
+        'ephemeral-storage has no effect: podd keeps no disk space back from pods',
         'pid has no effect: podd does not count the processes of the host',
       ],
     })
@@ -94,7 +94,7 @@ describe('a warning', () => {
     [
       'runtimeClasses: {a: {handler: x, overhead: {ephemeral-storage: 1Gi}}}',
       'runtimeClasses',
-      'in the overhead of a, ephemeral-storage has no effect: the disk space of pods is not metered',
+      'in the overhead of a, ephemeral-storage has no effect: podd keeps no disk space back from pods',
     ],
   ])('stands at its field: %s', async (line, field, message) => {
     const { problems } = await readConfigFile(`${head}${line}`, 'c')

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { PodWorker } from '../../../src/control/worker/pod-worker.ts'
 import { NodeJobs } from '../../../src/control/jobs/node-jobs.ts'
@@ -10,13 +11,13 @@ import { ManualClock } from '../../support/manual-clock.ts'
 const clock = new ManualClock()
 
 /** A running pod with an emptyDir of 1 MiB at most. */
-function fakeWorker(uid: string, ended: string[]): PodWorker {
+function fakeWorker(uid: string, ended: string[], resources: JsonObject = {}): PodWorker {
   const pod = podFromManifest({
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name: uid, namespace: 'default' },
     spec: {
-      containers: [{ name: 'main', image: 'i:1' }],
+      containers: [{ name: 'main', image: 'i:1', resources }],
       volumes: [{ name: 'v', emptyDir: { sizeLimit: '1Mi' } }],
     },
   })
@@ -96,6 +97,33 @@ describe('the limits of volumes', () => {
     const watching = watchVolumeLimits(deps, stop.signal)
     await clock.advance(10_000)
     expect(ended).toEqual(['greedy: Usage of EmptyDir volume "v" exceeds the limit "1Mi". '])
+    stop.abort()
+    await watching
+  })
+
+  it('ends the pod that takes more of the disk than it may, and measures no other', async () => {
+    const ended: string[] = []
+    const measured: string[] = []
+    const limited = fakeWorker('limited', ended, { limits: { 'ephemeral-storage': '1Mi' } })
+    const workers = [fakeWorker('free', ended), limited]
+    const stop = new AbortController()
+    const measureStorage = async ({ ref }: PodWorker) => {
+      measured.push(ref.uid)
+      return { podBytes: 2 << 20, containers: new Map() }
+    }
+    const deps = {
+      workers: () => workers,
+      measure: async () => 0,
+      measureStorage,
+      clock,
+      logger: silentLogger,
+    }
+    const watching = watchVolumeLimits(deps, stop.signal)
+    await clock.advance(10_000)
+    expect(measured).toEqual(['limited'])
+    expect(ended).toEqual([
+      'limited: Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ',
+    ])
     stop.abort()
     await watching
   })

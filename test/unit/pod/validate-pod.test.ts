@@ -700,15 +700,10 @@ describe('validatePod refuses', () => {
     ])
   })
 
-  it('only warns of resources that aren’t metered, and of those that it hands out none of', () => {
+  it('only warns of resources that it hands out none of', () => {
     const limits = { 'ephemeral-storage': '1Gi', 'nvidia.com/gpu': '1' }
     const pod = podFromManifest(withFields({ [`${c0}.resources.limits`]: limits }))
     expect(validatePod(pod)).toEqual([
-      {
-        severity: 'warning',
-        path: ['spec', 'containers', 0, 'resources', 'limits', 'ephemeral-storage'],
-        message: 'has no effect: the disk space of containers is not metered',
-      },
       {
         severity: 'warning',
         path: ['spec', 'containers', 0, 'resources', 'limits', 'nvidia.com/gpu'],

@@ -1,0 +1,37 @@
+import type { PodSpec } from '../../pod/schema/pod-schema.ts'
+import { podLimits } from '../../pod/spec/pod-resources.ts'
+import { isCritical } from '../../pod/spec/priority.ts'
+import { quantityValue } from '../../pod/values/quantity.ts'
+
+/** What a pod takes of the disk, in bytes. */
+export interface StorageUse {
+  /** Its logs, its emptyDirs on disk and what its containers have written to their layers. */
+  readonly podBytes: number
+  /** Logs and layer of each container, by name. */
+  readonly containers: ReadonlyMap<string, number>
+}
+
+const resource = 'ephemeral-storage'
+
+/** Whether a pod has a limit of ephemeral storage, and may be evicted for it. */
+export function isStorageLimited(spec: PodSpec): boolean {
+  return !isCritical(spec) && podLimits(spec, 'with-overhead')[resource] !== undefined
+}
+
+/**
+ * Why a pod is evicted that takes more of the disk than its limits, or one of its containers'; undefined where it isn't
+ * (`pkg/kubelet/eviction/eviction_manager.go`, podEphemeralStorageLimitEviction and containerEphemeralStorageLimitEviction,
+ * 1.36).
+ */
+export function judgeStorage(spec: PodSpec, { podBytes, containers }: StorageUse): string | undefined {
+  const total = podLimits(spec, 'with-overhead')[resource]
+  if (total !== undefined && podBytes > quantityValue(total))
+    return `Pod ephemeral local storage usage exceeds the total limit of containers ${total}. `
+  for (const { name, resources } of spec.containers) {
+    const limit = resources.limits[resource]
+    const limitBytes = limit === undefined ? 0 : quantityValue(limit)
+    if (limitBytes <= 0 || (containers.get(name) ?? 0) <= limitBytes) continue
+    return `Container ${name} exceeded its local ephemeral storage limit "${limit}". `
+  }
+  return undefined
+}
