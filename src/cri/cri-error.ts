@@ -1,6 +1,6 @@
-import { Status as status } from '@grpc/grpc-js/build/src/constants.js'
-import { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
 import { PoddError } from '../base/errors.ts'
+import { Status as status } from '../streams/grpc-status.ts'
+import type { GrpcStatus } from '../streams/grpc-status.ts'
 
 /**
  * What podd tells apart about a failed call to the runtime:
@@ -63,19 +63,10 @@ const criCodes: ReadonlyMap<number, CriErrorCode> = new Map([
   [status.UNIMPLEMENTED, 'RUNTIME_UNSUPPORTED'],
 ])
 
-const unavailable: number = status.UNAVAILABLE
-
 /** What a call ends with that the runtime did not answer: the connection broke, or the runtime reset it as it went. */
 const lostCodes: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED])
 
-/** What grpc-js throws, and what its streams emit as errors. */
-interface GrpcError {
-  readonly code: number
-  readonly details: string
-  readonly metadata: Metadata
-}
-
-function isGrpcError(error: unknown): error is GrpcError {
+function isGrpcStatus(error: unknown): error is GrpcStatus {
   return (
     typeof error === 'object' &&
     error !== null &&
@@ -83,26 +74,18 @@ function isGrpcError(error: unknown): error is GrpcError {
     typeof error.code === 'number' &&
     'details' in error &&
     typeof error.details === 'string' &&
-    'metadata' in error &&
-    error.metadata instanceof Metadata
+    'isAnswer' in error
   )
-}
-
-/**
- * The runtime itself may say UNAVAILABLE of what a call is about (containerd 1.7 and 2.x do for the stats of a
- * stopped sandbox). Only what came over the wire has a content type.
- */
-function wasAnswered(error: GrpcError): boolean {
-  return error.metadata.get('content-type').length > 0
 }
 
 /** Whatever a gRPC call ended with, as a CriError. This is the only place that knows gRPC's codes. */
 export function criErrorFrom(error: unknown, method: string): CriError {
   if (error instanceof CriError) return error
-  if (!isGrpcError(error)) {
+  if (!isGrpcStatus(error)) {
     return new CriError('RUNTIME_FAILED', `${method}: ${String(error)}`, { cause: error, method })
   }
-  const lost = lostCodes.has(error.code) && !wasAnswered(error)
+  // The runtime itself may say UNAVAILABLE of what a call is about (containerd 1.7 and 2.x do for the stats of a stopped sandbox).
+  const lost = lostCodes.has(error.code) && !error.isAnswer
   const code = lost ? 'RUNTIME_UNAVAILABLE' : (criCodes.get(error.code) ?? 'RUNTIME_FAILED')
   const message = error.details === '' ? `${method} failed with gRPC code ${error.code}` : error.details
   const hint =
@@ -115,5 +98,5 @@ export function criErrorFrom(error: unknown, method: string): CriError {
 /** True where a runtime that is just starting may answer so: containerd 1.6 says UNKNOWN until its CRI plugin is up. */
 export function mayBeStarting(error: unknown): boolean {
   const code = error instanceof CriError ? error.grpcCode : undefined
-  return code === status.UNKNOWN || code === unavailable
+  return code === status.UNKNOWN || code === status.UNAVAILABLE
 }

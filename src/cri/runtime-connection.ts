@@ -1,4 +1,4 @@
-import { Status } from '@grpc/grpc-js/build/src/constants.js'
+import { Status } from '../streams/grpc-status.ts'
 import type { Clock } from '../base/clock.ts'
 import type { WireMethod } from '../base/wire-method.ts'
 import { GrpcChannel } from '../streams/grpc-channel.ts'

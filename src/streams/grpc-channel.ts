@@ -1,27 +1,9 @@
-import { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
-import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
-import { GrpcSession, maxMessageBytes } from './grpc-session.ts'
-
-/** What a call ended with. Only what came over the wire has a content type in its metadata. */
-export interface GrpcStatus {
-  readonly code: Status
-  readonly details: string
-  readonly metadata: Metadata
-}
-
-export interface GrpcCall<Message> {
-  /** `/package.Service/Method` */
-  readonly path: string
-  readonly message: Uint8Array
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** What it throws ends the call with INTERNAL. */
-  readonly decode: (bytes: Buffer) => Message
-  readonly onMessage: (message: Message) => void
-  /** Called once, after the last message. */
-  readonly onStatus: (status: GrpcStatus) => void
-}
+import { maxMessageBytes } from './grpc-reply.ts'
+import { GrpcSession } from './grpc-session.ts'
+import type { GrpcCall } from './grpc-session.ts'
+import { failed, Status } from './grpc-status.ts'
 
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'failed' | 'closed'
 
@@ -36,9 +18,6 @@ export interface GrpcChannelOptions {
 const firstReconnectMs = 25
 const slowestReconnectMs = 1000
 const reconnectFactor = 1.6
-
-/** Not compressed, and the length (gRPC over HTTP/2, Length-Prefixed-Message). */
-const prefixBytes = 5
 
 /**
  * gRPC over one unix socket. It is connected for the first call, or when told to, and tried again and again
@@ -70,7 +49,7 @@ export class GrpcChannel {
   /** Sends one message. The returned function cancels the call, in the server too; it ends with CANCELLED then. */
   call<Message>(call: GrpcCall<Message>): () => void {
     if (call.message.length > maxMessageBytes) {
-      const details = `Attempted to send message with a size larger than ${maxMessageBytes}`
+      const details = `the message has ${call.message.length} bytes, more than the ${maxMessageBytes} that are sent`
       return this.#fail(call, Status.RESOURCE_EXHAUSTED, details)
     }
     this.connect()
@@ -78,7 +57,7 @@ export class GrpcChannel {
     if (this.#state !== 'connecting') return this.#fail(call, Status.UNAVAILABLE, this.#lastError)
     let cancel = (): void => {
       this.#waiting.delete(begin)
-      cancel = this.#fail(call, Status.CANCELLED, 'Cancelled on client')
+      cancel = this.#fail(call, Status.CANCELLED, 'the call is cancelled')
     }
     const begin = (): void => {
       cancel = this.call(call)
@@ -92,7 +71,7 @@ export class GrpcChannel {
     this.#retry?.cancel()
     this.#lastError = 'the connection is closed'
     this.#move('closed')
-    this.#session?.shutdown()
+    this.#session?.close()
     this.#session = undefined
   }
 
@@ -101,7 +80,6 @@ export class GrpcChannel {
     this.#move('connecting')
     const session = new GrpcSession({
       socketPath,
-      clock,
       onReady: () => {
         if (this.#session !== session) return
         this.#reconnectMs = firstReconnectMs
@@ -110,7 +88,7 @@ export class GrpcChannel {
       onLost: (error) => {
         if (this.#session !== session) return
         this.#session = undefined
-        this.#lastError = error === undefined ? 'Connection dropped' : errorMessage(error)
+        this.#lastError = error === undefined ? 'the connection broke' : errorMessage(error)
         if (this.#state === 'ready') return this.#move('idle')
         this.#retry = clock.startTimer(this.#reconnectMs, () => this.#dial())
         this.#reconnectMs = Math.min(this.#reconnectMs * reconnectFactor, slowestReconnectMs)
@@ -131,47 +109,12 @@ export class GrpcChannel {
   }
 
   #begin<Message>(call: GrpcCall<Message>): () => void {
-    const { path, message, headers, decode, onMessage, onStatus } = call
-    const metadata = new Metadata()
-    for (const name in headers) metadata.set(name, headers[name] ?? '')
-    const cancel = (code: Status, details: string): void => running?.cancelWithStatus(code, details)
-    const onReceiveMessage = (framed: Buffer): void => {
-      if (framed[0] !== 0)
-        return cancel(Status.INTERNAL, 'the message is compressed, which was not asked for')
-      let received: Message
-      try {
-        received = decode(framed.subarray(prefixBytes))
-      } catch (error) {
-        return cancel(Status.INTERNAL, `the message cannot be decoded: ${errorMessage(error)}`)
-      }
-      onMessage(received)
-      running?.startRead()
-    }
-    const listener = { onReceiveMetadata() {}, onReceiveMessage, onReceiveStatus: onStatus }
-    let running: ReturnType<GrpcSession['createCall']> | undefined
-    try {
-      running = this.#session?.createCall(metadata, 'localhost', path, listener, {})
-    } catch (error) {
-      this.#lastError = errorMessage(error)
-    }
-    if (running === undefined) return this.#fail(call, Status.UNAVAILABLE, this.#lastError)
-    running.startRead()
-    running.sendMessageWithContext({}, frame(message))
-    running.halfClose()
-    return () => cancel(Status.CANCELLED, 'Cancelled on client')
+    return this.#session?.begin(call) ?? this.#fail(call, Status.UNAVAILABLE, this.#lastError)
   }
 
   /** Never while the caller still begins the call. */
-  #fail({ onStatus }: Pick<GrpcCall<unknown>, 'onStatus'>, code: Status, details: string): () => void {
-    process.nextTick(() => onStatus({ code, details, metadata: new Metadata() }))
+  #fail({ onStatus }: Pick<GrpcCall<unknown>, 'onStatus'>, code: number, details: string): () => void {
+    process.nextTick(() => onStatus(failed(code, details)))
     return () => {}
   }
-}
-
-function frame(message: Uint8Array): Buffer {
-  const framed = Buffer.allocUnsafe(prefixBytes + message.length)
-  framed[0] = 0
-  framed.writeUInt32BE(message.length, 1)
-  framed.set(message, prefixBytes)
-  return framed
 }

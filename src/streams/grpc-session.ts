@@ -1,144 +1,341 @@
-import { connect } from 'node:http2'
-import type { ClientHttp2Session, ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
-import type { ChannelOptions } from '@grpc/grpc-js'
-import { Status } from '@grpc/grpc-js/build/src/constants.js'
-import type { Metadata } from '@grpc/grpc-js/build/src/metadata.js'
-import { Http2SubchannelCall } from '@grpc/grpc-js/build/src/subchannel-call.js'
-import type { SubchannelCallInterceptingListener } from '@grpc/grpc-js/build/src/subchannel-call.js'
-import type { CallEventTracker, Transport } from '@grpc/grpc-js/build/src/transport.js'
-import type { Clock } from '../base/clock.ts'
+import type { Socket } from 'node:net'
+import { errorMessage } from '../base/errors.ts'
+import { frameMessage, GrpcReply } from './grpc-reply.ts'
+import { failed, Status, statusOfReset } from './grpc-status.ts'
+import type { GrpcStatus } from './grpc-status.ts'
+import { encodeHeaders, HeaderDecoder } from './hpack.ts'
+import {
+  connectionPreface,
+  contentOf,
+  encodeFrame,
+  encodeNumberFrame,
+  encodeSettings,
+  firstFrameBytes,
+  firstWindowBytes,
+  frameFlags,
+  FrameReader,
+  frameTypes,
+  Http2Error,
+  settingIds,
+} from './http2-frames.ts'
+import type { Frame } from './http2-frames.ts'
 
-/** The kubelet's `maxMsgSize` (`cri-client/pkg/remote_runtime.go`); the JavaScript client's own is 4 MiB. */
-export const maxMessageBytes = 16 * 1024 * 1024
+/** How much of a reply may arrive before podd says that it took it; each reply is read as it comes. */
+const windowBytes = 1024 * 1024
+/** Far more than the headers of any reply. */
+const mostHeaderBytes = 256 * 1024
+const lastStreamId = 0x7fff_ffff
+const mostWindowBytes = 0x7fff_ffff
 
-const options: ChannelOptions = { 'grpc.max_receive_message_length': maxMessageBytes }
+const resetCancel = 8
 
 export interface GrpcSessionOptions {
   readonly socketPath: string
-  readonly clock: Clock
   /** Called once the server has greeted. */
   readonly onReady: () => void
   /** Called once, when the connection can take no further calls. */
   readonly onLost: (error: Error | undefined) => void
 }
 
+export interface GrpcCall<Message> {
+  /** `/package.Service/Method` */
+  readonly path: string
+  readonly message: Uint8Array
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** What it throws ends the call with INTERNAL. */
+  readonly decode: (bytes: Buffer) => Message
+  readonly onMessage: (message: Message) => void
+  /** Called once, after the last message, and never while the call is begun or cancelled. */
+  readonly onStatus: (status: GrpcStatus) => void
+}
+
+interface Stream {
+  readonly call: Pick<GrpcCall<never>, 'path' | 'headers' | 'onStatus'>
+  readonly reply: GrpcReply
+  id: number
+  /** What is still to be sent. */
+  unsent: Buffer
+  sendWindow: number
+  /** Received, and the server wasn't told that it was taken. */
+  taken: number
+}
+
 /**
- * One connection to a unix socket, for grpc-js's calls to run on. grpc-js has more between a client and its calls:
- * resolvers, balancers, retries and interceptors, which one socket has no use for. They are a third of what a call costs, and
- * most of what grpc-js takes in memory.
+ * One connection to a unix socket for gRPC calls of one request message each: HTTP/2 (RFC 9113) as far as such calls need it. Node's
+ * own does more, for which it loads TLS and takes three quarters of a call's time.
  */
-export class GrpcSession implements Transport {
-  readonly #path: string
-  readonly #clock: Clock
-  readonly #session: ClientHttp2Session
-  readonly #calls = new Set<Http2SubchannelCall>()
-  readonly #onLost: (error: Error | undefined) => void
-  #lost = false
+export class GrpcSession {
+  readonly #socket: Socket
+  readonly #options: GrpcSessionOptions
+  readonly #frames = new FrameReader()
+  readonly #headers = new HeaderDecoder()
+  readonly #streams = new Map<number, Stream>()
+  /** Those that the server takes when others have ended. */
+  readonly #waiting = new Set<Stream>()
+  #block: { readonly frame: Frame; readonly parts: Buffer[] } | undefined
+  #nextId = 1
+  #sendWindow = firstWindowBytes
+  #streamWindow = firstWindowBytes
+  #mostFrameBytes = firstFrameBytes
+  #mostStreams = Number.POSITIVE_INFINITY
+  #taken = 0
+  #isReady = false
+  #isLost = false
 
-  constructor({ socketPath, clock, onReady, onLost }: GrpcSessionOptions) {
-    this.#path = socketPath
-    this.#clock = clock
-    this.#onLost = onLost
-    const socket = connectSocket(socketPath)
-    this.#session = connect('http://localhost', {
-      createConnection: () => socket,
-      // As grpc-js has it: Node's own limit breaks calls off.
-      maxSessionMemory: Number.MAX_SAFE_INTEGER,
-    })
-    this.#session.once('remoteSettings', () => {
-      if (this.#calls.size === 0) this.#session.unref()
-      if (!this.#lost) onReady()
-    })
-    // The calls in flight go on; Node ends the session after them.
-    this.#session.once('goaway', () => this.#letGo(undefined))
-    this.#session.once('error', (error) => this.#disconnect(error))
-    this.#session.once('close', () => this.#disconnect(undefined))
-    socket.once('close', () => this.#disconnect(undefined))
+  constructor(options: GrpcSessionOptions) {
+    this.#options = options
+    this.#socket = connectSocket(options.socketPath)
+    this.#socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    this.#socket.once('error', (error) => this.#disconnect(error))
+    this.#socket.once('end', () => this.#disconnect(undefined))
+    this.#socket.once('close', () => this.#disconnect(undefined))
+    this.#socket.write(
+      Buffer.concat([
+        connectionPreface,
+        encodeSettings([
+          [settingIds.enablePush, 0],
+          [settingIds.initialWindow, windowBytes],
+        ]),
+        encodeNumberFrame(frameTypes.windowUpdate, 0, windowBytes - firstWindowBytes),
+      ]),
+    )
   }
 
-  /** Throws where the connection is lost and that doesn't show yet. */
-  createCall(
-    metadata: Metadata,
-    host: string,
-    method: string,
-    listener: SubchannelCallInterceptingListener,
-    tracker: Partial<CallEventTracker>,
-  ): Http2SubchannelCall {
-    const stream = this.#request({
-      ...metadata.toHttp2Headers(),
-      ':authority': host,
-      ':method': 'POST',
-      ':path': method,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      'user-agent': 'podd',
-    })
-    const events: CallEventTracker = {
-      addMessageSent: () => tracker.addMessageSent?.(),
-      addMessageReceived: () => tracker.addMessageReceived?.(),
-      onStreamEnd: (success) => tracker.onStreamEnd?.(success),
-      onCallEnd: (status) => {
-        this.#calls.delete(call)
-        if (this.#calls.size === 0) this.#session.unref()
-        tracker.onCallEnd?.(status)
-      },
+  /** The returned function cancels the call, in the server too. */
+  begin<Message>(call: GrpcCall<Message>): () => void {
+    const stream: Stream = {
+      call,
+      reply: new GrpcReply((bytes) => takeMessage(call, bytes)),
+      id: 0,
+      unsent: frameMessage(call.message),
+      sendWindow: 0,
+      taken: 0,
     }
-    const call = new Http2SubchannelCall(stream, events, listener, this, 0)
-    if (this.#calls.size === 0) this.#session.ref()
-    this.#calls.add(call)
-    return call
-  }
-
-  /** A connection that cannot take the call is not tried with the next one. */
-  #request(headers: OutgoingHttpHeaders): ClientHttp2Stream {
-    try {
-      return this.#session.request(headers)
-    } catch (error) {
-      this.#disconnect(undefined)
-      throw error
-    }
-  }
-
-  getPeerName(): string {
-    return this.#path
-  }
-
-  getOptions(): ChannelOptions {
-    return options
-  }
-
-  getAuthContext(): Record<string, never> {
-    return {}
-  }
-
-  /** Only channelz asks. */
-  getChannelzRef(): never {
-    throw new Error('no channelz')
-  }
-
-  /** Only a subchannel asks: here `onLost` tells. */
-  addDisconnectListener(): never {
-    throw new Error('no subchannel')
+    this.#waiting.add(stream)
+    this.#socket.ref()
+    if (this.#isLost) this.#end(stream, failed(Status.UNAVAILABLE, 'the connection takes no further calls'))
+    this.#startWaiting()
+    return () => this.#cancel(stream, failed(Status.CANCELLED, 'the call is cancelled'))
   }
 
   /** Ends every call in flight; the connection can't be used again. */
-  shutdown(): void {
+  close(): void {
+    this.#disconnect(undefined, 'the connection is closed')
+  }
+
+  #startWaiting(): void {
+    for (const stream of this.#waiting) {
+      if (this.#streams.size >= this.#mostStreams || this.#isLost) return
+      this.#waiting.delete(stream)
+      this.#start(stream)
+    }
+  }
+
+  #start(stream: Stream): void {
+    const { path, headers } = stream.call
+    stream.id = this.#nextId
+    stream.sendWindow = this.#streamWindow
+    this.#nextId += 2
+    this.#streams.set(stream.id, stream)
+    const block = encodeHeaders([
+      [':method', 'POST'],
+      [':scheme', 'http'],
+      [':path', path],
+      [':authority', 'localhost'],
+      ['content-type', 'application/grpc'],
+      ['te', 'trailers'],
+      ['user-agent', 'podd'],
+      ...Object.entries(headers ?? {}),
+    ])
+    const head = encodeFrame(frameTypes.headers, frameFlags.endHeaders, stream.id, block)
+    this.#socket.write(Buffer.concat([head, ...this.#takeUnsent(stream)]))
+    if (this.#nextId > lastStreamId) this.#letGo(undefined)
+  }
+
+  /** Frames of what the server's windows have room for. */
+  #takeUnsent(stream: Stream): Buffer[] {
+    const frames: Buffer[] = []
+    while (stream.unsent.length > 0) {
+      const room = Math.min(this.#sendWindow, stream.sendWindow, this.#mostFrameBytes)
+      if (room <= 0) break
+      const chunk = stream.unsent.subarray(0, room)
+      stream.unsent = stream.unsent.subarray(chunk.length)
+      stream.sendWindow -= chunk.length
+      this.#sendWindow -= chunk.length
+      const flags = stream.unsent.length === 0 ? frameFlags.endStream : 0
+      frames.push(encodeFrame(frameTypes.data, flags, stream.id, chunk))
+    }
+    return frames
+  }
+
+  #sendRest(): void {
+    for (const stream of this.#streams.values())
+      for (const frame of this.#takeUnsent(stream)) this.#socket.write(frame)
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.#socket.destroyed) return
+    try {
+      for (const frame of this.#frames.read(chunk)) this.#takeFrame(frame)
+    } catch (error) {
+      if (!(error instanceof Http2Error)) throw error
+      this.#disconnect(error)
+    }
+  }
+
+  #takeFrame(frame: Frame): void {
+    const { type, flags, streamId, payload } = frame
+    if (this.#block !== undefined && type !== frameTypes.continuation)
+      throw new Http2Error('a header block breaks off')
+    if (!this.#isReady && type !== frameTypes.settings) throw new Http2Error('the server does not greet')
+    if (type === frameTypes.data) this.#takeData(frame)
+    else if (type === frameTypes.headers) this.#takeHeaders({ frame, parts: [contentOf(frame)] }, flags)
+    else if (type === frameTypes.continuation) {
+      if (this.#block === undefined) throw new Http2Error('a header block has no beginning')
+      this.#block.parts.push(payload)
+      this.#takeHeaders(this.#block, flags)
+    } else if (type === frameTypes.reset) {
+      const stream = this.#streams.get(streamId)
+      if (stream !== undefined) this.#end(stream, statusOfReset(readNumber(payload, 0)))
+    } else if (type === frameTypes.settings) this.#takeSettings(frame)
+    else if (type === frameTypes.ping) {
+      if ((flags & frameFlags.ack) === 0)
+        this.#socket.write(encodeFrame(frameTypes.ping, frameFlags.ack, 0, payload))
+    } else if (type === frameTypes.goAway) this.#takeGoAway(readNumber(payload, 0))
+    else if (type === frameTypes.windowUpdate) this.#widen(streamId, readNumber(payload, 0))
+    else if (type === frameTypes.pushPromise) throw new Http2Error('the server pushes')
+  }
+
+  #takeHeaders(block: { readonly frame: Frame; readonly parts: Buffer[] }, flags: number): void {
+    this.#block = block
+    const sizeBytes = block.parts.reduce((sum, part) => sum + part.length, 0)
+    if (sizeBytes > mostHeaderBytes) throw new Http2Error('a header block is too large')
+    if ((flags & frameFlags.endHeaders) === 0) return
+    this.#block = undefined
+    const headers = this.#headers.decode(Buffer.concat(block.parts))
+    const stream = this.#streams.get(block.frame.streamId)
+    if (stream === undefined) return
+    const isLast = (block.frame.flags & frameFlags.endStream) !== 0
+    const status = stream.reply.takeHeaders(headers, isLast)
+    if (status === undefined) return
+    if (isLast) this.#end(stream, status)
+    else this.#cancel(stream, status)
+  }
+
+  #takeData(frame: Frame): void {
+    this.#taken += frame.payload.length
+    if (this.#taken > windowBytes / 2) {
+      this.#socket.write(encodeNumberFrame(frameTypes.windowUpdate, 0, this.#taken))
+      this.#taken = 0
+    }
+    const stream = this.#streams.get(frame.streamId)
+    if (stream === undefined) return
+    stream.taken += frame.payload.length
+    const status = stream.reply.takeData(contentOf(frame))
+    if (status !== undefined) this.#cancel(stream, status)
+    else if ((frame.flags & frameFlags.endStream) !== 0) this.#end(stream, stream.reply.end())
+    else if (stream.taken > windowBytes / 2) {
+      this.#socket.write(encodeNumberFrame(frameTypes.windowUpdate, stream.id, stream.taken))
+      stream.taken = 0
+    }
+  }
+
+  #takeSettings({ flags, payload }: Frame): void {
+    if ((flags & frameFlags.ack) !== 0) return
+    for (let at = 0; at + 6 <= payload.length; at += 6) {
+      const id = payload.readUInt16BE(at)
+      const value = payload.readUInt32BE(at + 2)
+      if (id === settingIds.mostStreams) this.#mostStreams = value
+      else if (id === settingIds.mostFrameBytes) this.#mostFrameBytes = value
+      else if (id === settingIds.initialWindow) {
+        for (const stream of this.#streams.values()) stream.sendWindow += value - this.#streamWindow
+        this.#streamWindow = value
+      }
+    }
+    this.#socket.write(encodeFrame(frameTypes.settings, frameFlags.ack, 0, Buffer.alloc(0)))
+    if (!this.#isReady) {
+      this.#isReady = true
+      this.#rest()
+      this.#options.onReady()
+    }
+    this.#sendRest()
+    this.#startWaiting()
+  }
+
+  #widen(streamId: number, bytes: number): void {
+    if (streamId === 0) this.#sendWindow += bytes
+    const stream = this.#streams.get(streamId)
+    if (stream !== undefined) stream.sendWindow += bytes
+    if (Math.max(this.#sendWindow, stream?.sendWindow ?? 0) > mostWindowBytes)
+      throw new Http2Error('a window is too large')
+    this.#sendRest()
+  }
+
+  /** The calls that the server took go on; the connection ends after them. */
+  #takeGoAway(lastTaken: number): void {
     this.#letGo(undefined)
-    for (const call of this.#calls) call.cancelWithStatus(Status.UNAVAILABLE, 'the connection is closed')
-    this.#session.close()
+    const details = 'the server takes no further calls'
+    for (const stream of [...this.#streams.values(), ...this.#waiting])
+      if (stream.id === 0 || stream.id > lastTaken) this.#end(stream, failed(Status.UNAVAILABLE, details))
+    this.#rest()
+  }
+
+  #cancel(stream: Stream, status: GrpcStatus): void {
+    if (this.#streams.has(stream.id))
+      this.#socket.write(encodeNumberFrame(frameTypes.reset, stream.id, resetCancel))
+    this.#end(stream, status)
+  }
+
+  #end(stream: Stream, status: GrpcStatus): void {
+    if (!this.#waiting.delete(stream) && !this.#streams.delete(stream.id)) return
+    // The server is done with a call that it wasn't sent whole.
+    if (stream.unsent.length > 0 && stream.id !== 0 && status.isAnswer)
+      this.#socket.write(encodeNumberFrame(frameTypes.reset, stream.id, resetCancel))
+    stream.reply.close()
+    process.nextTick(stream.call.onStatus, status)
+    this.#startWaiting()
+    this.#rest()
+  }
+
+  /** A connection without calls keeps no process alive, and one that was let go ends. */
+  #rest(): void {
+    if (this.#streams.size + this.#waiting.size > 0) return
+    if (this.#isLost) this.#socket.destroy()
+    else if (this.#isReady) this.#socket.unref()
   }
 
   #letGo(error: Error | undefined): void {
-    if (this.#lost) return
-    this.#lost = true
-    this.#onLost(error)
+    if (this.#isLost) return
+    this.#isLost = true
+    this.#options.onLost(error)
   }
 
-  #disconnect(error: Error | undefined): void {
+  #disconnect(error: Error | undefined, details = 'the connection broke'): void {
     this.#letGo(error)
-    for (const call of this.#calls) call.onDisconnect()
-    // A stream's own end may be on its way.
-    this.#clock.startTimer(0, () => this.#session.destroy())
+    for (const stream of [...this.#streams.values(), ...this.#waiting])
+      this.#end(stream, failed(Status.UNAVAILABLE, details))
+    this.#socket.destroy()
   }
+}
+
+/** The call's end where the bytes are no message. What `onMessage` throws is a defect, and goes on. */
+function takeMessage<Message>(
+  { decode, onMessage }: GrpcCall<Message>,
+  bytes: Buffer,
+): GrpcStatus | undefined {
+  let message: Message
+  try {
+    message = decode(bytes)
+  } catch (error) {
+    return failed(Status.INTERNAL, `the message cannot be decoded: ${errorMessage(error)}`)
+  }
+  onMessage(message)
+  return undefined
+}
+
+/** Without the first bit, which means nothing in all that podd reads. */
+function readNumber(payload: Buffer, at: number): number {
+  if (payload.length < at + 4) throw new Http2Error('a frame is too short')
+  return payload.readUInt32BE(at) & 0x7fff_ffff
 }

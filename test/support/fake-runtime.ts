@@ -1,4 +1,4 @@
-import { Metadata, status } from '@grpc/grpc-js'
+import { status } from '@grpc/grpc-js'
 import type { Clock } from '../../src/base/clock.ts'
 import { RuntimeCaller } from '../../src/cri/call-runtime.ts'
 import type { CallChannel } from '../../src/cri/call-runtime.ts'
@@ -360,5 +360,5 @@ export class FakeRuntime {
 
 function asCriError(error: unknown, method: string): unknown {
   if (!(error instanceof FakeRuntimeError)) return error
-  return criErrorFrom({ code: error.grpcCode, details: error.message, metadata: new Metadata() }, method)
+  return criErrorFrom({ code: error.grpcCode, details: error.message, isAnswer: false }, method)
 }

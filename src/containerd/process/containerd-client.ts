@@ -1,7 +1,7 @@
-import { Status } from '@grpc/grpc-js/build/src/constants.js'
 import type { Clock } from '../../base/clock.ts'
 import { GrpcChannel } from '../../streams/grpc-channel.ts'
-import type { GrpcStatus } from '../../streams/grpc-channel.ts'
+import { Status } from '../../streams/grpc-status.ts'
+import type { GrpcStatus } from '../../streams/grpc-status.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 
 /**

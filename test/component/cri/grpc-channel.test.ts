@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http2'
-import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream, Settings } from 'node:http2'
 import { createServer as createSocketServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { status } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { GrpcChannel } from '../../../src/streams/grpc-channel.ts'
-import type { GrpcStatus } from '../../../src/streams/grpc-channel.ts'
+import type { GrpcStatus } from '../../../src/streams/grpc-status.ts'
 
 let directory: string
 let socketPath: string
@@ -25,8 +25,11 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 })
 
-async function serve(answer: (stream: ServerHttp2Stream) => void): Promise<ServerHttp2Session[]> {
-  const server: Http2Server = createServer()
+async function serve(
+  answer: (stream: ServerHttp2Stream) => void,
+  settings: Settings = {},
+): Promise<ServerHttp2Session[]> {
+  const server: Http2Server = createServer({ settings })
   const sessions: ServerHttp2Session[] = []
   server.on('session', (session) => {
     sessions.push(session)
@@ -57,7 +60,7 @@ interface Ended {
 
 function call(
   channel: GrpcChannel,
-  options: { readonly fails?: boolean } = {},
+  options: { readonly fails?: boolean; readonly message?: Buffer } = {},
 ): Promise<Ended> & {
   cancel(): void
 } {
@@ -66,7 +69,7 @@ function call(
   const ended = new Promise<Ended>((resolve) => {
     cancel = channel.call({
       path: '/a.B/C',
-      message: Buffer.from('asked'),
+      message: options.message ?? Buffer.from('asked'),
       headers: { 'a-header': 'told' },
       decode: (bytes) => {
         if (options.fails === true) throw new Error('not what was expected')
@@ -117,8 +120,7 @@ describe('a call over one unix socket', () => {
       ),
     )
     const { status: ending } = await call(open())
-    expect(ending).toMatchObject({ code: status.NOT_FOUND, details: 'no "x"' })
-    expect(ending.metadata.get('content-type')).toEqual(['application/grpc'])
+    expect(ending).toEqual({ code: status.NOT_FOUND, details: 'no "x"', isAnswer: true })
   })
 
   it.each([
@@ -182,7 +184,95 @@ describe('a call over one unix socket', () => {
   it('is unavailable where the connection breaks, and did not come over the wire', async () => {
     const sessions = await serve(() => sessions[0]?.destroy())
     const { status: ending } = await call(open())
-    expect(ending.code).toBe(status.UNAVAILABLE)
-    expect(ending.metadata.get('content-type')).toEqual([])
+    expect(ending).toMatchObject({ code: status.UNAVAILABLE, isAnswer: false })
+  })
+
+  it('carries messages that are larger than frames and windows, in both directions', async () => {
+    const asked: Buffer[] = []
+    await serve((stream) => {
+      stream.on('data', (bytes: Buffer) => asked.push(bytes))
+      stream.once('end', () => reply(stream, [frame('a'.repeat(5_000_000)), frame('b'.repeat(300_000))]))
+    })
+    const message = Buffer.alloc(3_000_000, 'm')
+    const { messages, status: ending } = await call(open(), { message })
+    expect(ending.code).toBe(status.OK)
+    expect(messages.map((text) => `${text[0]}${text.length}`)).toEqual(['a5000000', 'b300000'])
+    expect(Buffer.concat(asked).subarray(5).equals(message)).toBe(true)
+  })
+
+  it('keeps to the windows and to the number of calls that the server grants', async () => {
+    let [running, most] = [0, 0]
+    await serve(
+      (stream) => {
+        running += 1
+        most = Math.max(most, running)
+        stream.once('close', () => (running -= 1))
+        stream.resume().once('end', () => reply(stream, [frame('done')]))
+      },
+      { maxConcurrentStreams: 2, initialWindowSize: 1000 },
+    )
+    const channel = open()
+    await call(channel)
+    const message = Buffer.alloc(20_000)
+    const ended = await Promise.all(Array.from({ length: 9 }, () => call(channel, { message })))
+    expect(ended.flatMap(({ messages }) => messages)).toEqual(Array(9).fill('done'))
+    expect(most).toBeLessThanOrEqual(2)
+  })
+
+  it.each([
+    ['an answer that is no gRPC', (stream) => stream.respond({ ':status': 404 }), status.UNIMPLEMENTED],
+    ['a reset', (stream) => stream.close(11), status.RESOURCE_EXHAUSTED],
+    ['a call that the server refused', (stream) => stream.close(7), status.UNAVAILABLE],
+    [
+      'an answer without a status',
+      (stream) => stream.respond({ ':status': 200 }, { endStream: true }),
+      status.UNKNOWN,
+    ],
+    [
+      'a message that is too large',
+      (stream) => {
+        stream.respond({ ':status': 200 })
+        stream.write(Buffer.from([0, 1, 0, 0, 1]))
+      },
+      status.RESOURCE_EXHAUSTED,
+    ],
+  ] satisfies [string, (stream: ServerHttp2Stream) => void, number][])(
+    'ends with %s, and the next one goes on',
+    async (_, answer, code) => {
+      let count = 0
+      await serve((stream) => {
+        count += 1
+        if (count === 1) answer(stream)
+        else reply(stream, [frame('next')])
+      })
+      const channel = open()
+      expect((await call(channel)).status).toMatchObject({ code, isAnswer: false })
+      expect((await call(channel)).messages).toEqual(['next'])
+    },
+  )
+
+  it('ends as its own server says after messages, which is no answer to it', async () => {
+    await serve((stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '14', 'grpc-message': 'going' }))
+      stream.end(frame('first'))
+    })
+    const { messages, status: ending } = await call(open())
+    expect(messages).toEqual(['first'])
+    expect(ending).toEqual({ code: status.UNAVAILABLE, details: 'going', isAnswer: false })
+  })
+
+  it.each([
+    ['does not speak HTTP/2', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
+    ['sends a frame that is too large', Buffer.from([1, 0, 0, 4, 0, 0, 0, 0, 0])],
+    ['sends data before its settings', Buffer.from([0, 0, 1, 0, 0, 0, 0, 0, 1, 0])],
+  ])('is unavailable where the server %s', async (_, bytes) => {
+    const server = createSocketServer((socket) => {
+      socket.on('error', () => {})
+      socket.write(bytes)
+    }).listen(socketPath)
+    cleanups.push(() => server.close())
+    await once(server, 'listening')
+    expect((await call(open())).status.code).toBe(status.UNAVAILABLE)
   })
 })
