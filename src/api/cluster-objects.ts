@@ -29,7 +29,7 @@ export interface ServiceAccountObject {
 export interface PriorityClassObject {
   readonly apiVersion: 'scheduling.k8s.io/v1'
   readonly kind: 'PriorityClass'
-  readonly metadata: ClusterMeta
+  readonly metadata: ClusterMeta & { readonly generation: number }
   readonly value: number
   readonly globalDefault?: boolean
   readonly description?: string

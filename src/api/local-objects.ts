@@ -21,8 +21,8 @@ export interface ConfigObject {
   /** Of Secrets. */
   readonly type?: string
   readonly immutable?: boolean
-  /** Text in a ConfigMap, base64 in a Secret. */
-  readonly data: Readonly<Record<string, string>>
+  /** Text in a ConfigMap, base64 in a Secret; absent where there is none. */
+  readonly data?: Readonly<Record<string, string>>
   /** Of ConfigMaps: base64. */
   readonly binaryData?: Readonly<Record<string, string>>
 }

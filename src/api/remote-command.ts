@@ -10,6 +10,9 @@ export const commandProtocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io', 'chan
 /** The bytes of SPDY/3.1 in binary messages: `kubectl port-forward`, from 1.31 on. */
 export const forwardProtocol = 'SPDY/3.1+portforward.k8s.io'
 
+/** Of clients without SPDY, which name the ports in the query; empty where they name no protocol. */
+export const portsProtocols = ['v4.channel.k8s.io', ''] as const
+
 export const channels = {
   stdin: 0,
   stdout: 1,

@@ -18,14 +18,19 @@ export function toConfigObject(object: ConfigMap | Secret, origin: ObjectOrigin)
   if (object.kind === 'ConfigMap') {
     const { data, binaryData } = object
     const binary = Object.keys(binaryData).length > 0 ? { binaryData } : {}
-    return { ...head, kind: 'ConfigMap', ...immutable, data, ...binary }
+    return { ...head, kind: 'ConfigMap', ...immutable, ...dataOf(data), ...binary }
   }
   const texts = Object.entries(object.stringData).map(([key, text]) => [
     key,
     Buffer.from(text).toString('base64'),
   ])
   const data = { ...object.data, ...Object.fromEntries(texts) }
-  return { ...head, kind: 'Secret', type: object.type, ...immutable, data }
+  return { ...head, kind: 'Secret', type: object.type, ...immutable, ...dataOf(data) }
+}
+
+/** An API server leaves an empty map out. */
+function dataOf(data: Readonly<Record<string, string>>): Pick<ConfigObject, 'data'> {
+  return Object.keys(data).length > 0 ? { data } : {}
 }
 
 export function toObjectMeta(

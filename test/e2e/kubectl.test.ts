@@ -1,11 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { fetchKubectl, kubectlSuites, runKubectl } from '../support/kubectl.ts'
-import type { KubectlResult } from '../support/kubectl.ts'
+import { kubectlSuites, loginKubectl } from '../support/kubectl.ts'
+import type { Kubectl } from '../support/kubectl.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
-import type { PoddRig } from '../support/podd-rig.ts'
 import { shell } from '../support/podd-program.ts'
 import { slowness } from '../support/slowness.ts'
 
@@ -34,21 +31,9 @@ metadata: {name: hidden}
 stringData: {key: hush-hush}
 `
 
-type Kubectl = (...args: readonly string[]) => Promise<KubectlResult>
-
-/** kubectl as somebody with a kubeconfig of their own. */
-async function login(rig: PoddRig, program: string, user: string, role: string): Promise<Kubectl> {
-  const kubeconfig = join(rig.directory, `${user}.conf`)
-  const stdout = await rig.cliOk('kubeconfig', '--user', user, '--role', role)
-  writeFileSync(kubeconfig, stdout, { mode: 0o600 })
-  const cacheDirectory = join(rig.directory, `kube-${user}`)
-  mkdirSync(cacheDirectory, { recursive: true })
-  return (...args) => runKubectl(program, { kubeconfig, cacheDirectory }, args)
-}
-
 /** What a command prints, which must end well and say nothing on standard error. */
 async function output(kubectl: Kubectl, line: string): Promise<string> {
-  const { code, stdout, stderr } = await kubectl(...line.split(' '))
+  const { code, stdout, stderr } = await kubectl(line.split(' '))
   expect({ line, code, stderr }).toEqual({ line, code: 0, stderr: '' })
   return stdout
 }
@@ -61,10 +46,9 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
       'reads what runs on the host',
       async () => {
         const rig = podd()
-        const program = fetchKubectl(suite)
         rig.dropText('web.yaml', manifest)
         await rig.untilReady('web')
-        const kubectl = await login(rig, program, `admin-${suite}`, 'admin')
+        const kubectl = await loginKubectl(rig, suite, { user: `admin-${suite}`, role: 'admin' })
         const print = (line: string): Promise<string> => output(kubectl, line)
 
         const pods = await print('get pods -o wide')
@@ -120,7 +104,7 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
         expect(await print('explain pod.spec.hostNetwork')).toContain('FIELD: hostNetwork <boolean>')
         expect(await print('auth whoami')).toContain('system:masters')
         expect(await print('api-versions')).toContain('metrics.k8s.io/v1beta1')
-        const missing = await kubectl('get', 'pod', 'other')
+        const missing = await kubectl(['get', 'pod', 'other'])
         expect(missing).toMatchObject({
           code: 1,
           stderr: 'Error from server (NotFound): pods "other" not found\n',
@@ -133,13 +117,13 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
       'shows a viewer all but Secrets',
       async () => {
         const rig = podd()
-        const kubectl = await login(rig, fetchKubectl(suite), `ann-${suite}`, 'view')
+        const kubectl = await loginKubectl(rig, suite, { user: `ann-${suite}`, role: 'view' })
         expect(await output(kubectl, 'get pods')).toMatch(/^web /mu)
         expect(await output(kubectl, 'auth can-i get pods')).toBe('yes\n')
-        const secrets = await kubectl('get', 'secrets')
+        const secrets = await kubectl(['get', 'secrets'])
         expect(secrets).toMatchObject({ code: 1, stdout: '' })
         expect(secrets.stderr).toContain(`User "ann-${suite}" cannot list resource "secrets"`)
-        expect((await kubectl('auth', 'can-i', 'get', 'secrets')).stdout).toBe('no\n')
+        expect((await kubectl(['auth', 'can-i', 'get', 'secrets'])).stdout).toBe('no\n')
       },
       60_000 * slowness,
     )

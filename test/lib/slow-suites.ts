@@ -25,6 +25,7 @@ export const onOneContainerd: Readonly<Record<string, string>> = {
   'test/e2e/init-containers.test.ts': 'the order is podd’s; restarts and endings are on each',
   'test/e2e/install.test.ts': 'installs podd, and starts no runtime',
   'test/e2e/kubectl.test.ts': 'podd’s API; test/e2e/reaching-in.test.ts is on each',
+  'test/e2e/kubectl-writing.test.ts': 'podd’s API; test/e2e/reaching-in.test.ts is on each',
   'test/e2e/log-rotation.test.ts': 'podd moves the files; ReopenContainerLog is in the contract suite',
   'test/e2e/logs.test.ts': 'podd reads and moves the files; ReopenContainerLog is in the contract suite',
   'test/e2e/manifests.test.ts': 'the examples, made of fields that other files prove',

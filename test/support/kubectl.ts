@@ -1,5 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { PoddRig } from './podd-rig.ts'
 
 /** The oldest and the newest kubectl of those that podd is tested with, by the Debian release that has it. */
 export const kubectlSuites = ['trixie', 'forky'] as const
@@ -22,18 +24,43 @@ export function fetchKubectl(suite: KubectlSuite): string {
   return join(directory, 'usr/bin/kubectl')
 }
 
-/** Runs kubectl with a kubeconfig and a cache of its own; its exit code is the caller's to judge. */
-export function runKubectl(
-  program: string,
-  { kubeconfig, cacheDirectory }: { readonly kubeconfig: string; readonly cacheDirectory: string },
-  args: readonly string[],
-): Promise<KubectlResult> {
-  const env = { PATH: process.env['PATH'], HOME: cacheDirectory, KUBECACHEDIR: cacheDirectory }
-  return new Promise((resolve) => {
-    const options = { env, maxBuffer: 16 * 1024 * 1024 }
-    execFile(program, ['--kubeconfig', kubeconfig, ...args], options, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
-      resolve({ code, stdout, stderr })
+/** What a call is given beside its words. */
+export interface KubectlCall {
+  /** On standard input, which ends then. */
+  readonly input?: string
+  /** Whether it has a terminal. */
+  readonly tty?: boolean
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** kubectl as somebody with a kubeconfig and a cache of their own; the exit code is the caller's to judge. */
+export type Kubectl = (args: readonly string[], call?: KubectlCall) => Promise<KubectlResult>
+
+/** kubectl of that release as somebody whom the daemon gave a kubeconfig. */
+export async function loginKubectl(
+  rig: PoddRig,
+  suite: KubectlSuite,
+  { user, role }: { readonly user: string; readonly role: string },
+): Promise<Kubectl> {
+  const program = fetchKubectl(suite)
+  const kubeconfig = join(rig.directory, `${user}.conf`)
+  writeFileSync(kubeconfig, await rig.cliOk('kubeconfig', '--user', user, '--role', role), { mode: 0o600 })
+  const cacheDirectory = join(rig.directory, `kube-${user}`)
+  mkdirSync(cacheDirectory, { recursive: true })
+  return (args, { input = '', tty = false, env: more = {} } = {}) => {
+    const env = { PATH: process.env['PATH'], HOME: cacheDirectory, KUBECACHEDIR: cacheDirectory, ...more }
+    const words = [program, '--kubeconfig', kubeconfig, ...args]
+    const quoted = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+    const [file = '', ...rest] = tty ? ['script', '-qec', quoted, '/dev/null'] : words
+    return new Promise((resolve) => {
+      const options = { env, maxBuffer: 16 * 1024 * 1024 }
+      const child = execFile(file, rest, options, (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
+        resolve({ code, stdout, stderr })
+      })
+      // It may end without reading.
+      child.stdin?.on('error', () => {})
+      child.stdin?.end(input)
     })
-  })
+  }
 }

@@ -31,6 +31,6 @@ export const secretKind = servedKind<ConfigObject>({
   columns: [nameColumn, { title: 'TYPE', cell: ({ type }) => type ?? '' }, ...dataColumns],
 })
 
-function keysOf({ data, binaryData = {} }: ConfigObject): readonly string[] {
+function keysOf({ data = {}, binaryData = {} }: ConfigObject): readonly string[] {
   return [...Object.keys(data), ...Object.keys(binaryData)].sort()
 }

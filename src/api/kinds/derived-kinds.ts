@@ -58,5 +58,24 @@ export const definitionKind: RoutedKind = {
   root: '/apis/apiextensions.k8s.io/v1',
 }
 
+/** There is none: `kubectl cluster-info`, dashboards and discovery by service ask for them without being told to. */
+export const serviceKind: RoutedKind = {
+  ...plain,
+  resource: 'services',
+  singular: 'service',
+  shortNames: ['svc'],
+  apiVersion: 'v1',
+  kind: 'Service',
+  listKind: 'ServiceList',
+  namespaced: true,
+  tableRoot: '/api/v1',
+  root: '/api/v1',
+}
+
 /** Kinds that are served and have no objects of their own. */
-export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, leaseKind, definitionKind]
+export const derivedKinds: readonly RoutedKind[] = [
+  regardingEventKind,
+  leaseKind,
+  definitionKind,
+  serviceKind,
+]

@@ -57,7 +57,7 @@ function isRegarding(object: ResourceObject): object is RegardingEventObject {
 const dataColumn = {
   name: 'Data',
   description: 'How many entries it has.',
-  cell: ({ data, binaryData = {} }: ConfigObject) =>
+  cell: ({ data = {}, binaryData = {} }: ConfigObject) =>
     Object.keys(data).length + Object.keys(binaryData).length,
 }
 

@@ -178,7 +178,7 @@ export class ClusterObjects {
     const creationTimestamp = formatTime(createdMs)
     const priorities = new Map<string, PriorityClassObject>()
     const runtimes = new Map<string, RuntimeClassObject>()
-    const metaOf = (kind: string, name: string, kept?: KeptObject): PriorityClassObject['metadata'] => ({
+    const metaOf = (kind: string, name: string, kept?: KeptObject): RuntimeClassObject['metadata'] => ({
       ...kept?.metadata,
       name,
       uid: kept?.uid ?? this.#uidOf(kind, name),
@@ -192,7 +192,7 @@ export class ClusterObjects {
       priorities.set(name, {
         apiVersion: 'scheduling.k8s.io/v1',
         kind: 'PriorityClass',
-        metadata: metaOf('PriorityClass', name, kept),
+        metadata: { ...metaOf('PriorityClass', name, kept), generation: 1 },
         ...spec,
         preemptionPolicy: 'PreemptLowerPriority',
       })
@@ -209,7 +209,7 @@ export class ClusterObjects {
         ...(overhead !== undefined && { overhead: { podFixed: overhead } }),
         ...(isJsonObject(manifest?.['scheduling']) && { scheduling: manifest['scheduling'] }),
       })
-    for (const [name, value] of systemPriorities) addPriority(name, { value })
+    for (const [name, { value, description }] of systemPriorities) addPriority(name, { value, description })
     for (const { document } of objects.documents()) {
       const { object, kept } = document
       if (object.kind === 'PriorityClass') {

@@ -158,24 +158,31 @@ export class LocalObjects {
     origin: ObjectOrigin,
     measure: Measure | undefined,
   ): Promise<ClaimObject> {
-    const { metadata, spec } = claim
+    const { spec } = claim
+    const metadata = toObjectMeta(claim, origin)
     const path = claimDirectory(this.#deps.rootDir, metadata.namespace, metadata.name)
     const { accessModes } = spec
-    const usedBytes = measure === undefined ? 0 : await measure(path)
+    const isBound = measure !== undefined
+    const usedBytes = isBound ? await measure(path) : 0
     return {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
-      metadata: toObjectMeta(claim, origin),
+      metadata,
       spec: {
         accessModes,
         resources: { requests: spec.resources.requests },
         storageClassName: 'podd-local',
         volumeMode: 'Filesystem',
+        ...(isBound && { volumeName: volumeNameOf(metadata.uid) }),
       },
       status: {
-        phase: measure === undefined ? 'Pending' : 'Bound',
-        accessModes,
-        capacity: { storage: spec.resources.requests['storage'] ?? '' },
+        ...(isBound
+          ? {
+              phase: 'Bound',
+              accessModes,
+              capacity: { storage: spec.resources.requests['storage'] ?? '' },
+            }
+          : { phase: 'Pending' }),
         path,
         ...(usedBytes !== undefined && { usedBytes }),
       },
@@ -200,6 +207,11 @@ export class LocalObjects {
 
 /** How much is in a directory; undefined where that isn't known. */
 type Measure = (path: string) => Promise<number | undefined>
+
+/** As a provisioner names the volume of a claim; it is the claim's directory. */
+function volumeNameOf(uid: string): string {
+  return `pvc-${uid}`
+}
 
 /** It stays when the claim's document goes. */
 function uidOfClaim({ namespace, name }: ClaimName): string {

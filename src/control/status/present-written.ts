@@ -35,7 +35,7 @@ export function presentWritten(
     spec: {
       ...(isJsonObject(spec) ? spec : {}),
       ...(nodeName === undefined ? {} : { nodeName }),
-      ...(priority === undefined ? {} : { priority }),
+      priority: priority ?? 0,
       ...(overhead === undefined ? {} : { overhead }),
     },
     status: gateReadiness(

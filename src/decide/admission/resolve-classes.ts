@@ -32,10 +32,17 @@ interface ClassRefusal {
 }
 
 /** Those that every cluster has (`pkg/apis/scheduling/types.go`, 1.36). */
-export const systemPriorities: ReadonlyMap<string, number> = new Map([
-  ['system-node-critical', nodeCriticalPriority],
-  ['system-cluster-critical', clusterCriticalPriority],
-])
+export const systemPriorities: ReadonlyMap<string, { readonly value: number; readonly description: string }> =
+  new Map([
+    [
+      'system-node-critical',
+      { value: nodeCriticalPriority, description: 'For critical pods that must stay on their node.' },
+    ],
+    [
+      'system-cluster-critical',
+      { value: clusterCriticalPriority, description: 'For critical pods that may run on any node.' },
+    ],
+  ])
 
 /**
  * What the names of a pod's classes come to, as the API server's admission decides it
@@ -98,7 +105,8 @@ function resolvePriority(
     return priority ?? fallback?.value
   }
   const own = [...priorityClasses].map(([name, { value }]): [string, number] => [name, value])
-  const known = new Map([...own, ...systemPriorities])
+  const standing = [...systemPriorities].map(([name, { value }]): [string, number] => [name, value])
+  const known = new Map([...own, ...standing])
   const value = known.get(priorityClassName)
   if (value === undefined) {
     return `no PriorityClass with name ${priorityClassName} was found; ${listNames(known)}`

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject, sameData } from '../../base/json.ts'
+import { canonicalJson, isJsonObject, sameData } from '../../base/json.ts'
 import {
   fieldsOf,
   formatManagedPath,
@@ -85,7 +85,29 @@ export function applyManifest(
         fieldsV1: wanted,
       }
   const metadata = isJsonObject(object['metadata']) ? object['metadata'] : {}
-  return { object: { ...object, metadata: { ...metadata, managedFields: [own, ...left] } }, conflicts: [] }
+  const shared = manager === 'kubectl' ? withLastApplied(metadata, applied) : metadata
+  return { object: { ...object, metadata: { ...shared, managedFields: [own, ...left] } }, conflicts: [] }
+}
+
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+
+/**
+ * Where the client's own apply has left its note of what it applied, that follows kubectl's apply on the server's side,
+ * so that the next one of the client compares with it (`apimachinery/pkg/util/managedfields/internal/lastappliedupdater.go`, 1.36).
+ */
+function withLastApplied(metadata: JsonObject, applied: JsonObject): JsonObject {
+  const { annotations } = metadata
+  if (!isJsonObject(annotations) || (annotations[lastApplied] ?? '') === '') return metadata
+  return { ...metadata, annotations: { ...annotations, [lastApplied]: lastAppliedOf(applied) } }
+}
+
+function lastAppliedOf(applied: JsonObject): string {
+  const metadata = isJsonObject(applied['metadata']) ? applied['metadata'] : {}
+  const annotations = isJsonObject(metadata['annotations']) ? metadata['annotations'] : {}
+  const others = Object.entries(annotations).filter(([key]) => key !== lastApplied)
+  const { annotations: _annotations, ...rest } = metadata
+  const noted = { ...rest, ...(others.length > 0 && { annotations: Object.fromEntries(others) }) }
+  return `${canonicalJson({ ...applied, metadata: noted })}\n`
 }
 
 function ownersOf({ metadata }: JsonObject): readonly Owner[] {

@@ -92,6 +92,7 @@ const viewRules: Rules = {
         'pods/resize',
         'pods/status',
         'serviceaccounts',
+        'services',
       ],
     },
     { verbs: read, apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'] },

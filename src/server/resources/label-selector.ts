@@ -21,12 +21,16 @@ interface Token {
 export function parseLabelSelector(text: string): LabelSelector {
   const tokens = new Tokens(text)
   const requirements: LabelSelector[] = []
+  const first = tokens.peek()
+  if (first.kind === 'symbol' && first.text === ',')
+    throw invalid(`found ',', expected: !, identifier, or 'end of string'`)
   while (tokens.peek().kind !== 'end') {
     requirements.push(parseRequirement(tokens))
     const after = tokens.next()
     if (after.kind === 'end') break
-    if (after.text !== ',' || after.kind !== 'symbol') throw unexpected(after, "',' or 'end of string'")
-    if (tokens.peek().kind === 'end') throw unexpected(tokens.peek(), "identifier after ','")
+    if (after.text !== ',' || after.kind !== 'symbol')
+      throw invalid(`found '${after.text}', expected: ',' or 'end of string'`)
+    if (tokens.peek().kind === 'end') throw invalid("found '', expected: identifier after ','")
   }
   return (labels) => requirements.every((isMet) => isMet(labels))
 }
@@ -36,7 +40,7 @@ function parseRequirement(tokens: Tokens): LabelSelector {
   const key = tokens.next()
   if (key.kind !== 'word') throw unexpected(key, '!, identifier')
   const [wrongKey] = qualifiedName(key.text)
-  if (wrongKey !== undefined) throw invalid(`key: Invalid value: ${JSON.stringify(key.text)}: ${wrongKey}`)
+  if (wrongKey !== undefined) throw unmet(`key: Invalid value: ${JSON.stringify(key.text)}: ${wrongKey}`)
   const has = (labels: Labels): boolean => Object.hasOwn(labels, key.text)
   if (isNegated) return (labels) => !has(labels)
   const after = tokens.peek()
@@ -45,9 +49,10 @@ function parseRequirement(tokens: Tokens): LabelSelector {
   const operator = operators.find((each) => each === after.text)
   if (operator === undefined) throw unexpected(after, operators.join(', '))
   const values = operator === 'in' || operator === 'notin' ? parseValues(tokens) : [parseValue(tokens)]
-  for (const value of values) {
+  for (const [index, value] of values.entries()) {
     const [wrong] = labelValue(value)
-    if (wrong !== undefined) throw invalid(`values: Invalid value: ${JSON.stringify(value)}: ${wrong}`)
+    if (wrong !== undefined)
+      throw unmet(`values[${index}][${key.text}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`)
   }
   return requirementOf(key.text, operator, values)
 }
@@ -73,7 +78,7 @@ function requirementOf(
     case '>': {
       const [limit = ''] = values
       if (!isInteger(limit))
-        throw invalid(
+        throw unmet(
           `values[0]: Invalid value: ${JSON.stringify(limit)}: for 'Gt', 'Lt' operators, the value must be an integer`,
         )
       return (labels) => {
@@ -100,7 +105,7 @@ function parseValue(tokens: Tokens): string {
 /** Of `in` and `notin`: `(x,y)`, where a place without a word is an empty value. */
 function parseValues(tokens: Tokens): readonly string[] {
   const open = tokens.next()
-  if (open.text !== '(') throw unexpected(open, "'('")
+  if (open.text !== '(') throw unmet(`found '${open.text}' expected: '('`)
   const values: string[] = []
   for (;;) {
     const token = tokens.peek()
@@ -142,9 +147,14 @@ class Tokens {
 }
 
 function unexpected(token: Token, expected: string): ApiError {
-  return invalid(`found '${token.text}', expected: ${expected}`)
+  return unmet(`found '${token.text}', expected: ${expected}`)
+}
+
+/** Wrong within one requirement. */
+function unmet(what: string): ApiError {
+  return invalid(`unable to parse requirement: ${what}`)
 }
 
 function invalid(what: string): ApiError {
-  return new ApiError(400, `unable to parse labelSelector: ${what}`)
+  return new ApiError(400, what)
 }

@@ -1,5 +1,5 @@
 import { servedKinds } from '../../api/kinds/served-kinds.ts'
-import { definitionKind, leaseKind } from '../../api/kinds/derived-kinds.ts'
+import { definitionKind, leaseKind, serviceKind } from '../../api/kinds/derived-kinds.ts'
 import { regardingEventKind, toRegardingEvent } from '../../api/kinds/regarding-events.ts'
 import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
@@ -59,12 +59,9 @@ export function resourceRoutes(
       root: leaseKind.root,
       reader: leaseReader(nodes.reader, clock),
     }),
-    routesOf({
-      ...ofNode,
-      kind: definitionKind,
-      root: definitionKind.root,
-      reader: emptyReader(nodes.reader),
-    }),
+    ...[definitionKind, serviceKind].map((kind) =>
+      routesOf({ ...ofNode, kind, root: kind.root, reader: emptyReader(nodes.reader) }),
+    ),
   )
 }
 

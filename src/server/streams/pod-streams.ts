@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { logProtocols } from '../../api/log-protocols.ts'
-import { chooseProtocol, commandProtocols, forwardProtocol } from '../../api/remote-command.ts'
+import {
+  chooseProtocol,
+  commandProtocols,
+  forwardProtocol,
+  portsProtocols,
+} from '../../api/remote-command.ts'
 import type { PodObject } from '../../api/objects.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isJsonObject } from '../../base/json.ts'
@@ -93,7 +98,7 @@ export class PodStreams {
       },
       {
         resource: 'portforward',
-        protocols: [forwardProtocol],
+        protocols: [forwardProtocol, ...portsProtocols],
         prepare: (opening: Opening) => this.#forward(opening),
       },
     ]
@@ -167,10 +172,24 @@ export class PodStreams {
     }
   }
 
-  #forward({ request, connection, namespace, name }: Opening): Serve {
+  async #forward({ request, connection, namespace, name, query }: Opening): Promise<Serve> {
     const { resources, reach } = this.#deps.readers
     const find = () => findForwardedPod(resources.pods.reader, namespace, name)
     find()
+    // A restart or a new version of the pod doesn't end the forwarding: each connection goes to the one of that name.
+    const dial = async (port: number): Promise<Duplex> =>
+      reach.dial(find().metadata.uid, port, request.signal).catch((error: unknown) => {
+        throw errorCode(error) === 'PORT_REFUSED' ? new ApiError(503, errorMessage(error)) : error
+      })
+    const offered = request.headers['sec-websocket-protocol']
+    if (isWebSocket(request.headers.upgrade) && chooseProtocol(offered, [forwardProtocol]) === undefined) {
+      const { readPorts, servePorts } = await import('./serve-ports.ts')
+      const ports = readPorts(query)
+      return async (protocol) => {
+        const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
+        if (socket !== undefined) await servePorts({ socket, connection }, ports, dial)
+      }
+    }
     return async (protocol) => {
       const socket = await acceptWebSocket(request, connection, protocol).catch(() => undefined)
       if (socket === undefined) return
@@ -178,12 +197,7 @@ export class PodStreams {
         import('ws'),
         import('./serve-forward.ts'),
       ])
-      // A restart or a new version of the pod doesn't end the forwarding: each connection goes to the one of that name.
-      await serveForward(createWebSocketStream(socket), async (port) =>
-        reach.dial(find().metadata.uid, port, request.signal).catch((error: unknown) => {
-          throw errorCode(error) === 'PORT_REFUSED' ? new ApiError(503, errorMessage(error)) : error
-        }),
-      )
+      await serveForward(createWebSocketStream(socket), dial)
       connection.destroy()
     }
   }

@@ -4,7 +4,10 @@ import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { generateName, metadataOf, prepareNew } from '../../decide/writing/prepare-object.ts'
 import { ApiError, notFound } from '../requests/api-error.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { checkObject } from './check-object.ts'
+import { podPriority } from './pod-priority.ts'
 import { withRuntimeClass } from './runtime-class.ts'
 import { alreadyExists, invalid } from './write-errors.ts'
 import type { WriteOptions } from './write-query.ts'
@@ -48,8 +51,9 @@ export function createObject(
     })
     const { manifest: checked, warnings } = checkObject(kind, prepared, options)
     const manifest = withRuntimeClass(written, checked)
+    const priority = kind.kind === 'Pod' ? podPriority(written, manifest) : undefined
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
-    if (options.dryRun) return { object: withFirstStatus(manifest), status: 201, warnings }
+    if (options.dryRun) return { object: asFirstShown(manifest, priority), status: 201, warnings }
     await writer.put(manifest)
     if (kind.kind === 'Namespace') await writer.put(rootAuthority(manifest, name))
     const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
@@ -123,7 +127,15 @@ function isTaken(
   return writer.get({ kind: kind.kind, ...target }) !== undefined || findShown(written, target) !== undefined
 }
 
-/** What is not made has no status but the first. */
-function withFirstStatus(manifest: JsonObject): JsonObject {
-  return manifest['kind'] === 'Pod' ? { ...manifest, status: { phase: 'Pending' } } : manifest
+/** What is not made is shown as it would be at first. */
+function asFirstShown(manifest: JsonObject, priority: number | undefined): JsonObject {
+  const { metadata, spec } = manifest
+  if (priority === undefined || !isJsonObject(spec)) return manifest
+  const pod = decodePod(manifest, 'Warn').accepted?.pod
+  return {
+    ...manifest,
+    metadata: { ...(isJsonObject(metadata) ? metadata : {}), generation: 1 },
+    spec: { ...spec, priority },
+    status: { phase: 'Pending', ...(pod !== undefined && { qosClass: computeQosClass(pod.spec) }) },
+  }
 }

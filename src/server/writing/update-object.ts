@@ -15,8 +15,11 @@ import type { WriteOptions } from './write-query.ts'
 import { findWritten, plain, refuseOther } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
-/** What podd found and shows in a pod's spec: a client that sends back what it read does not change it. */
-const derivedFields = ['nodeName', 'priority', 'overhead'] as const
+/** What podd found and shows in a spec, by kind: a client that sends back what it read does not change it. */
+const derivedFields: Readonly<Record<string, readonly string[]>> = {
+  Pod: ['nodeName', 'priority', 'overhead'],
+  PersistentVolumeClaim: ['volumeName', 'storageClassName', 'volumeMode'],
+}
 
 export interface Update {
   readonly target: Target
@@ -38,7 +41,7 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
     refuseOther(kind, wanted, kind.namespaced ? target : { name: target.name })
     refuseStale(kind, shown, wanted)
     if (scope === 'status') return writeStatus(written, { kept, shown, wanted, options })
-    const asWritten = kind.kind === 'Pod' ? withoutDerived(kept.manifest, shown, wanted) : wanted
+    const asWritten = withoutDerived(kept.manifest, shown, wanted)
     const updated = prepareUpdate(kept.manifest, scoped(kept.manifest, asWritten, scope))
     const prepared = updater === undefined ? updated : trackUpdate(kept.manifest, updated, updater)
     const more = judgeUpdate(kept.manifest, prepared, scope)
@@ -116,7 +119,8 @@ function scoped(before: JsonObject, wanted: JsonObject, scope: Exclude<UpdateSco
 function withoutDerived(before: JsonObject, shown: ResourceObject, wanted: JsonObject): JsonObject {
   const [kept, seen, spec] = [before['spec'], plain(shown)['spec'], wanted['spec']]
   if (!isJsonObject(kept) || !isJsonObject(seen) || !isJsonObject(spec)) return wanted
-  const derived = derivedFields.filter((key) => kept[key] === undefined && sameData(spec[key], seen[key]))
+  const found = derivedFields[shown.kind] ?? []
+  const derived = found.filter((key) => kept[key] === undefined && sameData(spec[key], seen[key]))
   const own = Object.entries(spec).filter(([key]) => !derived.some((field) => field === key))
   return { ...wanted, spec: Object.fromEntries(own) }
 }

@@ -24,7 +24,7 @@ function nodeRoutes(
   readers: ApiReaders,
   { writer, random }: { readonly writer: ObjectWriter; readonly random: RandomSource },
 ): readonly Route[] {
-  const { nodes, namespaces, runtimeclasses } = readers.resources
+  const { nodes, namespaces, runtimeclasses, priorityclasses } = readers.resources
   const route = (method: Route['method'], scope: 'object' | 'status'): Route => ({
     method,
     pattern: `${nodeKind.root}/nodes/*${scope === 'status' ? '/status' : ''}`,
@@ -37,6 +37,7 @@ function nodeRoutes(
         writer,
         namespaces: namespaces.reader,
         runtimeClasses: runtimeclasses.reader,
+        priorityClasses: priorityclasses.reader,
         clock: call.clock,
         random,
       }
@@ -58,6 +59,7 @@ function routesOf(
     writer,
     namespaces: readers.resources.namespaces.reader,
     runtimeClasses: readers.resources.runtimeclasses.reader,
+    priorityClasses: readers.resources.priorityclasses.reader,
     clock: call.clock,
     random,
   })

@@ -1,4 +1,4 @@
-import type { NamespaceObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
+import type { NamespaceObject, PriorityClassObject, RuntimeClassObject } from '../../api/cluster-objects.ts'
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
@@ -18,6 +18,7 @@ export interface WrittenKind {
   readonly writer: ObjectWriter
   readonly namespaces: ResourceReader<NamespaceObject>
   readonly runtimeClasses: ResourceReader<RuntimeClassObject>
+  readonly priorityClasses: ResourceReader<PriorityClassObject>
   readonly clock: Clock
   readonly random: RandomSource
 }

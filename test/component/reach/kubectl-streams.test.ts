@@ -336,6 +336,44 @@ describe('port-forward through a tunnel', () => {
     await expect.poll(() => target.destroyed).toBe(true)
   })
 
+  it.each(['v4.channel.k8s.io', ''])(
+    'gives two channels to each port of the query (%s)',
+    async (protocol) => {
+      const { socket, received } = open()
+      socket.write(handshakeOf(`${path}?ports=80&ports=81`, protocol))
+      await expect
+        .poll(() => shown(received()).toSorted())
+        .toEqual([
+          '2 "\\u0000P\\u0000"',
+          '2 "\\u0001P\\u0000"',
+          '2 "\\u0002Q\\u0000"',
+          '2 "\\u0003Q\\u0000"',
+          '2 "\\u0003error forwarding port 81: connection refused"',
+        ])
+      // Some clients send text. The target gives back what it gets.
+      socket.write(clientFrame(Buffer.from('\u0000hello'), 1))
+      await expect.poll(() => shown(received()).at(-1)).toBe('2 "\\u0000hello"')
+      expect(dialled).toEqual([80, 81])
+      target.end()
+      await expect.poll(() => shown(received()).at(-1)).toMatch(/^8 /u)
+      socket.destroy()
+      await expect.poll(() => target.destroyed).toBe(true)
+    },
+  )
+
+  it.each([
+    ['', 'query parameter \\"ports\\" is required'],
+    ['?ports=0', 'as a port'],
+    ['?ports=80,70000', 'as a port'],
+  ])('is refused without ports that can be (%s)', async (query, message) => {
+    const { socket, received } = open()
+    socket.write(handshakeOf(`${path}${query}`, 'v4.channel.k8s.io'))
+    await once(socket, 'end')
+    expect(received().toString()).toMatch(/^HTTP\/1\.1 400 /u)
+    expect(received().toString()).toContain(message)
+    expect(dialled).toEqual([])
+  })
+
   it('is refused for a pod that does not run', async () => {
     rig.pods.put(podObject({ name: 'late', status: { phase: 'Pending' } }))
     const { socket, received } = open()

@@ -1,0 +1,90 @@
+import type { Duplex } from 'node:stream'
+import type { WebSocket } from 'ws'
+import { errorMessage } from '../../base/errors.ts'
+import { readMessages, sendMessage } from '../../streams/web-socket-messages.ts'
+import { ApiError } from '../requests/api-error.ts'
+
+/** A channel is one byte, and each port has two. */
+const mostPorts = 128
+
+/**
+ * The ports that a client without SPDY asks for in the query (`cri-streaming/pkg/streaming/portforward/websocket.go`
+ * NewV4Options, 1.36). Throws ApiError.
+ */
+export function readPorts(query: URLSearchParams): readonly number[] {
+  const texts = query.getAll('ports').flatMap((text) => text.split(','))
+  if (texts.length === 0) throw new ApiError(400, 'query parameter "ports" is required')
+  if (texts.length > mostPorts) throw new ApiError(400, `at most ${mostPorts} ports can be forwarded at once`)
+  return texts.map((text) => {
+    const port = /^\d{1,5}$/u.test(text) ? Number(text) : 0
+    if (port < 1 || port > 65_535)
+      throw new ApiError(400, `unable to parse ${JSON.stringify(text)} as a port`)
+    return port
+  })
+}
+
+/**
+ * Serves one connection to each port, as clients other than kubectl ask for them: channel 2n has the bytes of port n, both
+ * ways, channel 2n+1 what went wrong with it; each begins with the port, in two bytes, the low one first
+ * (`websocket.go` of the same, handleWebSocketStreams). Until all ports have ended, or the client has; never rejects.
+ */
+export async function servePorts(
+  { socket, connection }: { readonly socket: WebSocket; readonly connection: Duplex },
+  ports: readonly number[],
+  dial: (port: number) => Promise<Duplex>,
+): Promise<void> {
+  const send = (channel: number, bytes: Uint8Array): Promise<void> =>
+    sendMessage(socket, Buffer.concat([Buffer.from([channel]), bytes]))
+  const gone = new Promise<void>((resolve) => {
+    connection.once('close', () => resolve())
+    if (connection.destroyed) resolve()
+  })
+  const targets = ports.map(async (port, index) => {
+    const told = Buffer.alloc(2)
+    told.writeUInt16LE(port)
+    await send(2 * index, told)
+    await send(2 * index + 1, told)
+    try {
+      const target = await dial(port)
+      // What breaks it ends it, which its reader sees.
+      target.on('error', () => {})
+      void gone.then(() => target.destroy())
+      return target
+    } catch (error) {
+      await send(2 * index + 1, Buffer.from(`error forwarding port ${port}: ${errorMessage(error)}`))
+      return undefined
+    }
+  })
+  const outputs = targets.map(async (opening, index) => {
+    const target = await opening
+    if (target === undefined) return
+    try {
+      for await (const chunk of target) if (Buffer.isBuffer(chunk)) await send(2 * index, chunk)
+    } catch {
+      // The connection broke, or the client has gone.
+    }
+  })
+  void takeInput(socket, targets).finally(() => connection.destroy())
+  await Promise.race([Promise.all(outputs), gone])
+  socket.resume()
+  socket.close(1000)
+  await gone
+}
+
+/** Until the client ends the connection; what a port does not take holds up the others. */
+async function takeInput(socket: WebSocket, targets: readonly Promise<Duplex | undefined>[]): Promise<void> {
+  try {
+    for await (const message of readMessages(socket)) {
+      const bytes = Buffer.from(message)
+      const channel = bytes[0] ?? 1
+      const target = channel % 2 === 0 ? await targets[channel / 2] : undefined
+      if (target === undefined || !target.writable || target.write(bytes.subarray(1))) continue
+      await new Promise<void>((resolve) => {
+        target.once('drain', resolve)
+        target.once('close', resolve)
+      })
+    }
+  } catch {
+    // The client has gone, or sent something that is no WebSocket's.
+  }
+}
