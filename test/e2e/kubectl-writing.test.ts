@@ -96,8 +96,8 @@ class Session {
 
   /** What a command prints, which must end well. */
   async print(line: string | readonly string[], call?: KubectlCall): Promise<string> {
-    const { stdout, ...result } = await this.run(line, call)
-    expect(result, result.stderr).toMatchObject({ code: 0 })
+    const { line: words, code, stdout, stderr } = await this.run(line, call)
+    if (code !== 0) throw new Error(`kubectl ${words} exited with ${code}:\n${stdout}${stderr}`)
     // Newer ones say it, older ones do not.
     return stdout.replaceAll(/ deleted from \S+ namespace/gu, ' deleted')
   }
@@ -335,9 +335,8 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
         )
 
         const debug = `debug web --image=${shell} --profile=general`
-        expect(await at.print(`${debug} -c looks -i -q --target=main -- cat`, { input: 'seen' })).toContain(
-          'seen',
-        )
+        const looking = [...`${debug} -c looks -it -q --target=main --`.split(' '), 'sh', '-c', 'sleep 1; ps']
+        expect(await at.print(looking, { tty: true })).toContain('sleep 1000000')
         expect(await at.print('get pod web -o jsonpath={.spec.ephemeralContainers[*].name}')).toBe('looks')
         await at.print(`${debug} --copy-to=copy -c looks -- sleep 100000`)
         expect(await at.print('delete pod copy caught --now')).toBe(

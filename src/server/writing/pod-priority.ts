@@ -11,11 +11,11 @@ import type { WrittenKind } from './written-kind.ts'
 export function podPriority({ priorityClasses }: WrittenKind, manifest: JsonObject): number {
   const { priorityClassName = '', priority } = isJsonObject(manifest['spec']) ? manifest['spec'] : {}
   const classes = priorityClasses.list()
-  if (priorityClassName !== '') {
+  if (typeof priorityClassName === 'string' && priorityClassName !== '') {
     const found = classes.find(({ metadata }) => metadata.name === priorityClassName)
     if (found !== undefined) return found.value
     const { name = '' } = metadataOf(manifest)
-    const why = `no PriorityClass with name ${String(priorityClassName)} was found`
+    const why = `no PriorityClass with name ${priorityClassName} was found`
     throw new ApiError(403, `pods ${JSON.stringify(name)} is forbidden: ${why}`, undefined, {
       name: typeof name === 'string' ? name : '',
       kind: 'pods',
