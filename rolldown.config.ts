@@ -24,6 +24,40 @@ const builtinsWithoutImport: Plugin = {
   },
 }
 
+/** Modules of Node that few calls need: their functions load them when they are called. */
+const seldomNeeded = ['node:tls', 'node:zlib']
+
+const seldomNeededLater: Plugin = {
+  name: 'seldom-needed-later',
+  renderChunk: (code) => ({
+    code: code.replaceAll(
+      /^import \{([^}]*)\} from "(node:\w+)";$/gmu,
+      (all, names: string, from: string) => {
+        const functions = names.split(',').map((name) => name.trim().split(' as '))
+        if (
+          !seldomNeeded.includes(from) ||
+          !functions.every(([name = '']) => /^[a-z]+[A-Z]|^connect$/u.test(name))
+        )
+          return all
+        return functions
+          .map(
+            ([name = '', local = name]) =>
+              `function ${local}(...given) { return process.getBuiltinModule("${from}").${name}(...given) }`,
+          )
+          .join('\n')
+      },
+    ),
+    map: null,
+  }),
+}
+
+/** pino has threads for transports, of which podd uses none; threads are a module of Node that is seldom needed too. */
+const noTransports: Plugin = {
+  name: 'no-transports',
+  resolveId: (id) => (id === 'thread-stream' ? '\0no-transports' : undefined),
+  load: (id) => (id === '\0no-transports' ? 'module.exports = undefined' : undefined),
+}
+
 /** Without a word about it Node reads a file first, and then once more, to know that it is a module. */
 const declaresModules: Plugin = {
   name: 'declares-modules',
@@ -46,7 +80,7 @@ const program = defineConfig({
     'netns-dial-worker': 'src/host/netns/netns-dial-worker.ts',
   },
   platform: 'node',
-  plugins: [builtinsWithoutImport, declaresModules],
+  plugins: [noTransports, seldomNeededLater, builtinsWithoutImport, declaresModules],
   output: {
     dir: 'dist',
     format: 'esm',

@@ -2,9 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Probe } from '../pod/schema/container-schema.ts'
 import { runExecProbe } from './exec-probe.ts'
 import type { ExecSync, Pulse } from './exec-probe.ts'
-import { loadHealthCheck } from './grpc-health.ts'
 import type { HealthCheckMethod } from './grpc-health.ts'
-import { runGrpcProbe } from './grpc-probe.ts'
 import { runHttpProbe } from './http-probe.ts'
 import { unknown } from './probe-outcome.ts'
 import type { ProbeOutcome, ProbeTarget } from './probe-outcome.ts'
@@ -35,6 +33,9 @@ export function createProbeRunner(options: ProbeRunnerOptions): RunProbe {
     if (probe.httpGet !== undefined) return runHttpProbe({ action: probe.httpGet, target, userAgent, bounds })
     if (probe.tcpSocket !== undefined) return runTcpProbe(probe.tcpSocket, target, bounds)
     if (probe.grpc !== undefined) {
+      // These load Node's HTTP/2.
+      const { loadHealthCheck } = await import('./grpc-health.ts')
+      const { runGrpcProbe } = await import('./grpc-probe.ts')
       healthCheck ??= await loadHealthCheck(options.healthProtoPath)
       return runGrpcProbe({ action: probe.grpc, target, method: healthCheck, userAgent, bounds })
     }

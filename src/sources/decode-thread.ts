@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import type { Clock, Timer } from '../base/clock.ts'
 import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { Semaphore } from '../base/semaphore.ts'
@@ -151,7 +151,9 @@ function resultOf(error: unknown, options: DecodeOptions): DecodeResult {
 }
 
 function startDecodeWorker(): Worker {
-  return new Worker(workerUrl(), { resourceLimits: { maxOldGenerationSizeMb: heapMiB } })
+  // Loaded here, as few sources ever need it.
+  const { Worker: NodeWorker } = process.getBuiltinModule('node:worker_threads')
+  return new NodeWorker(workerUrl(), { resourceLimits: { maxOldGenerationSizeMb: heapMiB } })
 }
 
 /** The worker stands beside this module: as source while developing, as its own bundle once built. */
