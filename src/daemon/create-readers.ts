@@ -15,6 +15,7 @@ import type { NodeMeter } from '../control/serving/node-meter.ts'
 import { NodeImages } from '../control/serving/node-images.ts'
 import type { WrittenObjects } from '../control/serving/written-objects.ts'
 import type { Reach } from '../control/serving/reach.ts'
+import type { TerminationCounter } from '../control/status/termination-counter.ts'
 import type { SourceName, SourceSnapshot } from '../pod/objects/document.ts'
 import type { ApiReaders, Drainer, PageReader, ProcessFacts } from '../server/requests/readers.ts'
 import type { SourceHolds } from '../sources/hold/source-holds.ts'
@@ -32,6 +33,7 @@ export function createReaders(
   facts: {
     readonly reach: Reach
     readonly meter: NodeMeter
+    readonly terminations: TerminationCounter
     readonly localObjects: LocalObjects
     readonly clusterObjects: ClusterObjects
     readonly writer: WrittenObjects
@@ -69,6 +71,7 @@ export function createReaders(
       config: kubeletConfigOf(config),
       measure: (signal) => facts.meter.read(signal),
       process: () => processFacts(facts.startedAtMs()),
+      terminations: () => facts.terminations.counts(),
     },
     status: {
       applied: () => ({

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
+import { TerminationCounter } from '../control/status/termination-counter.ts'
 import { ownNodeOf } from '../decide/writing/own-node.ts'
 import { clockSetMs } from '../decide/plan/clock-set.ts'
 import type { ClockReading } from '../decide/plan/clock-set.ts'
@@ -108,6 +109,8 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     imagesPath: (signal) => runtime.imageStore.imagesPath(signal),
     clock,
   })
+  const terminations = new TerminationCounter(started.wallMs)
+  terminations.begin(assembly.shown.pods)
   const localObjects = new LocalObjects({
     objects: pods.objects,
     shown: assembly.shown,
@@ -122,6 +125,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     clusterObjects,
     reach,
     meter,
+    terminations,
     localObjects,
     writer: createWriting(apiObjects, assembly, { localObjects, logger }),
     sources,

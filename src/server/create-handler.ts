@@ -18,6 +18,7 @@ import { versionInfo } from './discovery/version-info.ts'
 import { kubeletRoutes } from './kubelet/kubelet-routes.ts'
 import { pageRoutes } from './page/page-routes.ts'
 import { PodLogs } from './pods/pod-logs.ts'
+import { proxyRoutes } from './pods/proxy-routes.ts'
 import { readAttributes } from './access/attributes.ts'
 import { impersonate } from './access/impersonate.ts'
 import { refuseAccess } from './access/refuse-access.ts'
@@ -62,6 +63,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
       ? []
       : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),
     ...podRoutes(readers, logs),
+    ...proxyRoutes(readers),
     ...imageRoutes(readers.images),
     ...poddRoutes(readers),
     ...accessRoutes(network),

@@ -9,6 +9,8 @@ export interface SpecResult {
   readonly state: 'passed' | 'failed' | 'skipped'
   /** Why it failed or skipped itself; its first line. */
   readonly message: string
+  /** All of it. */
+  readonly text: string
   readonly seconds: number
   readonly isNodeConformance: boolean
   readonly isSerial: boolean
@@ -38,6 +40,7 @@ export function readGinkgoReport(path: string): readonly SpecResult[] {
         name,
         file: spec.LeafNodeLocation.FileName.replace(/^.*\/test\/e2e\//u, ''),
         state: spec.State === 'passed' ? 'passed' : isSkipped(spec.State) ? 'skipped' : 'failed',
+        text: spec.Failure?.Message ?? '',
         message: (spec.Failure?.Message ?? '').trim().split('\n')[0] ?? '',
         seconds: Math.round(spec.RunTime / 1e9),
         isNodeConformance: name.includes('[NodeConformance]'),

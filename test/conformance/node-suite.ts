@@ -103,6 +103,7 @@ export class NodeSuite {
           ...spec,
           state: 'failed',
           message: 'it was not reached',
+          text: '',
         },
     )
   }

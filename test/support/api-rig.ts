@@ -231,6 +231,7 @@ export class ApiRig {
         config: { maxPods: 110 },
         measure: async () => this.stats,
         process: () => ({ cpuSeconds: 1.5, residentBytes: 50_000_000, startedAtSeconds: 1_767_225_600 }),
+        terminations: () => [{ type: 'container', exitCode: 139, reason: 'Error', count: 2 }],
       },
       page: this.page,
       claims: { purgeClaim: async () => {} },

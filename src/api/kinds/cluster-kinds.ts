@@ -48,7 +48,10 @@ export const nodeKind = servedKind<NodeObject>({
   shortNames: ['no'],
   kind: 'Node',
   verbs: [...readVerbs, 'patch', 'update'],
-  subresources: [{ name: 'status', verbs: ['get', 'patch', 'update'] }],
+  subresources: [
+    { name: 'proxy', verbs: ['get'], kind: 'NodeProxyOptions' },
+    { name: 'status', verbs: ['get', 'patch', 'update'] },
+  ],
   namespaced: false,
   fields: { 'spec.unschedulable': ({ spec }) => String(spec.unschedulable === true) },
   columns: [

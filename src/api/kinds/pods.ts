@@ -18,6 +18,11 @@ export const podKind = servedKind<PodObject>({
     { name: 'attach', verbs: ['create', 'get'], kind: 'PodAttachOptions' },
     { name: 'exec', verbs: ['create', 'get'], kind: 'PodExecOptions' },
     { name: 'portforward', verbs: ['create', 'get'], kind: 'PodPortForwardOptions' },
+    {
+      name: 'proxy',
+      verbs: ['create', 'delete', 'get', 'patch', 'update'],
+      kind: 'PodProxyOptions',
+    },
     { name: 'status', verbs: ['get', 'patch', 'update'] },
     { name: 'ephemeralcontainers', verbs: ['get', 'patch', 'update'] },
     { name: 'resize', verbs: ['get', 'patch', 'update'] },

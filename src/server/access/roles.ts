@@ -144,6 +144,8 @@ const editRules: Rules = {
       apiGroups: ['', 'podd.dev'],
       resources: ['pods/attach', 'pods/exec', 'pods/portforward'],
     },
+    // Each method of a proxied request is a verb.
+    { verbs: [...read, ...write], apiGroups: [''], resources: ['pods/proxy'] },
     {
       verbs: ['create'],
       apiGroups: ['podd.dev'],

@@ -1,7 +1,7 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { kubernetesVersion } from '../../api/version.ts'
-import type { ProcessFacts } from '../requests/readers.ts'
+import type { ProcessFacts, TerminationCount } from '../requests/readers.ts'
 import type { MetricFamily } from './metric-family.ts'
 import { single } from './metric-family.ts'
 
@@ -10,6 +10,7 @@ export interface KubeletFacts {
   readonly pods: readonly PodObject[]
   readonly nodeName: string
   readonly process: ProcessFacts
+  readonly terminations: readonly TerminationCount[]
 }
 
 /** The kubelet's names of RPCs, where they differ from the RPC's own with underscores (`pkg/kubelet/kuberuntime/instrumented_services.go`, 1.36). */
@@ -26,7 +27,13 @@ const operationNames: Readonly<Record<string, string>> = {
 }
 
 /** `/metrics`: the kubelet's, as far as podd has them, and podd's own. */
-export function kubeletMetrics({ status, pods, nodeName, process }: KubeletFacts): readonly MetricFamily[] {
+export function kubeletMetrics({
+  status,
+  pods,
+  nodeName,
+  process,
+  terminations,
+}: KubeletFacts): readonly MetricFamily[] {
   const states = pods.flatMap(({ status: { containerStatuses = [], initContainerStatuses = [] } }) =>
     [...initContainerStatuses, ...containerStatuses].map(({ state }) =>
       state.running === undefined ? (state.terminated === undefined ? 'created' : 'exited') : 'running',
@@ -75,6 +82,15 @@ export function kubeletMetrics({ status, pods, nodeName, process }: KubeletFacts
       series: [...Map.groupBy(states, (state) => state)].map(([state, of]) => ({
         labels: { container_state: state },
         value: of.length,
+      })),
+    },
+    {
+      name: 'kubelet_terminated_containers_total',
+      help: 'Cumulative number of container terminations.',
+      type: 'counter',
+      series: terminations.map(({ type, exitCode, reason, count }) => ({
+        labels: { container_type: type, exit_code: String(exitCode), reason },
+        value: count,
       })),
     },
     {

@@ -31,6 +31,7 @@ function ownRoutes(readers: ApiReaders): readonly Route[] {
           pods: pods(),
           nodeName: kubelet.nodeName,
           process: kubelet.process(),
+          terminations: kubelet.terminations(),
         }),
       )
     }),

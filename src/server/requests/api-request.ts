@@ -22,7 +22,7 @@ export interface ApiResponse {
   readonly status: number
   readonly contentType: string
   /** Beside the type and the length. */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string | string[]>>
   /**
    * Complete, or in pieces, of which the next one is taken when the client has room for it. What fails before the first
    * piece can still be told with a Status; after it, the connection is cut.

@@ -111,6 +111,16 @@ export interface KubeletReader {
   measure(signal: AbortSignal): Promise<NodeStats>
   /** Of podd itself. */
   process(): ProcessFacts
+  /** How containers have ended since podd started. */
+  terminations(): readonly TerminationCount[]
+}
+
+/** How many containers ended in one way. */
+export interface TerminationCount {
+  readonly type: 'container' | 'init_container' | 'ephemeral_container'
+  readonly exitCode: number
+  readonly reason: string
+  readonly count: number
 }
 
 /** What the process of podd uses. */

@@ -14,7 +14,7 @@ export interface Call {
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Segments; `*` stands for any one. */
+  /** Segments; `*` stands for any one, and `**` at the end for any number of them. */
   readonly pattern: string
   /** It is answered once pods can be listed. */
   readonly needsPods?: true
@@ -58,9 +58,11 @@ export function decodePath(pathname: string): readonly string[] {
 
 function match(pattern: string, segments: readonly string[]): readonly string[] | undefined {
   const wanted = pattern.split('/')
-  if (wanted.length !== segments.length) return undefined
+  const isOpen = wanted.at(-1) === '**'
+  if (isOpen) wanted.pop()
+  if (isOpen ? segments.length < wanted.length : wanted.length !== segments.length) return undefined
   const names: string[] = []
-  for (const [index, segment] of segments.entries()) {
+  for (const [index, segment] of segments.slice(0, wanted.length).entries()) {
     if (wanted[index] === '*') names.push(segment)
     else if (wanted[index] !== segment) return undefined
   }

@@ -76,7 +76,9 @@ function routesOf(served: Served): readonly Route[] {
   }
   const object = kind.namespaced ? `${root}/namespaces/*/${resource}/*` : `${root}/${resource}/*`
   // What is read of these is the object itself.
-  const views = subresources.filter(({ verbs }) => verbs.includes('get') && verbs.includes('patch'))
+  const views = subresources.filter(
+    ({ verbs, kind }) => kind === undefined && verbs.includes('get') && verbs.includes('patch'),
+  )
   return [
     { method: 'GET', pattern: `${root}/${resource}`, handle: list },
     ...(kind.namespaced

@@ -326,7 +326,7 @@ describe('a list', () => {
     rig.events.put(eventObject('two', { type: 'Warning', reason: 'BackOff' }))
     const about = 'involvedObject.kind=Pod,involvedObject.name=web,involvedObject.uid=uid-web'
     expect(await namesOf(`/api/v1/events?fieldSelector=${about}`)).toEqual(['one', 'two'])
-    expect(await namesOf('/api/v1/events?fieldSelector=type!=Normal,reason=BackOff,source=podd')).toEqual([
+    expect(await namesOf('/api/v1/events?fieldSelector=type!=Normal,reason=BackOff,source=kubelet')).toEqual([
       'two',
     ])
   })

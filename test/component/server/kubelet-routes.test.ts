@@ -58,6 +58,9 @@ describe('what a kubelet serves', () => {
     expect(text).toContain('\npod_cpu_usage_seconds_total{namespace="default",pod="web"} 3.5\n')
     expect(text).toContain('\npod_memory_working_set_bytes{namespace="default",pod="web"} 70\n')
     expect(text).not.toContain('pod="done"')
+    expect((await rig.call('/api/v1/nodes/box:10250/proxy/metrics')).text).toContain(
+      '\nkubelet_terminated_containers_total{container_type="container",exit_code="139",reason="Error"} 2\n',
+    )
     // The runtime says nothing of swap.
     expect(text).not.toContain('container_swap_usage_bytes')
   })

@@ -1,0 +1,56 @@
+import type { PodObject } from '../../api/objects.ts'
+import { isJsonObject } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
+import { ApiError } from '../requests/api-error.ts'
+
+/** What the name in the path of a proxied request says: `[SCHEME:]NAME[:PORT]`. */
+export interface ProxyName {
+  readonly scheme: 'http' | 'https'
+  readonly name: string
+  /** Undefined: the pod's first. */
+  readonly port: number | undefined
+}
+
+/** Reads a name of that form (`apimachinery/pkg/util/net`, SplitSchemeNamePort, 1.36). Throws ApiError. */
+export function parseProxyName(text: string): ProxyName {
+  const parts = text.split(':')
+  const [first = '', second = '', third = ''] = parts
+  const [scheme, name, port] = parts.length === 3 ? [first, second, third] : ['', first, second]
+  if (parts.length > 3 || name === '' || (scheme !== '' && scheme !== 'http' && scheme !== 'https'))
+    throw new ApiError(400, `invalid pod request ${JSON.stringify(text)}`)
+  return { scheme: scheme === 'https' ? 'https' : 'http', name, port: readPort(port, text) }
+}
+
+function readPort(port: string, text: string): number | undefined {
+  if (port === '') return undefined
+  const number = /^\d{1,5}$/u.test(port) ? Number(port) : 0
+  if (number >= 1 && number <= 65_535) return number
+  throw new ApiError(400, `invalid pod request ${JSON.stringify(text)}: the port must be a number`)
+}
+
+/**
+ * Where a pod is reached: at its address, at the first port that its containers name, else at the scheme's
+ * (`pkg/registry/core/pod/strategy.go`, ResourceLocation, 1.36). Throws ApiError for a pod that has no address or runs no
+ * more, whose address another may have.
+ */
+export function proxyAddress(
+  { metadata, spec, status }: PodObject,
+  { scheme, port }: ProxyName,
+): { readonly host: string; readonly port: number } {
+  const isOver = status.phase === 'Succeeded' || status.phase === 'Failed'
+  const { podIP: host } = status
+  if (isOver || host === undefined || host === '')
+    throw new ApiError(503, `pod ${JSON.stringify(metadata.name)} has no address to reach it at`)
+  return { host, port: port ?? firstPort(spec['containers']) ?? (scheme === 'https' ? 443 : 80) }
+}
+
+function firstPort(containers: Json | undefined): number | undefined {
+  const all = Array.isArray(containers) ? containers : []
+  const ports = all.flatMap((container: Json) => {
+    const own = isJsonObject(container) ? container['ports'] : undefined
+    const first = Array.isArray(own) ? own[0] : undefined
+    const port = isJsonObject(first) ? first['containerPort'] : undefined
+    return typeof port === 'number' ? [port] : []
+  })
+  return ports[0]
+}
