@@ -31,6 +31,7 @@ import { CrashGuard } from './crash-guard.ts'
 import { createClusterObjects } from './create-cluster-objects.ts'
 import { createReaders } from './create-readers.ts'
 import { createHolds, createSources, createTrials } from './create-sources.ts'
+import { keepSocketJob, keepSocketName } from './keep-socket.ts'
 import { openPage } from './open-page.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
 import { describeSelf, serviceStatus, tellManager, watchSelf } from './watch-self.ts'
@@ -158,6 +159,16 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
         ),
       clock,
       logger,
+    }),
+  )
+  pods.node.jobs.add(
+    keepSocketJob({
+      path: socketPath,
+      renew: () => server.renewSocket(),
+      wake: () => pods.node.jobs.wake(keepSocketName),
+      events: assembly.events,
+      logger,
+      signal: stop.signal,
     }),
   )
   if (config.hostnameOverride === undefined)

@@ -30,6 +30,8 @@ export interface ApiServer {
    * 2 s unless said) and removes the socket. Calling it again waits for the same end.
    */
   close(graceMs?: number): Promise<void>
+  /** Makes the socket again where it was removed or replaced, and resolves with whether it was; see `HeldSocket`. */
+  renewSocket(): Promise<boolean>
 }
 
 /**
@@ -47,7 +49,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     clock,
     logger,
   })
-  const removeSocket = await listenOnSocket(listener.server, options.socketPath)
+  const socket = await listenOnSocket(listener.server, options.socketPath)
   await network?.listen(handler)
   const readOnly = options.readOnly === undefined ? undefined : await openReadOnly(options.readOnly, options)
   let closed: Promise<void> | undefined
@@ -57,9 +59,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
         listener.close(graceMs),
         network?.close(graceMs),
         readOnly?.close(graceMs),
-      ]).then(removeSocket)
+      ]).then(() => socket.remove())
       return closed
     },
+    renewSocket: async () => closed === undefined && socket.renew(),
   }
 }
 

@@ -29,7 +29,7 @@ async function nodeEvents(podd: PoddRig): Promise<readonly string[]> {
 
 // A directory of the rig's own with containerd's programs, as a package manager would replace them.
 describePodd('podd outlives that', { slowRuncSeconds: 0 }, (rig) => {
-  it('the bridge of the pods is deleted, and containerd’s socket is removed, and no pod is touched', async () => {
+  it('the bridge of the pods is deleted, and podd’s and containerd’s sockets are removed, and no pod is touched', async () => {
     const podd = rig()
     const isServed = await serve(podd)
     await podd.until('the page', isServed)
@@ -50,6 +50,14 @@ describePodd('podd outlives that', { slowRuncSeconds: 0 }, (rig) => {
     // A new pod finds the bridge as the plugins expect it.
     podd.drop('next', shellPod('next', podd.shared, 'say up; stay'))
     await podd.untilReady('next')
+
+    const apiSocket = join(podd.runDir, 'podd.sock')
+    rmSync(apiSocket)
+    await podd.until('the API at its socket', async () => (await podd.status()).pid === podd.daemonPid)
+    rmSync(apiSocket)
+    writeFileSync(apiSocket, 'not a socket')
+    await podd.until('the API at its socket again', async () => (await podd.status()).pid === podd.daemonPid)
+    expect(await nodeEvents(podd)).toContainEqual(expect.stringMatching(/^ApiSocketRestored: /u))
 
     const killed = podd.containerdPid
     rmSync(join(podd.runDir, 'containerd/containerd.sock'))

@@ -204,6 +204,10 @@ export class ApiRig {
     return rig
   }
 
+  renewSocket(): Promise<boolean> {
+    return this.#server?.renewSocket() ?? Promise.resolve(false)
+  }
+
   readers(): ApiReaders {
     return {
       resources: {

@@ -1,24 +1,62 @@
 import { once } from 'node:events'
 import { chmodSync, statSync } from 'node:fs'
+import type { Stats } from 'node:fs'
 import { unlink } from 'node:fs/promises'
-import type { Server } from 'node:net'
-import { connect } from 'node:net'
+import { Server, connect } from 'node:net'
 import { PoddError, errorCode, errorMessage } from '../../base/errors.ts'
 
 /** sun_path less its final zero (unix(7)). */
 const longestSocketPathBytes = 107
 
+/** A unix socket that a server listens at. */
+export interface HeldSocket {
+  /**
+   * Listens again where the file is gone or another one is in its place; connections that are open stay. Resolves with
+   * whether that was so. Rejects as `listenOnSocket`: somebody else may answer there by now.
+   */
+  renew(): Promise<boolean>
+  /** Removes the file, if it is still this socket, which is not renewed from then on. */
+  remove(): Promise<void>
+}
+
 /**
  * Lets `server` listen at a unix socket that only its owner may open. A socket that a dead process left is taken
  * over; one that somebody answers at is not. Throws PoddError ALREADY_RUNNING, SOCKET_PATH_TOO_LONG or
- * SOCKET_FAILED. The returned function removes the socket, if it is still this one.
+ * SOCKET_FAILED.
  */
-export async function listenOnSocket(server: Server, path: string): Promise<() => Promise<void>> {
+export async function listenOnSocket(server: Server, path: string): Promise<HeldSocket> {
   if (Buffer.byteLength(path) > longestSocketPathBytes) {
     throw new PoddError('SOCKET_PATH_TOO_LONG', `the socket path ${path} is longer than Linux allows`, {
       hint: 'Choose a shorter --run-dir.',
     })
   }
+  await takeOver(server, path)
+  let own = fileAt(path)
+  let isOver = false
+  const isOwn = (): boolean => {
+    const file = fileAt(path)
+    return file !== undefined && file.ino === own?.ino && file.dev === own.dev
+  }
+  return {
+    async renew() {
+      if (isOver || isOwn()) return false
+      if (fileAt(path) !== undefined && (await isAnswered(path))) throw alreadyRunning(path)
+      if (isOver) return false
+      // Not the HTTP server's own close, which ends connections that wait for their next request.
+      Server.prototype.close.call(server)
+      await takeOver(server, path)
+      own = fileAt(path)
+      return true
+    },
+    async remove() {
+      isOver = true
+      if (isOwn()) await unlink(path).catch(() => {})
+    },
+  }
+}
+
+/** Listens in the place of what no process answers at. */
+async function takeOver(server: Server, path: string): Promise<void> {
   try {
     await listen(server, path)
   } catch (error) {
@@ -28,10 +66,6 @@ export async function listenOnSocket(server: Server, path: string): Promise<() =
     await listen(server, path).catch((second: unknown) => {
       throw errorCode(second) === 'EADDRINUSE' ? alreadyRunning(path) : socketFailed(path, second)
     })
-  }
-  const { ino } = statSync(path)
-  return async () => {
-    if (inodeOf(path) === ino) await unlink(path).catch(() => {})
   }
 }
 
@@ -63,9 +97,9 @@ async function listen(server: Server, path: string): Promise<void> {
   chmodSync(path, 0o600)
 }
 
-function inodeOf(path: string): number | undefined {
+function fileAt(path: string): Stats | undefined {
   try {
-    return statSync(path).ino
+    return statSync(path)
   } catch {
     // There is no such file any more, or it can't be looked at: either way it isn't known to be this socket.
     return undefined

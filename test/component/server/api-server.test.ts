@@ -1,9 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
@@ -25,6 +26,17 @@ afterEach(async () => {
 })
 
 const podsPath = '/api/v1/namespaces/default/pods'
+
+/** What a killed process leaves: a socket file that nobody listens at. */
+async function leaveDeadSocket(path: string): Promise<void> {
+  rmSync(path, { force: true })
+  const dead = createServer().listen(path)
+  await once(dead, 'listening')
+  renameSync(path, `${path}.kept`)
+  dead.close()
+  await once(dead, 'close')
+  renameSync(`${path}.kept`, path)
+}
 
 describe('the API server', () => {
   it('lists pods, of all namespaces and of one', async () => {
@@ -443,14 +455,7 @@ describe('the socket', () => {
 
   it('is taken over from one that died', async () => {
     await rig.close()
-    const dead = createServer().listen(rig.socketPath)
-    await once(dead, 'listening')
-    // What a killed process leaves: a socket file that nobody listens at.
-    const { rename } = await import('node:fs/promises')
-    await rename(rig.socketPath, `${rig.socketPath}.kept`)
-    dead.close()
-    await once(dead, 'close')
-    await rename(`${rig.socketPath}.kept`, rig.socketPath)
+    await leaveDeadSocket(rig.socketPath)
     await rig.listen()
     expect((await rig.call('/healthz')).code).toBe(200)
   })
@@ -465,6 +470,44 @@ describe('the socket', () => {
     expect(await ends).toMatchObject([{ reason: { code: 'ECONNRESET' } }, { reason: { code: 'ECONNRESET' } }])
     expect(() => statSync(rig.socketPath)).toThrow('ENOENT')
     expect(rig.pods.watchers).toBe(0)
+  })
+
+  it.each<[string, (path: string) => Promise<void> | void]>([
+    ['removed', (path) => rmSync(path)],
+    [
+      'replaced by another file',
+      (path) => {
+        rmSync(path)
+        writeFileSync(path, 'not a socket')
+      },
+    ],
+    ['replaced by the socket of a process that is gone', leaveDeadSocket],
+  ])('is made again where it was %s, and what is open stays', async (_, spoil) => {
+    rig.pods.put(podObject())
+    const watching = await rig.open(`${podsPath}?watch=true`)
+    const lines = createInterface({ input: watching })[Symbol.asyncIterator]()
+    expect((await lines.next()).value).toContain('"ADDED"')
+    expect(await rig.renewSocket()).toBe(false)
+    await spoil(rig.socketPath)
+    expect(await rig.renewSocket()).toBe(true)
+    expect(statSync(rig.socketPath).mode & 0o777).toBe(0o600)
+    expect((await rig.call('/healthz')).code).toBe(200)
+    rig.pods.put(podObject({ metadata: { labels: { changed: 'yes' } } }))
+    expect((await lines.next()).value).toContain('"MODIFIED"')
+    expect(await rig.renewSocket()).toBe(false)
+    await rig.close()
+    expect(() => statSync(rig.socketPath)).toThrow('ENOENT')
+  })
+
+  it('is left to another process that answers there by then, and taken back when that is gone', async () => {
+    rmSync(rig.socketPath)
+    const other = createServer().listen(rig.socketPath)
+    await once(other, 'listening')
+    await expect(rig.renewSocket()).rejects.toMatchObject({ code: 'ALREADY_RUNNING' })
+    other.close()
+    await once(other, 'close')
+    expect(await rig.renewSocket()).toBe(true)
+    expect((await rig.call('/healthz')).code).toBe(200)
   })
 
   it('has a path that Linux can bear', async () => {

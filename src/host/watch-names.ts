@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { errorCode } from '../../base/errors.ts'
+import { errorCode } from '../base/errors.ts'
 
 /**
  * Calls back when a file of one of these paths may have been replaced, made or removed, until the signal is aborted. A

@@ -1,0 +1,61 @@
+import { dirname } from 'node:path'
+import { makeDirectory } from '../base/make-directory.ts'
+import type { Logger } from '../base/logger.ts'
+import type { NodeJob } from '../control/jobs/node-jobs.ts'
+import { watchNames } from '../host/watch-names.ts'
+import type { NodeEventRecorder } from '../pod/state/pod-event.ts'
+
+/** What no event tells: another file system was mounted over the directory. */
+const periodMs = 60_000
+
+const deadlineMs = 30_000
+
+export interface KeepSocketOptions {
+  readonly path: string
+  /** Listens at the path again where its file is gone or another one; resolves with whether it was. */
+  readonly renew: () => Promise<boolean>
+  /** Runs the job as soon as possible. */
+  readonly wake: () => void
+  readonly events: NodeEventRecorder
+  readonly logger: Logger
+  /** Ends the watch of the directory. */
+  readonly signal: AbortSignal
+}
+
+export const keepSocketName = 'keep-socket'
+
+/**
+ * Makes the API's socket again where somebody removed it or put another file in its place, as soon as the directory's watch
+ * tells. Its directory is made again too.
+ */
+export function keepSocketJob({ path, renew, wake, events, logger, signal }: KeepSocketOptions): NodeJob {
+  const directory = dirname(path)
+  let watching: AbortController | undefined
+
+  /** Watches the directory that is there now: the one of before may have been removed. */
+  function follow(): void {
+    watching?.abort()
+    watching = new AbortController()
+    watchNames([path, directory], wake, AbortSignal.any([signal, watching.signal]))
+  }
+
+  return {
+    name: keepSocketName,
+    periodMs,
+    deadlineMs,
+    runsAtStart: true,
+    async run() {
+      await makeDirectory(directory, 0o711)
+      const isRenewed = await renew()
+      if (isRenewed || watching === undefined) {
+        follow()
+        // It may have been removed before the watch began.
+        await renew()
+      }
+      if (!isRenewed) return
+      const message = `The API socket ${path} was removed or replaced from outside podd, and podd listens there again`
+      events.recordNode({ type: 'Warning', reason: 'ApiSocketRestored', message })
+      logger.warn({ path }, 'restored the API socket')
+    },
+  }
+}
