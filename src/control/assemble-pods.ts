@@ -267,6 +267,7 @@ export function assemblePods(options: AssemblyOptions): PodAssembly {
             podNetworkJob({
               network,
               sandboxes: () => runtime.calls['RunPodSandbox'] ?? 0,
+              isMaking: () => runtime.makingSinceMs !== undefined,
               periodMs: config.syncFrequencyMs,
               clock,
             }),

@@ -1,9 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIPv4, isIPv6 } from 'node:net'
 import { expect, it } from 'vitest'
+import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
+import { removeNetworkRules } from '../../src/containerd/network/forward-rules.ts'
+import { readSandboxRules } from '../../src/containerd/network/network-rules.ts'
+import { commandOutput } from '../../src/host/run-command.ts'
+import { freePort } from '../support/free-port.ts'
 import { freeSubnet, freeSubnet6 } from '../support/free-subnet.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import { shellPod } from '../support/shell-pods.ts'
+import { slowness } from '../support/slowness.ts'
 
 const switchPath = '/proc/sys/net/ipv6/conf/all/disable_ipv6'
 const hasIpv6 = existsSync(switchPath) && readFileSync(switchPath, 'utf8').trim() === '0'
@@ -25,6 +31,39 @@ describePodd('dual stack', { config: { podCIDR: `${freeSubnet()},${freeSubnet6()
     for (const ip of ips) expect(hosts).toContain(`${ip}\tdual`)
     const addresses = podd.lines('dual-addresses').join('\n')
     for (const ip of ips) expect(addresses).toContain(ip)
+  })
+
+  it.skipIf(!hasIpv6)('serves host ports again whose rules were removed while podd was stopped', async () => {
+    const podd = rig()
+    const script = 'mkdir /tmp/www; echo page > /tmp/www/index.html; httpd -p 8080 -h /tmp/www; say up; stay'
+    const hostPort = await freePort()
+    const ports = [
+      { containerPort: 8080, hostPort },
+      { containerPort: 8080, hostPort: await freePort(), hostIP: '127.0.0.1' },
+      { containerPort: 53, hostPort: await freePort(), protocol: 'UDP' },
+    ]
+    podd.drop('ported', shellPod('ported', podd.shared, script, { container: { ports } }))
+    const { status } = await podd.untilReady('ported')
+    const places = containerdPlaces(podd.rootDir, podd.runDir)
+    const rules = async () => {
+      const families = ['iptables-save', 'ip6tables-save'].map(async (program) => {
+        const found = readSandboxRules(await commandOutput(program, []), places.networkName)
+        return [...new Set([...found].flatMap(([id, own]) => (id === '' ? [] : own)))].toSorted()
+      })
+      return Promise.all(families)
+    }
+    const page = async () =>
+      (await fetch(`http://${status.hostIP}:${hostPort}/`, { signal: AbortSignal.timeout(1000) })).text()
+    await podd.until('the page', async () => (await page()) === 'page\n')
+    const made = await rules()
+    expect(made.map((of) => of.filter((rule) => rule.includes('-j DNAT')).length)).toEqual([3, 2])
+    await podd.stopDaemon('SIGKILL')
+    await removeNetworkRules(places)
+    await expect(page()).rejects.toThrow()
+    await podd.startDaemon()
+    await podd.until('the page again', async () => (await page()) === 'page\n', 30_000 * slowness)
+    await expect.poll(rules, { timeout: 60_000 * slowness }).toEqual(made)
+    expect((await podd.events('box')).map(({ reason }) => reason)).toContain('FirewallRulesRestored')
   })
 })
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
@@ -9,6 +8,7 @@ import {
   parseTables,
   selectFirewalls,
 } from '../network/forward-rules.ts'
+import { sandboxChains } from '../network/derive-sandbox-rules.ts'
 import { sandboxOf } from '../network/network-rules.ts'
 import type { ContainerdBooks } from './containerd-books.ts'
 
@@ -26,7 +26,7 @@ export function planSandboxRemoval(saved: string, networkName: string, ids: Read
   if (nat === undefined) return ''
   const named = nat.rules.filter((rule) => ids.has(sandboxOf(rule, networkName) ?? ''))
   // A plugin that was killed may have left a chain to which no rule leads any more.
-  const possible = [...ids].flatMap((id) => chainNames(networkName, id))
+  const possible = [...ids].flatMap((id) => Object.values(sandboxChains(networkName, id)))
   const chains = new Set([
     ...named.flatMap((rule) => jumpTarget(rule) ?? []).filter((chain) => containerChain.test(chain)),
     ...nat.chains.filter((chain) => possible.includes(chain)),
@@ -43,34 +43,27 @@ export function planSandboxRemoval(saved: string, networkName: string, ids: Read
   ].join('\n')
 }
 
-/** What the plugins call the chains of a sandbox: for masquerading, and for host ports (`plugins/pkg/utils/utils.go`). */
-function chainNames(networkName: string, id: string): readonly string[] {
-  const hash = createHash('sha512').update(`${networkName}${id}`).digest('hex')
-  return [`CNI-${hash}`, `CNI-DN-${hash}`].map((name) => name.slice(0, 28))
-}
-
 /**
- * The firewall rules and chains of sandboxes that CRI no longer lists: a CNI plugin that is killed in the middle of its DEL,
- * as its call was cancelled, leaves rules that no later DEL finds.
+ * The firewall rules and chains of sandboxes that neither containerd nor CRI has: a CNI plugin that is killed in the middle of
+ * its DEL, as its call was cancelled, leaves rules that no later DEL finds. A pod that CRI alone does not list still runs.
  */
 export function firewallOrphans(books: ContainerdBooks): OrphanCollector {
   const { networkName } = books.places
   const firewalls = () => selectFirewalls(books.tools?.podCidrs ?? [])
   return {
     kind: 'firewall-rules',
-    async list() {
+    async list(look) {
       if (books.tools === undefined) return []
       const owners = new Set<string>()
       for (const firewall of firewalls())
         for (const id of readRuleOwners(await saveRules(firewall), networkName)) owners.add(id)
-      // After the rules were read: what was made meanwhile is known by now.
-      const known = await books.known.listSandboxes()
+      const unknown = await books.findUnknown([...owners], look)
       return [...owners]
-        .filter((id) => !known.has(id))
+        .filter((id) => unknown.has(id))
         .map((id) => ({ kind: 'firewall-rules', id, message: 'its sandbox does not exist' }))
     },
     async remove({ id }) {
-      if ((await books.known.listSandboxes()).has(id)) return false
+      if (!(await books.findUnknown([id])).has(id)) return false
       for (const firewall of firewalls()) {
         const restore = findExecutable(`${firewall}-restore`)
         const script = planSandboxRemoval(await saveRules(firewall), networkName, new Set([id]))

@@ -21,7 +21,19 @@ export interface CniResult {
   readonly macs: ReadonlyMap<string, string>
   /** The sandbox's gateways, each with the prefix of its subnet: `10.86.0.1/24`. */
   readonly gateways: readonly string[]
-  readonly hasHostPorts: boolean
+  /** The sandbox's own addresses, each with the prefix of its subnet. */
+  readonly addresses: readonly string[]
+  readonly portMappings: readonly PortMapping[]
+}
+
+/** A port of the host's that leads to a sandbox. */
+export interface PortMapping {
+  readonly hostPort: number
+  readonly containerPort: number
+  /** `tcp`, `udp` or `sctp`. */
+  readonly protocol: string
+  /** Empty for every address of the host's. */
+  readonly hostIp: string
 }
 
 /**
@@ -65,7 +77,8 @@ function readResult(path: string, text: string): CniResult | undefined {
     namespaces,
     macs,
     gateways: ips.flatMap((each: unknown) => gatewayOf(each)),
-    hasHostPorts: Array.isArray(mappings) && mappings.length > 0,
+    addresses: ips.flatMap((each: unknown) => addressOf(each)),
+    portMappings: Array.isArray(mappings) ? mappings.flatMap((each: unknown) => portMappingOf(each)) : [],
   }
 }
 
@@ -73,6 +86,27 @@ function gatewayOf(ip: unknown): readonly string[] {
   const { address, gateway } = isJsonObject(ip) ? ip : {}
   const prefix = typeof address === 'string' ? address.split('/')[1] : undefined
   return typeof gateway === 'string' && prefix !== undefined ? [`${gateway}/${prefix}`] : []
+}
+
+function addressOf(ip: unknown): readonly string[] {
+  const address = isJsonObject(ip) ? ip['address'] : undefined
+  return typeof address === 'string' && address.includes('/') ? [address] : []
+}
+
+/** As containerd gives it to the plugins (go-cni's `PortMapping`, without names of its own in JSON). */
+function portMappingOf(mapping: unknown): readonly PortMapping[] {
+  if (!isJsonObject(mapping)) return []
+  const { HostPort: hostPort, ContainerPort: containerPort, Protocol: protocol, HostIP: hostIp } = mapping
+  if (typeof hostPort !== 'number' || typeof containerPort !== 'number') return []
+  const named = typeof protocol === 'string' ? protocol.toLowerCase() : ''
+  return [
+    {
+      hostPort,
+      containerPort,
+      protocol: named === '' ? 'tcp' : named,
+      hostIp: typeof hostIp === 'string' ? hostIp : '',
+    },
+  ]
 }
 
 /** Forgets what a network of podd's own gave: for when its sandboxes are gone, all of them or those with these ids. */

@@ -1,6 +1,8 @@
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import type { CniResult } from './cni-results.ts'
+import { deriveSandboxRules } from './derive-sandbox-rules.ts'
 import {
   chainOf,
   containerChain,
@@ -126,9 +128,14 @@ export class NetworkRules {
    * @param podCidrs the pods' subnets
    * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
    *   one that is being stopped loses its rules rightly
+   * @param results what libcni remembers: a sandbox whose rules were lost before any check has them made of it
    * @returns whether rules were put back
    */
-  async check(podCidrs: readonly string[], listReady: () => Promise<ReadonlySet<string>>): Promise<boolean> {
+  async check(
+    podCidrs: readonly string[],
+    listReady: () => Promise<ReadonlySet<string>>,
+    results: readonly CniResult[],
+  ): Promise<boolean> {
     let repaired = false
     if (!this.#hasReady && (await listReady()).size === 0) return false
     let isAnyReady = false
@@ -143,10 +150,13 @@ export class NetworkRules {
       if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
       const ready = await listReady()
       isAnyReady ||= ready.size > 0
-      const script = this.#planRepair(firewall, stdout, ready)
+      const script = this.#planRepair(firewall, stdout, ready, results)
       if (script === '') continue
       await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
       repaired = true
+      // As iptables prints them, so that they are recognised from now on.
+      const after = await runCommand(save, [])
+      if (after.exitCode === 0) this.#rememberAll(firewall, after.stdout, ready)
     }
     this.#hasReady = isAnyReady
     // Last: there are filter tables, made by nft, that iptables can't change.
@@ -155,11 +165,33 @@ export class NetworkRules {
   }
 
   /** The input of iptables-restore that puts back what sandboxes lost in `nat`; empty where nothing is missing. */
-  #planRepair(firewall: Firewall, saved: string, ready: ReadonlySet<string>): string {
-    const known = this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
+  #planRepair(
+    firewall: Firewall,
+    saved: string,
+    ready: ReadonlySet<string>,
+    results: readonly CniResult[],
+  ): string {
+    const known = this.#rememberAll(firewall, saved, ready)
+    const shared = known.get('') ?? []
     const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
+    const derived = results
+      .filter(
+        ({ networkName, sandboxId }) => networkName === this.#places.networkName && ready.has(sandboxId),
+      )
+      .flatMap((result) =>
+        deriveSandboxRules(result, firewall, [...(known.get(result.sandboxId) ?? []), ...shared]),
+      )
+    // A chain that is derived is rewritten without what is left of it.
+    const rewritten = new Set(
+      derived.map((rule) => chainOf(rule)).filter((chain) => containerChain.test(chain)),
+    )
+    const kept = own.filter((rule) => !rewritten.has(chainOf(rule)))
     const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
-    return planRepair(saved, needsShared ? [...own, ...(known.get('') ?? [])] : own)
+    return planRepair(saved, [...kept, ...derived, ...(needsShared ? shared : [])])
+  }
+
+  #rememberAll(firewall: Firewall, saved: string, ready: ReadonlySet<string>): SandboxRules {
+    return this.#remember(firewall, readSandboxRules(saved, this.#places.networkName), ready)
   }
 
   /** What is there replaces what was known, unless it is less; sandboxes that are gone are forgotten. */

@@ -33,7 +33,7 @@ export function bridgeWish(
     mac: macs[0],
     gateways: [...new Set(own.flatMap(({ gateways }) => gateways))],
     ports: own.flatMap(({ hostInterfaces }) => hostInterfaces.filter((name) => name !== bridgeName)),
-    hasHostPorts: own.some(({ hasHostPorts }) => hasHostPorts),
+    hasHostPorts: own.some(({ portMappings }) => portMappings.length > 0),
   }
 }
 
@@ -82,10 +82,11 @@ export class PodBridge {
 
   /**
    * Puts right what is wrong for these sandboxes, and gives what it did.
+   * @param results what libcni remembers
    * @throws HostCommandError, the system's error
    */
-  async check(ready: ReadonlySet<string>): Promise<readonly BridgeRepair[]> {
-    const wish = ready.size === 0 ? undefined : bridgeWish(this.#places, await readCniResults(), ready)
+  async check(ready: ReadonlySet<string>, results: readonly CniResult[]): Promise<readonly BridgeRepair[]> {
+    const wish = ready.size === 0 ? undefined : bridgeWish(this.#places, results, ready)
     this.#wish = wish
     if (wish === undefined) return []
     const repairs = this.#plan(wish)

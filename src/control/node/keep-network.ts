@@ -11,11 +11,14 @@ const restPerGlance = 20
 
 export interface PodNetworkJobOptions {
   readonly network: {
-    check(): Promise<void>
+    /** Resolves with false where there was nothing to check yet: containerd does not run. */
+    check(): Promise<boolean>
     glance(): Promise<void>
   }
   /** How many sandboxes were asked for so far. */
   readonly sandboxes: () => number
+  /** Whether some may still be in the making: a check does not see their rules. */
+  readonly isMaking: () => boolean
   /** From one whole check to the next. */
   readonly periodMs: number
   readonly clock: Clock
@@ -26,22 +29,31 @@ export interface PodNetworkJobOptions {
  * time after a sandbox was asked for. To be woken then: a reload of the firewall in the next moments would remove rules that
  * no check has seen.
  */
-export function podNetworkJob({ network, sandboxes, periodMs, clock }: PodNetworkJobOptions): NodeJob {
+export function podNetworkJob({
+  network,
+  sandboxes,
+  isMaking,
+  periodMs,
+  clock,
+}: PodNetworkJobOptions): NodeJob {
   let checkedAtMs = -Infinity
   let seen = 0
+  let wasMaking = false
   return {
     name: 'keep-network',
     periodMs: Math.min(glanceMs, periodMs),
     deadlineMs,
     runsAtStart: true,
     async run(signal) {
-      const isNew = sandboxes() !== seen
+      const isNew = sandboxes() !== seen || wasMaking
       seen = sandboxes()
+      wasMaking = false
       if (isNew || checkedAtMs === -Infinity) await clock.sleep(settleMs, signal)
       const startMs = clock.monotonicMs()
       if (isNew || startMs - checkedAtMs >= periodMs) {
         checkedAtMs = startMs
-        await network.check()
+        wasMaking = isMaking()
+        if (!(await network.check())) checkedAtMs = -Infinity
         return
       }
       await network.glance()

@@ -1,5 +1,6 @@
 import type { Logger } from '../../base/logger.ts'
 import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import { readCniResults } from '../../containerd/network/cni-results.ts'
 import { NetworkRules } from '../../containerd/network/network-rules.ts'
 import { describeRepairs } from '../../containerd/network/plan-bridge-repair.ts'
 import { PodBridge } from '../../containerd/network/pod-bridge.ts'
@@ -18,8 +19,8 @@ const glancesPerRules = 3
 
 /** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */
 export interface PodNetworkKeeper {
-  /** Restores what is missing of the pods' network, for the sandboxes that are there now. */
-  check(): Promise<void>
+  /** Restores what is missing of the pods' network, for the sandboxes that are there now. Resolves with whether containerd runs. */
+  check(): Promise<boolean>
   /** Cheaper: checks only where something is missing of what the last check saw. */
   glance(): Promise<void>
 }
@@ -40,20 +41,23 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
     logger.warn({ reason: message }, 'restored the pod network')
   }
 
-  async function check(): Promise<void> {
+  async function check(): Promise<boolean> {
     const { state } = embedded
-    if (state.kind !== 'running') return
-    const repairs = await bridge.check(await listReady())
+    if (state.kind !== 'running') return false
+    const ready = await listReady()
+    const results = ready.size === 0 ? [] : await readCniResults()
+    const repairs = await bridge.check(ready, results)
     if (repairs.length > 0)
       tell(
         'PodNetworkRestored',
         `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
       )
-    if (await rules.check(state.running.podCidrs, listReady))
+    if (await rules.check(state.running.podCidrs, listReady, results))
       tell(
         'FirewallRulesRestored',
         'Firewall rules of the pod network were removed from outside podd, and podd has restored them',
       )
+    return true
   }
 
   return {

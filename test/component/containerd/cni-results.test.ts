@@ -63,7 +63,7 @@ it('does not take a directory that cannot be read for an empty one', async () =>
   await expect(readCniResults(directory)).rejects.toMatchObject({ code: 'ELOOP' })
 })
 
-it('reads which interfaces, namespaces and gateways a sandbox has', async () => {
+it('reads which interfaces, namespaces, addresses and host ports a sandbox has', async () => {
   const interfaces = [
     { name: 'podd0', mac: '02:00:00:00:00:01' },
     { name: 'veth1' },
@@ -71,7 +71,13 @@ it('reads which interfaces, namespaces and gateways a sandbox has', async () => 
     'nonsense',
   ]
   const ips = [{ address: '10.86.0.5/24', gateway: '10.86.0.1' }, { address: 'fd00::5/64' }, 'nonsense']
-  const capabilityArgs = { portMappings: [{ HostPort: 80 }] }
+  const portMappings = [
+    { HostPort: 80, ContainerPort: 8080, Protocol: 'TCP', HostIP: '' },
+    { HostPort: 53, ContainerPort: 5353, HostIP: '127.0.0.1' },
+    { HostPort: '81' },
+    'nonsense',
+  ]
+  const capabilityArgs = { portMappings }
   const cached = { containerId: id, networkName: 'podd', result: { interfaces, ips }, capabilityArgs }
   result(`podd-${id}-eth0`, JSON.stringify(cached))
   result(`podd-${other}-eth0`, '{"containerId":')
@@ -84,7 +90,11 @@ it('reads which interfaces, namespaces and gateways a sandbox has', async () => 
       namespaces: ['/run/netns/cni-1'],
       macs: new Map([['podd0', '02:00:00:00:00:01']]),
       gateways: ['10.86.0.1/24'],
-      hasHostPorts: true,
+      addresses: ['10.86.0.5/24', 'fd00::5/64'],
+      portMappings: [
+        { hostPort: 80, containerPort: 8080, protocol: 'tcp', hostIp: '' },
+        { hostPort: 53, containerPort: 5353, protocol: 'tcp', hostIp: '127.0.0.1' },
+      ],
     },
   ])
 })

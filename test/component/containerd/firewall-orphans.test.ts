@@ -12,6 +12,7 @@ const path = process.env['PATH']
 
 let directory = ''
 let known: Set<string>
+let recorded: Set<string>
 
 const ruleOf = (id: string): string =>
   `-A POSTROUTING -m comment --comment "name: \\"${places.networkName}\\" id: \\"${id}\\"" -j CNI-0123456789abcdef01234567`
@@ -22,7 +23,7 @@ const collector = firewallOrphans(
     tools: () => ({ ctrPath: '/bin/false', snapshotter: undefined, podCidrs: ['10.86.0.0/24'] }),
     known: { list: async () => new Set(known), listSandboxes: async () => new Set(known) },
     records: {
-      containers: async () => [],
+      containers: async () => [...recorded].map((id) => ({ id, kind: 'sandbox' as const, snapshotKey: '' })),
       tasks: async () => [],
       snapshots: async () => [],
       leases: async () => [],
@@ -40,6 +41,7 @@ beforeEach(async () => {
   await writeFile(join(directory, 'rules'), lines.join('\n'))
   process.env['PATH'] = `${directory}:${path ?? ''}`
   known = new Set(['ab'])
+  recorded = new Set(['ab'])
 })
 
 afterEach(async () => {
@@ -51,7 +53,7 @@ async function found(): Promise<readonly Orphan[]> {
   return collector.list({ signal: new AbortController().signal })
 }
 
-it('finds and removes the rules of a sandbox that CRI does not list', async () => {
+it('finds and removes the rules of a sandbox that is gone', async () => {
   const [orphan, ...others] = await found()
   expect([orphan?.id, others]).toEqual(['cd', []])
   expect(orphan === undefined ? false : await collector.remove(orphan)).toBe(true)
@@ -64,5 +66,12 @@ it('finds and removes the rules of a sandbox that CRI does not list', async () =
 it('leaves the rules of one alone that is listed by then', async () => {
   const [orphan] = await found()
   known.add('cd')
+  expect(orphan === undefined ? true : await collector.remove(orphan)).toBe(false)
+})
+
+it('leaves the rules of one alone that containerd has and CRI does not list', async () => {
+  const [orphan] = await found()
+  recorded.add('cd')
+  expect(await found()).toEqual([])
   expect(orphan === undefined ? true : await collector.remove(orphan)).toBe(false)
 })

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { CniResult } from '../../../src/containerd/network/cni-results.ts'
 import { containerdPlaces } from '../../../src/containerd/process/containerd-places.ts'
 import { NetworkRules } from '../../../src/containerd/network/network-rules.ts'
 
@@ -93,13 +94,13 @@ describe('NetworkRules', () => {
     const rules = new NetworkRules(places)
     await firewall.write('iptables', openRules, [masquerade])
     await firewall.write('ip6tables', openRules, [])
-    expect(await rules.check(both, ready)).toBe(false)
+    expect(await rules.check(both, ready, [])).toBe(false)
     await firewall.write('iptables', [], [masquerade])
     await firewall.write('ip6tables', openRules.slice(1), [])
-    expect(await rules.check(both, ready)).toBe(true)
+    expect(await rules.check(both, ready, [])).toBe(true)
     expect(await firewall.forward('iptables')).toEqual(openRules)
     expect(await firewall.forward('ip6tables')).toEqual(openRules)
-    expect(await rules.check(both, ready)).toBe(false)
+    expect(await rules.check(both, ready, [])).toBe(false)
   })
 
   it.each([
@@ -108,9 +109,9 @@ describe('NetworkRules', () => {
     ['both', both, ['iptables-save', 'ip6tables-save']],
   ])('starts one program for each family of %s while nothing is missing', async (_, podCidrs, expected) => {
     const rules = new NetworkRules(places)
-    await rules.check(podCidrs, ready)
+    await rules.check(podCidrs, ready, [])
     await firewall.calls()
-    expect(await rules.check(podCidrs, ready)).toBe(false)
+    expect(await rules.check(podCidrs, ready, [])).toBe(false)
     expect(await firewall.calls()).toEqual(expected)
   })
 
@@ -118,7 +119,7 @@ describe('NetworkRules', () => {
     const rules = new NetworkRules(places)
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
     await firewall.write('iptables', openRules, [masquerade])
-    await rules.check(['10.86.0.0/24'], ready)
+    await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.calls()
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
     expect(await firewall.calls()).toEqual(['iptables-save'])
@@ -129,17 +130,50 @@ describe('NetworkRules', () => {
   })
 
   it('leaves the firewall alone while no sandbox is ready', async () => {
-    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()))).toBe(false)
+    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()), [])).toBe(false)
     expect(await firewall.calls()).toEqual([])
   })
 
   it('puts back what a sandbox lost though the filter table cannot be changed', async () => {
     const rules = new NetworkRules(places)
     await firewall.write('iptables', openRules, [masquerade])
-    await rules.check(['10.86.0.0/24'], ready)
+    await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.write('iptables', [], [])
     await writeFile(join(directory, 'iptables'), '#!/bin/sh\nexit 1\n')
-    await expect(rules.check(['10.86.0.0/24'], ready)).rejects.toThrow('FORWARD')
+    await expect(rules.check(['10.86.0.0/24'], ready, [])).rejects.toThrow('FORWARD')
     expect(await firewall.restored()).toContain(masquerade)
+  })
+
+  it('makes the rules of a sandbox that lost them before any check, and knows them from then on', async () => {
+    const result: CniResult = {
+      path: '',
+      sandboxId: 'ab12',
+      networkName: places.networkName,
+      hostInterfaces: [],
+      namespaces: [],
+      macs: new Map(),
+      gateways: [],
+      addresses: ['10.86.0.5/24'],
+      portMappings: [{ hostPort: 80, containerPort: 8080, protocol: 'tcp', hostIp: '' }],
+    }
+    const gone: CniResult = { ...result, sandboxId: 'cd34', addresses: ['10.86.0.6/24'] }
+    const others: CniResult = { ...result, networkName: 'bridge', addresses: ['10.86.0.7/24'] }
+    const rules = new NetworkRules(places)
+    await firewall.write('iptables', openRules, [])
+    expect(await rules.check(['10.86.0.0/24'], ready, [gone, result, others])).toBe(true)
+    const restored = await firewall.restored()
+    expect(restored).toContain('DNAT --to-destination 10.86.0.5:8080')
+    expect(restored).toContain('-A POSTROUTING -s 10.86.0.5/32')
+    expect(restored).not.toMatch(/10\.86\.0\.[67]/u)
+    const made = restored.split('\n').filter((line) => line.startsWith('-A '))
+    await firewall.write('iptables', openRules, made)
+    expect(await rules.check(['10.86.0.0/24'], ready, [result])).toBe(false)
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
+    await firewall.write(
+      'iptables',
+      openRules,
+      made.filter((rule) => !rule.includes('DNAT --to')),
+    )
+    expect(await rules.isLacking(['10.86.0.0/24'])).toBe(true)
   })
 })
