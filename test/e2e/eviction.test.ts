@@ -72,6 +72,7 @@ describePodd(
     },
   },
   (rig) => {
+    // id: reclaims-images-first
     it('removes unused images first, and evicts no pod where that is enough', async () => {
       const podd = rig()
       podd.drop('calm', shellPod('calm', podd.shared, 'say start; stay', onDisk))
@@ -145,6 +146,7 @@ describePodd(
     },
   },
   (rig) => {
+    // id: evicts-over-memory-request
     it('evicts the pod that is over its request, and keeps best-effort pods waiting meanwhile', async () => {
       const podd = rig()
       podd.drop('quiet', shellPod('quiet', podd.shared, 'say start; stay'))

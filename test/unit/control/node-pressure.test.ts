@@ -215,6 +215,7 @@ describe('NodePressure', () => {
     await end()
   })
 
+  // id: soft-threshold-grace
   it('waits out a soft threshold, and gives its pods a grace', async () => {
     const { clock, log, shortages, setAvailable, end } = await rig({
       pods: [{ name: 'web', memory: 300, endsAfterMs: 10 }],

@@ -85,6 +85,7 @@ describe('the limits of volumes', () => {
     await watching
   })
 
+  // id: ends-over-volume-limit
   it('ends the pod that has too much, and goes on where one can’t be measured', async () => {
     const ended: string[] = []
     const workers = [fakeWorker('gone', ended), fakeWorker('greedy', ended)]

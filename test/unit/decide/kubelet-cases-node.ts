@@ -7,6 +7,36 @@ const adoption = 'fault/adoption.test.ts'
 /** The kubelet's own end-to-end cases about the host as a whole: shutdown, restart, unknown pods, critical pods, PIDs. */
 export const nodeCases: readonly LedgerSection[] = [
   {
+    test: 'test/e2e_node/eviction_test.go',
+    file: 'e2e/eviction.test.ts',
+    cases: {
+      InodeEviction: at('unit/decide/rank-pods.test.ts', 'tells-inodes'),
+      ImageGCNoEviction: 'reclaims-images-first',
+      ImageGCTerminatedPodsContainersCleanup: 'reclaims-images-first',
+      MemoryAllocatableEviction: 'evicts-over-memory-request',
+      MemoryAllocatableEvictionPodLevelResources: at('unit/decide/rank-pods.test.ts', 'pod-level-request'),
+      LocalStorageEviction: 'spares-critical-on-disk',
+      ...all(
+        at('unit/control/node-pressure.test.ts', 'soft-threshold-grace'),
+        'LocalStorageSoftEviction',
+        'LocalStorageSoftEvictionNotOverwriteTerminationGracePeriodSeconds',
+      ),
+      // Limits of volumes; what containers write beside them is not limited (docs/SUPPORT.md, ephemeral-storage).
+      LocalStorageCapacityIsolationEviction: at(
+        'unit/control/volume-limits.test.ts',
+        'ends-over-volume-limit',
+      ),
+      ...all(
+        at('unit/decide/rank-pods.test.ts', 'ranks-by-priority'),
+        'PriorityMemoryEvictionOrdering',
+        'PriorityMemoryEvictionOrderingPodLevelResources',
+        'PriorityLocalStorageEvictionOrdering',
+      ),
+      PriorityPidEvictionOrdering: at('unit/decide/rank-pods.test.ts', 'ranks-by-processes'),
+      'the DisruptionTarget condition of the evicted pod': 'spares-critical-on-disk',
+    },
+  },
+  {
     // logind's signals are left out: systemd calls `podd drain` (packaging/podd-drain.service), and so may anything else.
     test: 'test/e2e_node/node_shutdown_linux_test.go',
     file: 'e2e/drain.test.ts',

@@ -34,6 +34,7 @@ describe('rankForEviction', () => {
       [memoryPod('within', 90, 100), memoryPod('over', 20, 10)],
       'over within',
     ],
+    // id: ranks-by-priority
     ['then by priority', [memoryPod('high', 90, 10, 5), memoryPod('low', 20, 10, 1)], 'low high'],
     [
       'over the requests before priority',
@@ -57,6 +58,7 @@ describe('rankForEviction', () => {
     )
   })
 
+  // id: ranks-by-processes
   it('ranks by processes for pids, whatever is requested', () => {
     const few = pod('few', { used: { pids: 3 }, priority: 1 })
     const many = pod('many', { used: { pids: 300 }, priority: 1 })
@@ -99,6 +101,7 @@ describe('evictionMessage', () => {
     )
   })
 
+  // id: pod-level-request
   it('names the pod where the pod as a whole requests memory', () => {
     const candidate = pod('web', {
       used: { memory: 300 * mebibyte },
@@ -110,6 +113,7 @@ describe('evictionMessage', () => {
     )
   })
 
+  // id: tells-inodes
   it('counts inodes without a unit, and blames no container for them', () => {
     const inodes = {
       ...threshold,
