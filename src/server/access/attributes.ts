@@ -1,3 +1,4 @@
+import { booleanParam } from '../requests/query.ts'
 /** What a request wants, in the words of Kubernetes' authorizers. */
 export interface Attributes {
   /** `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; of a path that is no resource's, the method in lower case. */
@@ -76,11 +77,6 @@ function readBelow(
 function verbOf(method: string, { name }: ResourceAttributes, query: URLSearchParams): string {
   const verb = namedVerbs[method] ?? method.toLowerCase()
   if (name !== '') return verb
-  if (verb === 'get') return isWatch(query) ? 'watch' : 'list'
+  if (verb === 'get') return booleanParam(query, 'watch') ? 'watch' : 'list'
   return verb === 'delete' ? 'deletecollection' : verb
-}
-
-function isWatch(query: URLSearchParams): boolean {
-  const value = query.get('watch')
-  return value !== null && value !== 'false' && value !== '0'
 }

@@ -1,11 +1,12 @@
 import { ApiError } from './api-error.ts'
 
-/** `true`, `1` and the bare name mean yes, as Kubernetes reads them. */
+/**
+ * Everything but `false`, in any case, and `0` means yes, the bare name too: Python's clients send `True`
+ * (`apimachinery/pkg/runtime/conversion.go` Convert_Slice_string_To_bool, 1.36).
+ */
 export function booleanParam(query: URLSearchParams, name: string): boolean {
   const value = query.get(name)
-  if (value === null || value === 'false' || value === '0') return false
-  if (value === 'true' || value === '1' || value === '') return true
-  throw new ApiError(400, `${name} must be true or false`)
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false'
 }
 
 /** A whole number, 0 or more. */

@@ -1,4 +1,5 @@
 import { invalidMetaOptions } from '../requests/invalid-options.ts'
+import { booleanParam } from '../requests/query.ts'
 
 export type FieldValidationMode = 'Strict' | 'Warn' | 'Ignore'
 
@@ -24,7 +25,7 @@ export function readWriteOptions(query: URLSearchParams, kind: OptionsKind): Wri
     dryRun: readDryRun(query.getAll('dryRun'), kind),
     fieldValidation: readFieldValidation(query.get('fieldValidation') ?? '', kind),
     fieldManager: query.get('fieldManager') ?? '',
-    force: query.get('force') === 'true',
+    force: booleanParam(query, 'force'),
   }
 }
 

@@ -104,7 +104,7 @@ describe('the API server', () => {
   it.each<[path: string, method: string, code: number, reason: string, message: string]>([
     ['/podd/v1/namespaces/default/pods/gone/probes', 'GET', 404, 'NotFound', 'pods "gone" not found'],
     [`${podsPath}/gone`, 'GET', 404, 'NotFound', 'pods "gone" not found'],
-    ['/api/v1/services', 'GET', 404, 'NotFound', 'the server could not find the requested resource'],
+    ['/api/v1/endpoints', 'GET', 404, 'NotFound', 'the server could not find the requested resource'],
     [
       '/api/v1/pods',
       'DELETE',
@@ -112,7 +112,6 @@ describe('the API server', () => {
       'MethodNotAllowed',
       'the server does not allow this method on the requested resource',
     ],
-    ['/api/v1/pods?watch=maybe', 'GET', 400, 'BadRequest', 'watch must be true or false'],
     ['/api/v1/%zz', 'GET', 400, 'BadRequest', '/api/v1/%zz is not a well-formed path'],
     [
       '/podd/v1/images/import?path=a.tar',

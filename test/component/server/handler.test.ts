@@ -285,7 +285,6 @@ describe('a list', () => {
     ['pods', 'limit=many', 400, 'limit must be a whole number'],
     ['pods', 'continue=nonsense', 400, 'continue key is not valid'],
     ['pods', 'resourceVersion=new', 400, 'resourceVersion: Invalid value: "new"'],
-    ['pods', 'watch=maybe', 400, 'watch must be true or false'],
     [
       'pods',
       'resourceVersionMatch=Exact',
