@@ -73,7 +73,7 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
 
         const described = await print('describe pod web')
         expect(described).toMatch(/^Status: +Running$/mu)
-        expect(described).toMatch(/Normal +Started .*podd/u)
+        expect(described).toMatch(/Normal +Started .*kubelet/u)
         expect(await print('events --for pod/web')).toContain('Started')
         expect(header(await print('get events'))).toEqual([
           'LAST SEEN',

@@ -25,7 +25,6 @@ describe('readLogQuery', () => {
     'sinceSeconds=x',
     'tailLines=1.5',
     'limitBytes=',
-    'follow=perhaps',
   ])('refuses %j as one that cannot be read', (text) => {
     expect(() => read(text)).toThrow(expect.objectContaining({ code: expect.stringMatching(/BadRequest/u) }))
   })
