@@ -57,10 +57,13 @@ export class Machine {
   async until<T>(what: string, look: () => Promise<T | undefined>, timeoutMs: number): Promise<T> {
     const giveUpAtMs = performance.now() + timeoutMs
     for (;;) {
+      const beganMs = performance.now()
       const found = await look().catch(() => undefined)
       if (found !== undefined) return found
-      if (performance.now() > giveUpAtMs) throw new Error(`waited in vain for ${what}`)
-      await sleep(3000)
+      const nowMs = performance.now()
+      if (nowMs > giveUpAtMs) throw new Error(`waited in vain for ${what}`)
+      // To look costs an emulated machine much of what it has.
+      await sleep(Math.max(3000, 5 * (nowMs - beganMs)))
     }
   }
 
