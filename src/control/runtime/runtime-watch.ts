@@ -15,8 +15,9 @@ export interface RuntimeWatchOptions {
 
 /** How often the runtime is asked whether it answers. */
 const periodMs = 10_000
-/** After this it counts as silent. */
+/** After this it counts as silent; one whose last answer took longer, after twice that time, up to the longest. */
 const silentMs = 5_000
+const longestSilentMs = 30_000
 /** After this, of time that podd ran, it isn't waited for any more; docs/OPERATIONS.md names it. */
 const frozenMs = 60_000
 /** How much longer than meant podd may go without a look at its clock: it did not run then. */
@@ -30,6 +31,8 @@ export class RuntimeWatch {
   readonly #options: RuntimeWatchOptions
   #lookedMonotonicMs: number
   #lookedWallMs: number
+  /** How long the last answer took. */
+  #answerMs = 0
 
   constructor(options: RuntimeWatchOptions) {
     this.#options = options
@@ -66,11 +69,23 @@ export class RuntimeWatch {
     this.#lookedWallMs = this.#options.clock.wallMs()
   }
 
-  /** Resolves when the runtime has answered, or has shown that it isn't there. */
+  /**
+   * Resolves when the runtime has answered, or has shown that it isn't there. A slow one is not silent each time: what was
+   * listed before it fell silent is out of date, and a list that takes longer than from one such moment to the next would
+   * never count.
+   */
   async #ask(signal: AbortSignal): Promise<void> {
     const { clock, pulse, onGap, onFrozen } = this.#options
+    const askedMs = clock.monotonicMs()
+    const limitMs = Math.min(
+      longestSilentMs,
+      silentMs * Math.max(1, Math.ceil((2 * this.#answerMs) / silentMs)),
+    )
     const answered = new AbortController()
-    void pulse.answer().then(() => answered.abort())
+    void pulse.answer().then((isAnswered) => {
+      if (isAnswered) this.#answerMs = clock.monotonicMs() - askedMs
+      answered.abort()
+    })
     const over = AbortSignal.any([signal, answered.signal])
     const isSilent = (): Promise<boolean> =>
       clock.sleep(silentMs, over).then(
@@ -79,7 +94,7 @@ export class RuntimeWatch {
       )
     for (let waitedMs = silentMs; await isSilent(); waitedMs += silentMs) {
       this.look()
-      if (waitedMs === silentMs) onGap('the container runtime does not answer')
+      if (waitedMs === limitMs) onGap('the container runtime does not answer')
       if (waitedMs % frozenMs === 0) onFrozen?.()
     }
   }

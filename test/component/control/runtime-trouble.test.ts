@@ -441,6 +441,29 @@ describe('a runtime that is silent', () => {
   })
   let given = 0
 
+  it('is not one that always answers late, though its lists take longer still', async () => {
+    await rig.terminate()
+    rig.fake.fault('Version', { kind: 'delays', delayMs: 7000 }, { times: 10_000 })
+    for (const method of ['ListPodSandbox', 'ListContainers'] as const)
+      rig.fake.fault(method, { kind: 'delays', delayMs: 20_000 }, { times: 10_000 })
+    await rig.start()
+    await rig.apply(podManifest('web'))
+    await rig.clock.advance(200_000)
+    expect(rig.running()).toEqual(['web/main'])
+    expect(rig.system.runtimeProblem).toBeUndefined()
+    const losses = (): number => rig.loopEvents.filter(({ reason }) => reason === 'RuntimeUnavailable').length
+    const before = losses()
+    await rig.clock.advance(600_000)
+    expect(losses()).toBe(before)
+    expect(given).toBe(0)
+    // Once it is quick again, it is silent as soon as any.
+    rig.fake.clearFaults()
+    await rig.clock.advance(60_000)
+    rig.fake.fault('Version', frozen)
+    await rig.clock.advance(16_000)
+    expect(losses()).toBe(before + 1)
+  })
+
   it('is told of, and is there again with its next answer', async () => {
     await rig.apply(podManifest('web'))
     const before = rig.pod('web')
