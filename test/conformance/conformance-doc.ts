@@ -2,11 +2,21 @@ import type { SpecResult } from './ginkgo-report.ts'
 import { reasonFor } from './reasons.ts'
 import type { RunFacts } from './run-reports.ts'
 
-/** The text of docs/CONFORMANCE.md: what came of Kubernetes' specs, and why those that did not pass did not. */
-export function formatConformance(runs: readonly RunFacts[], unsorted: readonly SpecResult[]): string {
-  const results = unsorted.toSorted((a, b) =>
-    `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'),
-  )
+/** Runs on one containerd, and what came of their specs. */
+export interface ReleaseResults {
+  readonly runs: readonly RunFacts[]
+  readonly results: readonly SpecResult[]
+}
+
+/**
+ * The text of docs/CONFORMANCE.md: what came of Kubernetes' specs, and why those that did not pass did not.
+ * @param others runs of some of the specs on other releases of containerd
+ */
+export function formatConformance(
+  { runs, results: unsorted }: ReleaseResults,
+  others: readonly ReleaseResults[] = [],
+): string {
+  const results = sorted(unsorted)
   const ofNode = results.filter(({ isNodeConformance }) => isNodeConformance)
   const left = results.filter(({ state }) => state !== 'passed')
   return `# Kubernetes' own tests of a node
@@ -27,7 +37,7 @@ ${formatRuns(runs)}
 | spec | what came of it | why |
 |---|---|---|
 ${left.map((spec) => formatRow(spec)).join('\n')}
-
+${others.map((other) => formatOther(other)).join('')}
 ## All by their files
 
 | file | specs | passed | failed | skipped |
@@ -39,9 +49,36 @@ ${[...Map.groupBy(results, ({ file }) => file)]
 `
 }
 
+function sorted(results: readonly SpecResult[]): readonly SpecResult[] {
+  return results.toSorted((a, b) => `${a.file} ${a.name}`.localeCompare(`${b.file} ${b.name}`, 'en'))
+}
+
+function formatOther({ runs, results }: ReleaseResults): string {
+  const left = sorted(results).filter(({ state }) => state !== 'passed')
+  const ofNode = results.filter(({ isNodeConformance }) => isNodeConformance)
+  return `
+## On containerd ${releasesOf(runs)}
+
+| | specs | passed | failed | skipped |
+|---|---|---|---|---|
+| [NodeConformance] | ${counts(ofNode)} |
+| all that were run | ${counts(results)} |
+
+| spec that did not pass | what came of it | why |
+|---|---|---|
+${left.map((spec) => formatRow(spec)).join('\n')}
+`
+}
+
+function releasesOf(runs: readonly RunFacts[]): string {
+  return [...new Set(runs.map(({ release }) => release))].join(' and ')
+}
+
 function formatRuns(runs: readonly RunFacts[]): string {
-  const releases = [...new Set(runs.map(({ release }) => release))].join(' and ')
-  const skips = [...new Set(runs.map(({ skip }) => skip))].filter((skip) => skip !== '')
+  const releases = releasesOf(runs)
+  // What one run left out, another may have had.
+  const isWhole = runs.some(({ skip }) => skip === '')
+  const skips = isWhole ? [] : [...new Set(runs.map(({ skip }) => skip))]
   const left = skips.map((skip) => ` Specs whose names match \`${skip}\` were left out.`).join('')
   if (runs.length === 1) return `This was one run on containerd ${releases}.${left}`
   return `These were ${runs.length} runs on containerd ${releases}; the last that had a spec counts.${left}`

@@ -100,7 +100,7 @@ describePodd('Kubernetes’ specs of a node', {}, (rig) => {
     )
     if (isWhole) {
       const path = resolve(import.meta.dirname, '../../docs/CONFORMANCE.md')
-      writeFileSync(path, formatConformance([facts], results))
+      writeFileSync(path, formatConformance({ runs: [facts], results }))
     }
     const unused = reasons.filter(({ spec }) => !results.some(({ name }) => spec.test(name)))
     expect(isWhole && skip === '' ? unused : []).toEqual([])

@@ -55,6 +55,11 @@ export const reasons: readonly Reason[] = [
     spec: /Mount propagation should/u,
     why: 'the root of the host must be a shared mount, as systemd makes it; on the host of this run it isn’t',
   },
+  {
+    spec: /ImageVolume/u,
+    message: /ErrImagePull|ImagePullBackOff/u,
+    why: 'it pulls an image, present or not, from a registry, which this run does without',
+  },
   { spec: /ImageVolume/u, why: 'image volumes need containerd 2.1' },
 ]
 

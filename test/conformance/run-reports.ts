@@ -54,6 +54,7 @@ export function readRuns(directories: readonly string[]): {
 
 const keyOf = ({ file, name }: SpecResult): string => `${file} ${name}`
 
-function readFacts(directory: string): RunFacts {
+/** Of the run that left its reports in a directory. */
+export function readFacts(directory: string): RunFacts {
   return JSON.parse(readFileSync(join(directory, factsFile), 'utf8'))
 }
