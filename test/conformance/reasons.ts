@@ -36,6 +36,10 @@ export const reasons: readonly Reason[] = [
     spec: /RuntimeClass.*with scheduling/u,
     why: 'it taints the node for the scheduler, and schedules by a RuntimeClass',
   },
+  {
+    spec: /should call prestop when killing a pod/u,
+    why: 'its server asks the API for the endpoints of a Service, with the token of a ServiceAccount, before it listens',
+  },
   { spec: /Clean up pods on node/u, why: 'it makes ReplicationControllers' },
   { spec: /scheduler about pods scheduling/u, why: 'it waits for an event of the scheduler' },
   {
