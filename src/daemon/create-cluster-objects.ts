@@ -34,6 +34,7 @@ export function createClusterObjects(
         architecture: process.arch === 'x64' ? 'amd64' : process.arch,
         addresses: config.nodeIps.length > 0 ? config.nodeIps : [readNodeAddress()],
         podCidrs: config.podCidrs,
+        kubeletPort: config.apiListen?.port ?? config.readOnlyPort,
         capacity: {
           ...Object.fromEntries(hugePages),
           cpu: String(hostInfo.cpus),

@@ -3,6 +3,7 @@ import { createServer, connect } from 'node:net'
 import type { AddressInfo, Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
 import { formatConformance } from './conformance-doc.ts'
@@ -50,7 +51,10 @@ function formatKubeconfig({ port }: AddressInfo): string {
   })
 }
 
-describePodd('Kubernetes’ specs of a node', {}, (rig) => {
+// Some specs ask for the kubelet's port of the node.
+const port = await freePort()
+
+describePodd('Kubernetes’ specs of a node', { config: { api: { listen: `127.0.0.1:${port}` } } }, (rig) => {
   let server: Server | undefined
   afterAll(() => server?.close())
 

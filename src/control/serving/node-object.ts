@@ -22,6 +22,8 @@ export interface NodeFacts {
   readonly runtime: { readonly name: string; readonly version: string | undefined }
   /** Why the runtime is of no use; undefined while it is well. */
   readonly runtimeProblem: string | undefined
+  /** Where a kubelet's paths are served over TCP; 0: nowhere. */
+  readonly kubeletPort: number
   readonly pressure: readonly PressureCondition[]
   readonly draining: boolean
   readonly images: readonly { readonly names: readonly string[]; readonly sizeBytes: number }[]
@@ -74,7 +76,7 @@ export function toNodeObject(facts: NodeFacts, nowMs: number, before: NodeObject
         ...addresses.map((address) => ({ type: 'InternalIP', address }) as const),
         { type: 'Hostname', address: facts.name },
       ],
-      daemonEndpoints: { kubeletEndpoint: { Port: 0 } },
+      daemonEndpoints: { kubeletEndpoint: { Port: facts.kubeletPort } },
       nodeInfo: {
         machineID: machine.machineId,
         systemUUID: machine.systemUuid,

@@ -83,6 +83,7 @@ class WritingRig extends ApiRig {
         architecture: 'amd64',
         addresses: [],
         podCidrs: [],
+        kubeletPort: 0,
         capacity: { cpu: '2' },
         allocatable: { cpu: '1900m' },
         runtime: { name: 'containerd', version: '2.1.9' },
