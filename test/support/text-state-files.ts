@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { drainMark } from '../../src/control/node/drain-mark.ts'
 import { readIfExists } from '../../src/base/atomic-file.ts'
 import { PoddError } from '../../src/base/errors.ts'
+import { silentLogger } from '../../src/base/logger.ts'
+import { ContainerLogDirectories } from '../../src/logs/container-log-directories.ts'
 import { listRemovedPods, markRemoved } from '../../src/logs/removed-pod-logs.ts'
+import { ApiObjects } from '../../src/sources/written/api-objects.ts'
 import { OwnAuthority } from '../../src/server/certificates/own-authority.ts'
 import { claimDirectory } from '../../src/volumes/plugins/claim-directory.ts'
 import { readClaimOwner, takeClaimData } from '../../src/volumes/plugins/claim-owner.ts'
@@ -84,7 +87,51 @@ export const textFiles: readonly TextFile[] = [
     write: async (rootDir) => void openAuthority(rootDir).trusted(),
     read: async (rootDir, report) => openAuthority(rootDir, report).trusted(),
   },
+  {
+    path: 'logs/default_p_u/.podd-owner',
+    none: 0,
+    write: async (rootDir) =>
+      void (await openLogs(rootDir).prepare({ namespace: 'default', name: 'p', uid: 'u' }, 'c')),
+    read: async (rootDir) => (await openLogs(rootDir).listOwn()).length,
+  },
+  {
+    // It stays in place, and the source tells what is wrong with it.
+    path: 'api/configmap.default.c.json',
+    none: [],
+    write: (rootDir) =>
+      withApiObjects(rootDir, async (objects) => {
+        const metadata = { name: 'c', namespace: 'default', uid: 'u' }
+        await objects.put({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { k: 'v' } })
+      }),
+    read: (rootDir) =>
+      withApiObjects(rootDir, async (objects) => objects.list().map(({ manifest }) => manifest)),
+  },
 ]
+
+function openLogs(rootDir: string): ContainerLogDirectories {
+  return new ContainerLogDirectories({
+    podLogsDir: join(rootDir, 'logs'),
+    containerLogsDir: join(rootDir, 'links'),
+    removed: { keptMs: 0, owner: '/var/lib/podd', clock: new ManualClock() },
+  })
+}
+
+async function withApiObjects<T>(rootDir: string, work: (objects: ApiObjects) => Promise<T>): Promise<T> {
+  const objects = new ApiObjects({
+    directory: join(rootDir, 'api'),
+    persistSecrets: true,
+    logger: silentLogger,
+    watch: () => ({ close: async () => {} }),
+  })
+  const stop = new AbortController()
+  const running = objects.run(async () => {}, stop.signal)
+  try {
+    return await objects.exclusively(() => work(objects))
+  } finally {
+    stop.abort()
+    await running
+  }
+}
 
 function openAuthority(rootDir: string, report?: StateReport): OwnAuthority {
   return new OwnAuthority({ rootDir, names: ['localhost'], report, clock: new ManualClock() })

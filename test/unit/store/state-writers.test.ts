@@ -1,0 +1,73 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { versionedFiles } from '../../support/state-files.ts'
+import { textFiles } from '../../support/text-state-files.ts'
+
+const root = join(import.meta.dirname, '../../..')
+
+/** A call that writes a file. */
+const writes =
+  /\b(?:(?:writeFileAtomic(?:Sync)?|writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|smallFile)\(|open(?:Sync)?\([^()]*'(?:a|ax|w|wx|r\+)')/u
+
+/** The state files that a file of the source writes, as the lists of state files name them; or why it writes none. */
+const writers: Readonly<Record<string, readonly string[] | string>> = {
+  'src/base/atomic-file.ts': 'what the others write with',
+  'src/store/small-file.ts': 'what the others write with',
+  'src/cli/verbs/apply.ts': 'a manifest of the user’s, which a source reads',
+  'src/cli/verbs/host/support-bundle.ts': 'for people',
+  'src/cli/verbs/images/export-images.ts': 'for people',
+  'src/cli/verbs/images/import-images.ts': 'an archive that is imported and removed',
+  'src/containerd/embedded-images.ts': ['containerd/unpacking.json'],
+  'src/containerd/network/pod-bridge.ts': 'settings of the kernel',
+  'src/containerd/network/pod-network.ts': ['containerd/pod-network.json', 'containerd/cni/10-podd.conflist'],
+  'src/containerd/process/containerd-process.ts': 'containerd’s log',
+  'src/containerd/process/disk-room.ts': 'tries whether there is room',
+  'src/containerd/process/import-image.ts': 'an archive that is imported and removed',
+  'src/containerd/process/newer-containerd.ts': 'in the run directory, which no power cut outlives',
+  'src/containerd/setup/write-containerd-files.ts': 'written again by each start',
+  'src/control/assemble-archives.ts': ['image-archives.json'],
+  'src/control/assemble-image-garbage.ts': ['image-uses.json'],
+  'src/control/node/drain-mark.ts': ['draining'],
+  'src/control/status/event-recorder.ts': ['events.json'],
+  'src/daemon/crash-guard.ts': 'crash reports are for people: podd lists them by their names',
+  'src/daemon/create-sources.ts': ['holds.json', 'trial.json'],
+  'src/host/cgroups/files.ts': 'settings of the kernel',
+  'src/host/cgroups/kept-cgroups.ts': ['cgroups.json'],
+  'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner'],
+  'src/logs/removed-pod-logs.ts': ['logs/default_p_u/.podd-removed'],
+  'src/logs/rotate-log.ts': 'a container’s log, under another name until it is whole',
+  // The server's certificate is read and written by the same code, and made again by a start that has none.
+  'src/server/certificates/own-authority.ts': ['tls/ca.pem'],
+  'src/server/listeners/instance-lock.ts': 'nothing is written to the lock',
+  'src/sources/written/api-objects.ts': ['api/configmap.default.c.json'],
+  'src/store/last-good.ts': ['sources/file.json', 'sources/worked/file.json', 'sources/held/file.json'],
+  'src/store/pod-records.ts': ['records/u.json'],
+  'src/store/pull-records.ts': ['image-pulls/pulled/', 'image-pulls/pulling/'],
+  'src/volumes/files/atomic-writer.ts': 'a volume, which is written again where it differs',
+  'src/volumes/nested-mount-point.ts': 'an empty file',
+  'src/volumes/plugins/claim-owner.ts': ['claims/default/.source-data'],
+  'src/volumes/plugins/host-path.ts': 'an empty file',
+  'src/volumes/pod-directory/etc-hosts-file.ts': 'written again for each container',
+  'src/volumes/pod-directory/ready-mark.ts': 'an empty file',
+  'src/volumes/pod-directory/resolv-conf-file.ts': 'written again where it differs from what podd wrote',
+  'src/volumes/pod-directory/termination-log.ts': 'an empty file',
+  'src/volumes/pod-directory/user-range.ts': ['pods/u/user-range'],
+  'src/volumes/sub-path.ts': 'an empty file',
+}
+
+it('each file of the source that writes files says which state files these are, or that they are none', () => {
+  const found = globSync('src/**/*.ts', { cwd: root }).filter(
+    (path) => !path.startsWith('src/page/') && writes.test(readFileSync(join(root, path), 'utf8')),
+  )
+  expect(found.toSorted()).toEqual(Object.keys(writers).toSorted())
+})
+
+it('each state file is cut at every byte by a test, and is written by some file of the source', () => {
+  const named = Object.values(writers).flatMap((answer) => (typeof answer === 'string' ? [] : answer))
+  const listed = [...versionedFiles, ...textFiles].map(({ path }) => path)
+  const isOf = (path: string, name: string): boolean =>
+    name.endsWith('/') ? path.startsWith(name) : path === name
+  expect(named.filter((name) => !listed.some((path) => isOf(path, name)))).toEqual([])
+  expect(listed.filter((path) => !named.some((name) => isOf(path, name)))).toEqual([])
+})
