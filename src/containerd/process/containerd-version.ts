@@ -27,9 +27,12 @@ export function compareVersions(a: ContainerdVersion, b: ContainerdVersion): num
   return a.major - b.major || a.minor - b.minor || a.patch - b.patch
 }
 
+/** A slow board reads tens of megabytes from its disk first. */
+const versionTimeoutMs = 120_000
+
 /** Asks a containerd program for its version. */
 export async function readContainerdVersion(containerdPath: string): Promise<ContainerdVersion> {
-  const output = await commandOutput(containerdPath, ['--version'])
+  const output = await commandOutput(containerdPath, ['--version'], { timeoutMs: versionTimeoutMs })
   const version = parseContainerdVersion(output)
   if (version === undefined) {
     throw new EmbeddedContainerdError(
