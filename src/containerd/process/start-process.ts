@@ -23,6 +23,8 @@ export interface ContainerdHome {
 /** How long one that was started may be silent; longer while it is at work (StartPatience). */
 const startTimeoutMs = 60_000
 const longestStartMs = 600_000
+/** How long one that starts is left alone from one look to the next, at most. */
+const longestRestMs = 1000
 /** How long systemd may take to have the process there. */
 const unitPatienceMs = 5_000
 /** One that is alive must answer within this to be adopted; it may have been started a moment ago. */
@@ -95,7 +97,10 @@ export async function startContainerd(
   let first: HostProcess | undefined
   const patience = new StartPatience({ clock, quietMs: startTimeoutMs, longestMs: longestStartMs })
   for (;;) {
+    const lookedMs = clock.monotonicMs()
     const process = findContainerd(places)
+    // It goes through all processes: on a slow board the time is containerd's.
+    const restMs = Math.min(longestRestMs, Math.max(20, 4 * (clock.monotonicMs() - lookedMs)))
     if (process !== undefined && (await answers(home))) return process
     first ??= process
     // systemd needs a moment before the process is there, and starts one that died again.
@@ -103,7 +108,7 @@ export async function startContainerd(
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
     if (patience.isOver(process && readProcessorTicks(process.pid))) break
-    await clock.sleep(20, signal)
+    await clock.sleep(restMs, signal)
   }
   const log = mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
   const said = parseLogErrors(log).join('; ')

@@ -21,7 +21,8 @@ export type CallSystemd = (member: string, ...args: readonly BusArgument[]) => P
 
 /** systemd's own socket for root, which is there without a D-Bus daemon too. */
 const managerSocket = '/run/systemd/private'
-const callTimeoutMs = 10_000
+/** At the boot of a slow board systemd has much else to do. */
+const callTimeoutMs = 60_000
 
 /**
  * Calls systemd over its private socket, one connection for each call: a fraction of a millisecond, where

@@ -25,7 +25,8 @@ import { countOomKills } from './oom-kills.ts'
 /** systemd's `infinity`. */
 const infinity = 2n ** 64n - 1n
 const bestEffortShares = 2
-const realizeTimeoutMs = 2000
+const realizeTimeoutMs = 30_000
+const levelsGoneMs = 2000
 const realizePollMs = 1
 
 /**
@@ -141,7 +142,7 @@ export class SystemdPodCgroups implements PodCgroups {
   /** What was asked of systemd is only queued: a slow host takes its time, and a root that isn't empty would be left. */
   async #untilLevelsGone(): Promise<void> {
     const { clock } = this.#options
-    const deadline = clock.monotonicMs() + realizeTimeoutMs
+    const deadline = clock.monotonicMs() + levelsGoneMs
     while (removeQosLevels('systemd', this.#options).length > 0 && clock.monotonicMs() < deadline)
       await clock.sleep(realizePollMs)
   }
