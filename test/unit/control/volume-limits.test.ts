@@ -85,7 +85,6 @@ describe('the limits of volumes', () => {
     await watching
   })
 
-  // id: ends-over-volume-limit
   it('ends the pod that has too much, and goes on where one can’t be measured', async () => {
     const ended: string[] = []
     const workers = [fakeWorker('gone', ended), fakeWorker('greedy', ended)]
@@ -102,6 +101,7 @@ describe('the limits of volumes', () => {
     await watching
   })
 
+  // id: ends-over-storage-limit
   it('ends the pod that takes more of the disk than it may, and measures no other', async () => {
     const ended: string[] = []
     const measured: string[] = []

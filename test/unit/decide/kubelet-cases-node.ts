@@ -21,10 +21,9 @@ export const nodeCases: readonly LedgerSection[] = [
         'LocalStorageSoftEviction',
         'LocalStorageSoftEvictionNotOverwriteTerminationGracePeriodSeconds',
       ),
-      // Limits of volumes; what containers write beside them is not limited (docs/SUPPORT.md, ephemeral-storage).
       LocalStorageCapacityIsolationEviction: at(
         'unit/control/volume-limits.test.ts',
-        'ends-over-volume-limit',
+        'ends-over-storage-limit',
       ),
       ...all(
         at('unit/decide/rank-pods.test.ts', 'ranks-by-priority'),
