@@ -21,7 +21,9 @@ import { EmbeddedContainerdError } from './process/embedded-containerd-error.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
-import { ensureForwardRules, selectFirewalls } from './network/forward-rules.ts'
+import { selectFirewalls } from './network/firewall.ts'
+import { ensureForwardRules } from './network/forward-rules.ts'
+import { ensureMasquerade } from './network/masquerade-rules.ts'
 import type { ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
 import type { RuntimeRecords } from './leaks/containerd-books.ts'
@@ -312,10 +314,13 @@ export class EmbeddedContainerd {
   /** Without these rules pods may still work, so a failure is only said. */
   async #openFirewall(podCidrs: readonly string[]): Promise<void> {
     for (const firewall of selectFirewalls(podCidrs)) {
-      try {
-        await ensureForwardRules(this.places, firewall)
-      } catch (error) {
-        this.#options.logger.warn({ err: error }, 'cannot add firewall rules for the traffic of pods')
+      // One after the other: both wait for the same lock.
+      for (const ensure of [ensureMasquerade, ensureForwardRules]) {
+        try {
+          await ensure(this.places, firewall, podCidrs)
+        } catch (error) {
+          this.#options.logger.warn({ err: error }, 'cannot add firewall rules for the traffic of pods')
+        }
       }
     }
   }

@@ -1,12 +1,14 @@
+import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { hasForwardRules, removeNetworkRules } from '../../src/containerd/network/forward-rules.ts'
+import { isMasquerade } from '../../src/containerd/network/masquerade-rules.ts'
 import { planRepair, readSandboxRules } from '../../src/containerd/network/network-rules.ts'
 import { commandOutput } from '../../src/host/run-command.ts'
 import { freePort } from '../support/free-port.ts'
 import { describePodd } from '../support/podd-rig.ts'
-import { shellPod } from '../support/shell-pods.ts'
+import { shellPod, wordsOf } from '../support/shell-pods.ts'
 import { slowness } from '../support/slowness.ts'
 
 async function fetchPage(address: string): Promise<string> {
@@ -43,13 +45,23 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
     await expect(fetchPage(address)).rejects.toThrow()
   })
 
-  it('keeps letting the traffic of pods through, also where it lost the rules for that alone', async () => {
+  it('keeps letting the traffic of pods through and masquerading it, also where it lost the rules for that alone', async () => {
     const podd = rig()
     podd.drop('beside', shellPod('beside', podd.shared, 'say up; stay'))
     await podd.untilReady('beside')
     const places = containerdPlaces(podd.rootDir, podd.runDir)
-    const isOpen = async () => hasForwardRules(await commandOutput('iptables-save', []), places)
+    const isOpen = async () => {
+      const saved = await commandOutput('iptables-save', [])
+      const masquerading = saved.split('\n').filter((rule) => isMasquerade(rule.replace('-A ', ''), places))
+      return hasForwardRules(saved, places) && masquerading.length === 1
+    }
     expect(await isOpen()).toBe(true)
+    const nat = await commandOutput('iptables-save', ['-t', 'nat'])
+    const rule = nat.split('\n').find((line) => isMasquerade(line.replace('-A ', ''), places)) ?? ''
+    const input = `*nat\n${rule.replace('-A', '-D')}\nCOMMIT\n`
+    await commandOutput('iptables-restore', ['--noflush', '-w', '5'], { input })
+    expect(await isOpen()).toBe(false)
+    await podd.until('the masquerading', isOpen, 15_000 * slowness)
     const rules = (await commandOutput('iptables', ['-S', 'FORWARD'])).split('\n')
     for (const rule of rules.filter((line) => line.includes(places.bridgeName)))
       await commandOutput('iptables', rule.replace('-A', '-D').split(' '))
@@ -58,13 +70,48 @@ describePodd('a firewall that is reloaded', { config: { syncFrequency: '1s' } },
   })
 })
 
+describePodd('the pod network', {}, (rig) => {
+  it('masquerades pods: a host without a route to them answers', async () => {
+    const podd = rig()
+    const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
+    // A network that no other test takes at the same time.
+    const prefix = `198.18.${process.pid % 256}`
+    const ip = (...args: readonly string[]) => commandOutput('ip', args)
+    await ip('netns', 'add', networkName)
+    try {
+      await ip('link', 'add', `v${networkName}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', networkName)
+      await ip('address', 'add', `${prefix}.1/30`, 'dev', `v${networkName}`)
+      await ip('link', 'set', `v${networkName}`, 'up')
+      await ip('-n', networkName, 'address', 'add', `${prefix}.2/30`, 'dev', 'eth0')
+      await ip('-n', networkName, 'link', 'set', 'eth0', 'up')
+      const code =
+        "require('net').createServer((s) => s.end(s.remoteAddress + '\\n')).listen(8080, '0.0.0.0')"
+      const serve = ['netns', 'exec', networkName, process.execPath, '-e', code]
+      const server = spawn('ip', serve, { stdio: 'ignore' })
+      try {
+        const ask = `from=$(nc -w 1 ${prefix}.2 8080 < /dev/null)`
+        podd.drop('sent', shellPod('sent', podd.shared, `until ${ask}; do sleep 0.2; done; say $from; stay`))
+        const lines = await podd.until('the answer', () => {
+          const said = podd.lines('sent')
+          return said.length > 0 && said
+        })
+        expect(wordsOf(lines)).toEqual([`${prefix}.1`])
+      } finally {
+        server.kill()
+      }
+    } finally {
+      await ip('netns', 'delete', networkName)
+    }
+  })
+})
+
 describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s' } }, (rig) => {
   it('are removed, and no others', async () => {
     const podd = rig()
-    const hostPort = await freePort()
-    const container = { ports: [{ containerPort: 8080, hostPort }] }
-    podd.drop('gone', shellPod('gone', podd.shared, 'say up; stay', { container }))
-    podd.drop('stays', shellPod('stays', podd.shared, 'say up; stay'))
+    for (const name of ['gone', 'stays']) {
+      const container = { ports: [{ containerPort: 8080, hostPort: await freePort() }] }
+      podd.drop(name, shellPod(name, podd.shared, 'say up; stay', { container }))
+    }
     await podd.untilReady('gone')
     await podd.untilReady('stays')
     const { networkName } = containerdPlaces(podd.rootDir, podd.runDir)
@@ -80,10 +127,11 @@ describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s'
     await podd.untilGone('gone')
     const [stays = ''] = [...(await rules()).keys()]
     const [id, lost] = [...before].find(([owner]) => owner !== stays) ?? ['', []]
-    expect(lost.length).toBeGreaterThan(4)
+    expect(lost).toHaveLength(4)
     // As a plugin leaves them that is killed in the middle.
     await podd.stopDaemon('SIGKILL')
-    await commandOutput('iptables-restore', ['--noflush', '-w', '5'], { input: planRepair('', lost) })
+    const input = planRepair(await commandOutput('iptables-save', []), lost)
+    await commandOutput('iptables-restore', ['--noflush', '-w', '5'], { input })
     expect((await rules()).get(id)).toHaveLength(lost.length)
     await podd.startDaemon()
     // What they were made with tells for some time that they may belong to a sandbox in the making.
@@ -92,7 +140,7 @@ describePodd('rules of sandboxes that are gone', { config: { syncFrequency: '1s'
     const saved = await commandOutput('iptables-save', ['-t', 'nat'])
     const chains = new Set(lost.map((rule) => rule.split(' ')[0] ?? ''))
     const own = [...chains].filter((chain) => /^CNI-(?:DN-)?[0-9a-f]+$/u.test(chain))
-    expect(own).toHaveLength(2)
+    expect(own).toHaveLength(1)
     expect(own.filter((chain) => saved.includes(chain))).toEqual([])
   })
 })

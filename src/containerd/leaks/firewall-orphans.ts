@@ -1,13 +1,8 @@
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
-import {
-  chainOf,
-  containerChain,
-  jumpTarget,
-  parseTables,
-  selectFirewalls,
-} from '../network/forward-rules.ts'
+import { chainOf, containerChain, jumpTarget, parseTables } from '../network/forward-rules.ts'
+import { selectFirewalls } from '../network/firewall.ts'
 import { sandboxChains } from '../network/derive-sandbox-rules.ts'
 import { sandboxOf } from '../network/network-rules.ts'
 import type { ContainerdBooks } from './containerd-books.ts'

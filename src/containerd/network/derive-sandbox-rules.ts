@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { CniResult, PortMapping } from './cni-results.ts'
 import { chainOf, jumpTarget } from './forward-rules.ts'
-import type { Firewall } from './forward-rules.ts'
+import type { Firewall } from './firewall.ts'
 
 /** What the plugins call the chains of a sandbox (`plugins/pkg/utils/utils.go`). */
 export interface SandboxChains {
+  /** Of the bridge plugin's `ipMasq`, which pods of earlier podds have. */
   readonly masquerade: string
   readonly hostPorts: string
 }
@@ -29,10 +30,10 @@ const sharedRules: readonly string[] = [
 ]
 
 /**
- * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the plugins bridge and portmap
- * would have made them of what libcni remembers: for rules that were lost before podd has ever seen them. Empty where every
- * port has its rules and the sandbox is masqueraded. `known` holds its own rules and the shared ones, as iptables-save prints
- * them, without `-A`. A chain of its own is given as a whole.
+ * The rules of the table `nat` that a ready sandbox needs and that are not among `known`, as the plugin portmap would have
+ * made them of what libcni remembers: for rules that were lost before podd has ever seen them. Empty where every port has its
+ * rules; what masquerades all pods is in `masquerade-rules.ts`. `known` holds its own rules and the shared ones, as
+ * iptables-save prints them, without `-A`. A chain of its own is given as a whole.
  */
 export function deriveSandboxRules(
   result: CniResult,
@@ -48,7 +49,7 @@ export function deriveSandboxRules(
     isIpv6,
     chains: sandboxChains(result.networkName, result.sandboxId),
   }
-  return [...deriveMasquerade(place, known), ...deriveHostPorts(place, known)]
+  return deriveHostPorts(place, known)
 }
 
 interface Place {
@@ -57,22 +58,6 @@ interface Place {
   readonly address: string
   readonly isIpv6: boolean
   readonly chains: SandboxChains
-}
-
-/** `SetupIPMasq` of `plugins/pkg/ip/ipmasq_linux.go`. */
-function deriveMasquerade(place: Place, known: readonly string[]): readonly string[] {
-  const { address, isIpv6, chains } = place
-  const chain = chains.masquerade
-  const isWhole =
-    has(known, 'POSTROUTING', (rule) => jumpTarget(rule) === chain) &&
-    has(known, chain, (rule) => jumpTarget(rule) === 'MASQUERADE')
-  if (isWhole) return []
-  const comment = `-m comment --comment ${quoteName('', place)}`
-  return [
-    `${chain} -d ${address} ${comment} -j ACCEPT`,
-    `${chain} ! -d ${isIpv6 ? 'ff00::/8' : '224.0.0.0/4'} ${comment} -j MASQUERADE`,
-    `POSTROUTING -s ${hostOf(place)}${isIpv6 ? '/128' : '/32'} ${comment} -j ${chain}`,
-  ]
 }
 
 /** `fillDnatRules` of `plugins/meta/portmap/portmap.go`. */

@@ -1,17 +1,11 @@
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import type { Firewall } from './firewall.ts'
+import { isMasquerade } from './masquerade-rules.ts'
 
 /** iptables waits this many seconds for its lock. */
 const lockSeconds = '5'
-
-/** The firewall has a program, and rules of its own, for each address family. */
-export type Firewall = 'iptables' | 'ip6tables'
-
-/** The firewalls that the traffic of these subnets meets. */
-export function selectFirewalls(podCidrs: readonly string[]): readonly Firewall[] {
-  return [...new Set(podCidrs.map((cidr) => (cidr.includes(':') ? 'ip6tables' : 'iptables')))]
-}
 
 /**
  * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy
@@ -103,7 +97,9 @@ interface Removal {
 function selectRemoval(table: Table, places: ContainerdPlaces): Removal {
   const named = `name: \\"${places.networkName}\\" id: `
   const forward = new Set(forwardRules(places).map((rule) => `FORWARD ${rule.join(' ')}`))
-  const rules = table.rules.filter((rule) => rule.includes(named) || forward.has(rule))
+  const rules = table.rules.filter(
+    (rule) => rule.includes(named) || forward.has(rule) || isMasquerade(rule, places),
+  )
   const owned = new Set(
     rules.flatMap((rule) => jumpTarget(rule) ?? []).filter((chain) => containerChain.test(chain)),
   )

@@ -10,10 +10,11 @@ import {
   hasForwardRules,
   jumpTarget,
   parseTables,
-  selectFirewalls,
   sharedChains,
 } from './forward-rules.ts'
-import type { Firewall } from './forward-rules.ts'
+import { selectFirewalls } from './firewall.ts'
+import type { Firewall } from './firewall.ts'
+import { missingMasquerade } from './masquerade-rules.ts'
 
 const lockSeconds = '5'
 
@@ -115,7 +116,8 @@ export class NetworkRules {
       const { exitCode, stdout } = await runCommand(save, [])
       if (exitCode !== 0) continue
       if (!hasForwardRules(stdout, this.#places)) return true
-      if (planRepair(stdout, [...(this.#known.get(firewall) ?? new Map()).values()].flat()) !== '')
+      const known = [...(this.#known.get(firewall) ?? new Map()).values()].flat()
+      if (planRepair(stdout, [...known, ...this.#missingMasquerade(firewall, stdout, podCidrs)]) !== '')
         return true
     }
     return false
@@ -150,7 +152,9 @@ export class NetworkRules {
       if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
       const ready = await listReady()
       isAnyReady ||= ready.size > 0
-      const script = this.#planRepair(firewall, stdout, ready, results)
+      const lost = ready.size === 0 ? [] : this.#missingMasquerade(firewall, stdout, podCidrs)
+      const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, results), ...lost]
+      const script = planRepair(stdout, wanted)
       if (script === '') continue
       await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
       repaired = true
@@ -164,13 +168,13 @@ export class NetworkRules {
     return repaired
   }
 
-  /** The input of iptables-restore that puts back what sandboxes lost in `nat`; empty where nothing is missing. */
-  #planRepair(
+  /** The rules in `nat` that sandboxes had or should have, with those that all share where some need them. */
+  #rulesOfSandboxes(
     firewall: Firewall,
     saved: string,
     ready: ReadonlySet<string>,
     results: readonly CniResult[],
-  ): string {
+  ): readonly string[] {
     const known = this.#rememberAll(firewall, saved, ready)
     const shared = known.get('') ?? []
     const own = [...known].flatMap(([id, rules]) => (id === '' ? [] : rules))
@@ -187,7 +191,12 @@ export class NetworkRules {
     )
     const kept = own.filter((rule) => !rewritten.has(chainOf(rule)))
     const needsShared = own.some((rule) => sharedChains.includes(chainOf(rule)))
-    return planRepair(saved, [...kept, ...derived, ...(needsShared ? shared : [])])
+    return [...kept, ...derived, ...(needsShared ? shared : [])]
+  }
+
+  #missingMasquerade(firewall: Firewall, saved: string, podCidrs: readonly string[]): readonly string[] {
+    const rules = parseTables(saved).find(({ name }) => name === 'nat')?.rules ?? []
+    return missingMasquerade(rules, this.#places, { firewall, podCidrs })
   }
 
   #rememberAll(firewall: Firewall, saved: string, ready: ReadonlySet<string>): SandboxRules {

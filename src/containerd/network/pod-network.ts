@@ -62,7 +62,10 @@ export async function preparePodNetwork(
   return { subnets, awaited: isFree ? undefined : wanted }
 }
 
-/** The network's definition: bridge with masquerade and host-local addresses, then host ports. */
+/**
+ * The network's definition: bridge with host-local addresses, then host ports. Masquerading is podd's own
+ * (`masquerade-rules.ts`): the plugin would run nine programs for each sandbox that is made, and six for each that goes.
+ */
 export function formatConflist(
   places: ContainerdPlaces,
   subnets: readonly string[],
@@ -76,7 +79,6 @@ export function formatConflist(
         type: 'bridge',
         bridge: places.bridgeName,
         isGateway: true,
-        ipMasq: true,
         // A pod reaches itself through its own host port.
         hairpinMode: true,
         ...(mtu === undefined ? {} : { mtu }),

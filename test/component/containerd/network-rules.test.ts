@@ -15,7 +15,13 @@ const openRules = [
   '-A FORWARD -o podd0 -m conntrack --ctstate RELATED,ESTABLISHED,DNAT -j ACCEPT',
 ]
 const chain = 'CNI-0123456789abcdef01234567'
-const masquerade = `-A POSTROUTING -s 10.86.0.5/32 -m comment --comment "name: \\"podd\\" id: \\"ab12\\"" -j ${chain}`
+const masquerading = {
+  iptables:
+    '-A POSTROUTING -s 10.86.0.0/24 ! -d 224.0.0.0/4 ! -o podd0 -m comment --comment "podd0 pods 10.86.0.0/24" -j MASQUERADE',
+  ip6tables:
+    '-A POSTROUTING -s fd00:86::/64 ! -d ff00::/8 ! -o podd0 -m comment --comment "podd0 pods fd00:86::/64" -j MASQUERADE',
+}
+const sandboxRule = `-A POSTROUTING -s 10.86.0.5/32 -m comment --comment "name: \\"podd\\" id: \\"ab12\\"" -j ${chain}`
 
 /** All of iptables: writes down how it is called, keeps the rules in a file, and does as much as podd asks of it. */
 const script = `#!/bin/sh
@@ -46,7 +52,7 @@ class FakeFirewall {
     for (const name of ['iptables', 'ip6tables'] as const) {
       for (const program of [name, `${name}-save`, `${name}-restore`])
         await writeFile(join(this.#directory, program), script, { mode: 0o755 })
-      await this.write(name, [], [])
+      await this.write(name, [], [masquerading[name]])
     }
   }
 
@@ -92,11 +98,11 @@ describe('NetworkRules', () => {
 
   it('lets traffic through again where a reload took these rules alone, in each family', async () => {
     const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerade])
-    await firewall.write('ip6tables', openRules, [])
+    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
+    await firewall.write('ip6tables', openRules, [masquerading.ip6tables])
     expect(await rules.check(both, ready, [])).toBe(false)
-    await firewall.write('iptables', [], [masquerade])
-    await firewall.write('ip6tables', openRules.slice(1), [])
+    await firewall.write('iptables', [], [masquerading.iptables, sandboxRule])
+    await firewall.write('ip6tables', openRules.slice(1), [masquerading.ip6tables])
     expect(await rules.check(both, ready, [])).toBe(true)
     expect(await firewall.forward('iptables')).toEqual(openRules)
     expect(await firewall.forward('ip6tables')).toEqual(openRules)
@@ -118,15 +124,26 @@ describe('NetworkRules', () => {
   it('tells with one program whether something known is missing', async () => {
     const rules = new NetworkRules(places)
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
-    await firewall.write('iptables', openRules, [masquerade])
+    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
     await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.calls()
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
     expect(await firewall.calls()).toEqual(['iptables-save'])
     await firewall.write('iptables', openRules, [])
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(true)
-    await firewall.write('iptables', [], [masquerade])
+    await firewall.write('iptables', [], [masquerading.iptables, sandboxRule])
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(true)
+  })
+
+  it('masquerades pods again where a reload took that alone, in each family', async () => {
+    const rules = new NetworkRules(places)
+    for (const name of ['iptables', 'ip6tables'] as const)
+      await firewall.write(name, openRules, [masquerading[name]])
+    expect(await rules.check(both, ready, [])).toBe(false)
+    await firewall.write('ip6tables', openRules, [])
+    expect(await rules.isLacking(both)).toBe(true)
+    expect(await rules.check(both, ready, [])).toBe(true)
+    expect(await firewall.restored()).toBe(`*nat\n${masquerading.ip6tables}\nCOMMIT\n`)
   })
 
   it('leaves the firewall alone while no sandbox is ready', async () => {
@@ -136,12 +153,12 @@ describe('NetworkRules', () => {
 
   it('puts back what a sandbox lost though the filter table cannot be changed', async () => {
     const rules = new NetworkRules(places)
-    await firewall.write('iptables', openRules, [masquerade])
+    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
     await rules.check(['10.86.0.0/24'], ready, [])
     await firewall.write('iptables', [], [])
     await writeFile(join(directory, 'iptables'), '#!/bin/sh\nexit 1\n')
     await expect(rules.check(['10.86.0.0/24'], ready, [])).rejects.toThrow('FORWARD')
-    expect(await firewall.restored()).toContain(masquerade)
+    expect(await firewall.restored()).toContain(sandboxRule)
   })
 
   it('makes the rules of a sandbox that lost them before any check, and knows them from then on', async () => {
@@ -163,7 +180,7 @@ describe('NetworkRules', () => {
     expect(await rules.check(['10.86.0.0/24'], ready, [gone, result, others])).toBe(true)
     const restored = await firewall.restored()
     expect(restored).toContain('DNAT --to-destination 10.86.0.5:8080')
-    expect(restored).toContain('-A POSTROUTING -s 10.86.0.5/32')
+    expect(restored).toContain(masquerading.iptables)
     expect(restored).not.toMatch(/10\.86\.0\.[67]/u)
     const made = restored.split('\n').filter((line) => line.startsWith('-A '))
     await firewall.write('iptables', openRules, made)

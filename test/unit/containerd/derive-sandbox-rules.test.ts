@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { CniResult, PortMapping } from '../../../src/containerd/network/cni-results.ts'
 import { deriveSandboxRules, sandboxChains } from '../../../src/containerd/network/derive-sandbox-rules.ts'
 
-const { masquerade, hostPorts } = sandboxChains('podd', 'ab12')
+const { hostPorts } = sandboxChains('podd', 'ab12')
 
 function portOf(more: Partial<PortMapping> = {}): PortMapping {
   return { hostPort: 80, containerPort: 8080, protocol: 'tcp', hostIp: '', ...more }
@@ -23,7 +23,6 @@ function resultOf(more: Partial<CniResult> = {}): CniResult {
   }
 }
 
-const name = '"name: \\"podd\\" id: \\"ab12\\""'
 const dnatName = '"dnat name: \\"podd\\" id: \\"ab12\\""'
 const shared = [
   'PREROUTING -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT',
@@ -33,11 +32,6 @@ const shared = [
   'CNI-HOSTPORT-SETMARK -m comment --comment "CNI portfwd masquerade mark" -j MARK --set-xmark 0x2000/0x2000',
 ]
 const ipv4 = {
-  masquerade: [
-    `${masquerade} -d 10.86.0.5/24 -m comment --comment ${name} -j ACCEPT`,
-    `${masquerade} ! -d 224.0.0.0/4 -m comment --comment ${name} -j MASQUERADE`,
-    `POSTROUTING -s 10.86.0.5/32 -m comment --comment ${name} -j ${masquerade}`,
-  ],
   hostPorts: [
     `${hostPorts} -s 10.86.0.5/24 -p tcp -m tcp --dport 80 -j CNI-HOSTPORT-SETMARK`,
     `${hostPorts} -s 127.0.0.1/32 -p tcp -m tcp --dport 80 -j CNI-HOSTPORT-SETMARK`,
@@ -45,7 +39,7 @@ const ipv4 = {
     `CNI-HOSTPORT-DNAT -p tcp -m comment --comment ${dnatName} -m multiport --dports 80 -j ${hostPorts}`,
   ],
 }
-const whole = [...ipv4.masquerade, ...ipv4.hostPorts, ...shared]
+const whole = [...ipv4.hostPorts, ...shared]
 
 describe('deriveSandboxRules', () => {
   it('makes what the plugins made, where nothing is left of it', () => {
@@ -54,9 +48,6 @@ describe('deriveSandboxRules', () => {
 
   it('makes it for IPv6 as well', () => {
     expect(deriveSandboxRules(resultOf(), 'ip6tables', shared)).toEqual([
-      `${masquerade} -d fd00:86::5/64 -m comment --comment ${name} -j ACCEPT`,
-      `${masquerade} ! -d ff00::/8 -m comment --comment ${name} -j MASQUERADE`,
-      `POSTROUTING -s fd00:86::5/128 -m comment --comment ${name} -j ${masquerade}`,
       `${hostPorts} -s fd00:86::5/64 -p tcp -m tcp --dport 80 -j CNI-HOSTPORT-SETMARK`,
       `${hostPorts} -p tcp -m tcp --dport 80 -j DNAT --to-destination [fd00:86::5]:8080`,
       `CNI-HOSTPORT-DNAT -p tcp -m comment --comment ${dnatName} -m multiport --dports 80 -j ${hostPorts}`,
@@ -71,12 +62,6 @@ describe('deriveSandboxRules', () => {
       ipv4.hostPorts,
     ],
     ['nothing leads to the host ports', whole.filter((rule) => !rule.includes('multiport')), ipv4.hostPorts],
-    ['the masquerading is gone', [...ipv4.hostPorts, ...shared], ipv4.masquerade],
-    [
-      'nothing masquerades in its chain',
-      whole.filter((rule) => !rule.includes('224.0.0.0/4')),
-      ipv4.masquerade,
-    ],
     ...shared.map((lost): [string, readonly string[], readonly string[]] => [
       `the shared rule of ${lost.split(' ')[0] ?? ''} is gone: ${lost.split(' -j ')[1] ?? ''}`,
       whole.filter((rule) => rule !== lost),
@@ -101,14 +86,13 @@ describe('deriveSandboxRules', () => {
     ['any address of the host', [portOf({ hostIp: '0.0.0.0' })], ipv4.hostPorts],
     ['an address of the other family', [portOf({ hostIp: '::1' })], []],
   ])('serves %s', (_, portMappings, expected) => {
-    const known = [...ipv4.masquerade, ...shared]
-    expect(deriveSandboxRules(resultOf({ portMappings }), 'iptables', known)).toEqual(expected)
+    expect(deriveSandboxRules(resultOf({ portMappings }), 'iptables', shared)).toEqual(expected)
   })
 
   it('leads to the ports of each protocol, 15 with a rule', () => {
     const tcp = Array.from({ length: 16 }, (_, at) => portOf({ hostPort: 8000 + at }))
     const portMappings = [...tcp, portOf({ protocol: 'udp', hostPort: 53 })]
-    const rules = deriveSandboxRules(resultOf({ portMappings }), 'iptables', [...ipv4.masquerade, ...shared])
+    const rules = deriveSandboxRules(resultOf({ portMappings }), 'iptables', shared)
     const entries = rules.filter((rule) => rule.startsWith('CNI-HOSTPORT-DNAT '))
     const ports = entries.map((rule) => / -p (\w+) .* --dports (\S+) /u.exec(rule)?.slice(1, 3))
     const first = tcp.slice(0, 15).map(({ hostPort }) => hostPort)

@@ -108,4 +108,21 @@ describe('planRuleRemoval', () => {
       '',
     ])
   })
+  it("takes our masquerading, of subnets that pods had before too, and leaves other bridges'", () => {
+    const ours = ['10.86.0.0/24', '10.99.0.0/24'].map(
+      (cidr) =>
+        `-A POSTROUTING -s ${cidr} ! -d 224.0.0.0/4 ! -o podd0 -m comment --comment "podd0 pods ${cidr}" -j MASQUERADE`,
+    )
+    const others = [
+      '-A POSTROUTING -s 10.86.1.0/24 ! -d 224.0.0.0/4 ! -o podd-01 -m comment --comment "podd-01 pods 10.86.1.0/24" -j MASQUERADE',
+      '-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE',
+    ]
+    const script = planRuleRemoval(saved('nat', [...ours, ...others]), places)
+    expect(script.split('\n')).toEqual([
+      '*nat',
+      ...ours.map((rule) => rule.replace('-A', '-D')),
+      'COMMIT',
+      '',
+    ])
+  })
 })

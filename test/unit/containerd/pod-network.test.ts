@@ -79,7 +79,7 @@ describe('selectPodSubnets', () => {
 describe('formatConflist', () => {
   const places = containerdPlaces('/var/lib/podd', '/run/podd')
 
-  it('defines a masquerading bridge with host ports', () => {
+  it('defines a bridge with host ports', () => {
     const conflist = JSON.parse(formatConflist(places, ['10.86.0.0/24'], 1400)) as object
     expect(conflist).toEqual({
       cniVersion: '0.4.0',
@@ -89,7 +89,6 @@ describe('formatConflist', () => {
           type: 'bridge',
           bridge: 'podd0',
           isGateway: true,
-          ipMasq: true,
           hairpinMode: true,
           mtu: 1400,
           ipam: {
