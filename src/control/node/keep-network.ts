@@ -4,6 +4,8 @@ import type { NodeJob } from '../jobs/node-jobs.ts'
 const deadlineMs = 120_000
 /** How soon after a sandbox was asked for its rules are there, usually. */
 const settleMs = 2000
+/** While sandbox after sandbox is asked for, a check waits for an end of that so long, at most. */
+const longestSettleMs = 10_000
 /** How soon a change from outside is noticed, at the latest. */
 const glanceMs = 10_000
 /** A firewall with very many rules takes time to read. So much longer than a glance took is the rest after it, at least. */
@@ -39,6 +41,16 @@ export function podNetworkJob({
   let checkedAtMs = -Infinity
   let seen = 0
   let wasMaking = false
+
+  /** A check runs programs and lists sandboxes: many pods that start together need one, and not while they start. */
+  async function settle(signal: AbortSignal): Promise<void> {
+    const untilMs = clock.monotonicMs() + longestSettleMs
+    do {
+      seen = sandboxes()
+      await clock.sleep(settleMs, signal)
+    } while (sandboxes() !== seen && clock.monotonicMs() < untilMs)
+  }
+
   return {
     name: 'keep-network',
     periodMs: Math.min(glanceMs, periodMs),
@@ -46,9 +58,8 @@ export function podNetworkJob({
     runsAtStart: true,
     async run(signal) {
       const isNew = sandboxes() !== seen || wasMaking
-      seen = sandboxes()
       wasMaking = false
-      if (isNew || checkedAtMs === -Infinity) await clock.sleep(settleMs, signal)
+      if (isNew || checkedAtMs === -Infinity) await settle(signal)
       const startMs = clock.monotonicMs()
       if (isNew || startMs - checkedAtMs >= periodMs) {
         checkedAtMs = startMs

@@ -40,25 +40,33 @@ it('glances each ten seconds, checks each period and after a sandbox was asked f
   expect(await run()).toBe(30_000)
 })
 
-it('looks again for a sandbox that was asked for while it waited for another', async () => {
+it.each([
+  ['once for sandboxes that are asked for one after another', 4, ['6000: check']],
+  ['now and then where there is no end of them', 15, ['10000: check', '18000: check']],
+])('checks %s', async (_, seconds, expected) => {
   const clock = new ManualClock()
+  const beganMs = clock.monotonicMs()
   const done: string[] = []
   let sandboxes = 1
   const job = podNetworkJob({
-    network: { check: async () => done.push('check') > 0, glance: async () => void done.push('glance') },
+    network: {
+      check: async () => done.push(`${clock.monotonicMs() - beganMs}: check`) > 0,
+      glance: async () => {},
+    },
     sandboxes: () => sandboxes,
     isMaking: () => false,
     periodMs: 60_000,
     clock,
   })
-  const first = job.run(new AbortController().signal)
-  sandboxes = 2
-  await clock.advance(2000)
-  await first
-  const second = job.run(new AbortController().signal)
-  await clock.advance(2000)
-  await second
-  expect(done).toEqual(['check', 'check'])
+  const running = (async () => {
+    for (let run = 0; run < 3; run += 1) await job.run(new AbortController().signal)
+  })()
+  for (let second = 0; second < 30; second += 1) {
+    if (second < seconds) sandboxes += 1
+    await clock.advance(1000)
+  }
+  await running
+  expect(done).toEqual(expected)
 })
 
 it('checks again after a check that may have missed the rules of a sandbox in the making', async () => {
