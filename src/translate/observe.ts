@@ -16,7 +16,8 @@ export interface RuntimeListing {
   readonly isProvisional?: (status: cri.ContainerStatus) => boolean
 }
 
-const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
+/** podd's words for CRI's. */
+export const containerStates: Readonly<Record<cri.ContainerState, ObservedContainer['state']>> = {
   CONTAINER_CREATED: 'created',
   CONTAINER_RUNNING: 'running',
   CONTAINER_EXITED: 'exited',

@@ -10,6 +10,7 @@ import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { RuntimeEvent } from '../../pod/state/runtime-event.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity/labels.ts'
 import { observePods } from '../../translate/observe.ts'
+import { isAsListed } from './is-as-listed.ts'
 import { RuntimeStatuses } from './runtime-statuses.ts'
 import type { StatusCalls } from './runtime-statuses.ts'
 
@@ -49,6 +50,12 @@ export interface RuntimeObserverOptions {
 
 export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
 
+/** What the runtime lists, of one pod or of all. */
+interface Listing {
+  readonly sandboxes: readonly cri.PodSandbox[]
+  readonly containers: readonly cri.Container[]
+}
+
 /** Without events, the full list is all there is (the kubelet's PLEG period). */
 const relistWithoutEventsMs = 1000
 
@@ -72,6 +79,8 @@ export class RuntimeObserver {
   #health: RuntimeHealth | undefined
   /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
+  /** Since the last full list an event told of a kill for memory, which no list shows. */
+  #hasOomKill = false
   /** Everything was seen once: a pod that was not is one of podd's own. */
   #hasListed = false
   #listedAtMs: number | undefined
@@ -119,7 +128,7 @@ export class RuntimeObserver {
   /** What the runtime holds of one pod now; `undefined` where it holds nothing. */
   async read(uid: PodUid): Promise<ObservedPod | undefined> {
     const selector = { ...instanceSelector(this.#options.instance), [labelKeys.podUid]: uid }
-    const pods = await this.#list(selector)
+    const pods = await this.#observe(await this.#ask(selector))
     const pod = pods.get(uid)
     this.#take(uid, pod)
     return pod
@@ -140,15 +149,20 @@ export class RuntimeObserver {
   }
 
   /**
-   * Lists everything now, and reports what changed since the last time. A pod about which the runtime doesn't answer in
+   * Lists everything now, and reports what changed since the last time; where nothing has, nothing is made of the list. A pod about which the runtime doesn't answer in
    * time stays as it was seen last and holds up no other one; but in the first list, which has to know all.
    */
   async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
-    const knownBefore = new Set([...this.#owners.keys(), ...this.#statuses.exited()])
     this.#readMeanwhile.clear()
+    // Owners are only added meanwhile, at the end.
+    const ownersBefore = this.#owners.size
+    const exitedBefore = [...this.#statuses.exited()]
+    const listing = await this.#ask(instanceSelector(this.#options.instance))
+    if (this.#isAsBefore(listing)) return this.#pods
+    this.#hasOomKill = false
+    const knownBefore = new Set([...[...this.#owners.keys()].slice(0, ownersBefore), ...exitedBefore])
     const silent = new Set<PodUid>()
-    const selector = instanceSelector(this.#options.instance)
-    const pods = new Map(await this.#list(selector, this.#hasListed ? silent : undefined))
+    const pods = new Map(await this.#observe(listing, this.#hasListed ? silent : undefined))
     const before = this.#pods
     for (const uid of silent) {
       const known = before.get(uid)
@@ -237,6 +251,7 @@ export class RuntimeObserver {
       case 'oom':
         // An OOM event may arrive after the exit.
         this.#statuses.noteOomKill(event.containerId)
+        this.#hasOomKill = true
         break
       case 'created':
       case 'started':
@@ -247,21 +262,32 @@ export class RuntimeObserver {
     if (owner !== undefined) this.#options.onChange(owner)
   }
 
-  /**
-   * @param silent takes the pods about which a question was not answered in time: what is given of them is not complete.
-   *   Without it, that is an error.
-   */
-  async #list(
-    labelSelector: Readonly<Record<string, string>>,
-    silent?: Set<PodUid>,
-  ): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+  async #ask(labelSelector: Readonly<Record<string, string>>): Promise<Listing> {
     const { calls } = this.#options
     const filter = Object.keys(labelSelector).length === 0 ? {} : { filter: { labelSelector } }
     const [sandboxes, containers] = await Promise.all([
       calls.listPodSandbox(filter),
       calls.listContainers(filter),
     ])
-    for (const { id, labels } of [...sandboxes.items, ...containers.containers]) {
+    return { sandboxes: sandboxes.items, containers: containers.containers }
+  }
+
+  /** Whether the runtime as a whole holds what was seen last, and nothing else is to be learnt or forgotten. */
+  #isAsBefore({ sandboxes, containers }: Listing): boolean {
+    if (!this.#hasListed || this.#hasOomKill || this.#statuses.hasExits) return false
+    if (this.#owners.size !== sandboxes.length + containers.length) return false
+    return isAsListed({ pods: this.#pods, owners: this.#owners }, sandboxes, containers)
+  }
+
+  /**
+   * @param silent takes the pods about which a question was not answered in time: what is given of them is not complete.
+   *   Without it, that is an error.
+   */
+  async #observe(
+    { sandboxes, containers }: Listing,
+    silent?: Set<PodUid>,
+  ): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+    for (const { id, labels } of [...sandboxes, ...containers]) {
       const uid = labels[labelKeys.podUid]
       if (uid !== undefined) this.#owners.set(id, uid)
     }
@@ -273,17 +299,15 @@ export class RuntimeObserver {
         return undefined
       })
     const [sandboxStatuses, containerStatuses] = await Promise.all([
-      Promise.all(sandboxes.items.map((item) => unlessSilent(item.id, this.#statuses.ofSandbox(item)))),
-      Promise.all(
-        containers.containers.map((item) => unlessSilent(item.id, this.#statuses.ofContainer(item))),
-      ),
+      Promise.all(sandboxes.map((item) => unlessSilent(item.id, this.#statuses.ofSandbox(item)))),
+      Promise.all(containers.map((item) => unlessSilent(item.id, this.#statuses.ofContainer(item)))),
     ])
     // What has no status any more was removed since it was listed: how it exited is unknown.
-    const heldSandboxes = sandboxes.items.flatMap((sandbox, index) => {
+    const heldSandboxes = sandboxes.flatMap((sandbox, index) => {
       const status = sandboxStatuses[index]
       return status === undefined ? [] : [{ listed: { ...sandbox, state: status.state }, status }]
     })
-    const heldContainers = containers.containers.flatMap((container, index) => {
+    const heldContainers = containers.flatMap((container, index) => {
       const status = containerStatuses[index]
       return status === undefined ? [] : [{ listed: { ...container, state: status.state }, status }]
     })

@@ -40,6 +40,10 @@ export class RuntimeStatuses {
     return this.#exited.keys()
   }
 
+  get hasExits(): boolean {
+    return this.#exited.size > 0
+  }
+
   /** Read elsewhere, just now. */
   noteSandbox(status: cri.PodSandboxStatus): void {
     this.#sandboxStatuses.set(status.id, status)
