@@ -8,7 +8,7 @@ import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
 import { mountVolumes } from './mount-volumes.ts'
-import type { PodContext, SandboxInUse } from './pod-context.ts'
+import type { PodContext, SandboxInUse, SandboxNeeds } from './pod-context.ts'
 import { podResolver } from '../../translate/network/dns.ts'
 import { recordEvent } from './pod-context.ts'
 
@@ -19,14 +19,21 @@ export type CreatedSandbox =
   | { readonly kind: 'created'; readonly sandbox: SandboxInUse }
   | { readonly kind: 'failed'; readonly outcomes: readonly ActionOutcome[] }
 
-/** Creates a sandbox and reads its addresses. A failure becomes a hold on the sandbox. */
-export async function createSandbox(ctx: PodContext, attempt: number): Promise<CreatedSandbox> {
+/**
+ * Creates a sandbox and reads its addresses. A failure becomes a hold on the sandbox.
+ * @param onSending the runtime is about to be asked for it
+ */
+export async function createSandbox(
+  ctx: PodContext,
+  { attempt, needs, onSending }: { attempt: number; needs: SandboxNeeds; onSending: () => void },
+): Promise<CreatedSandbox> {
   const unused: ActionOutcome = { kind: 'attempt-unused', attempt }
-  const held = await mountVolumes(ctx)
+  const held = await mountVolumes(ctx, needs.volumes)
   if (held !== undefined) return { kind: 'failed', outcomes: [unused, held] }
   try {
-    const config = await buildSandboxConfig(ctx, attempt)
+    const config = await needs.config
     await ctx.host.volumes.removeResolvConf(ctx.ref.uid)
+    onSending()
     const { podSandboxId } = await ctx.host.calls.runPodSandbox({
       config,
       runtimeHandler: ctx.record.classes?.runtimeHandler ?? '',
@@ -49,11 +56,17 @@ function isOutcomeUnknown(error: unknown): boolean {
   return isCriError(error, 'RUNTIME_TIMEOUT') || isCriError(error, 'RUNTIME_UNAVAILABLE')
 }
 
-/** The sandbox that is there already, with the config its containers are made with. */
-export async function useObservedSandbox(ctx: PodContext): Promise<SandboxInUse | undefined> {
+/**
+ * The sandbox that is there already, with the config its containers are made with.
+ * @param begun its config, where it was begun before
+ */
+export async function useObservedSandbox(
+  ctx: PodContext,
+  begun?: Promise<cri.PodSandboxConfigInput>,
+): Promise<SandboxInUse | undefined> {
   const sandbox = ctx.observed.sandboxes[0]
   if (sandbox === undefined) return undefined
-  const config = await buildSandboxConfig(ctx, sandbox.attempt)
+  const config = await (begun ?? buildSandboxConfig(ctx, sandbox.attempt))
   const ips = ctx.pod.spec.hostNetwork ? ctx.host.hostIps() : sandbox.ips
   return { id: sandbox.id, config, ips }
 }
@@ -70,7 +83,11 @@ async function inspectSandbox(
   return { id, config, ips: primary === '' ? [] : [primary, ...additional] }
 }
 
-async function buildSandboxConfig(ctx: PodContext, attempt: number): Promise<cri.PodSandboxConfigInput> {
+/** Makes the pod's cgroup, too. */
+export async function buildSandboxConfig(
+  ctx: PodContext,
+  attempt: number,
+): Promise<cri.PodSandboxConfigInput> {
   const { pod, ref, host } = ctx
   const cgroupParent = await host.cgroups.ensure(ref.uid, pod, appliedPod(ctx))
   const dns = podResolver(pod, await host.readResolver())

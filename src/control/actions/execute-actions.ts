@@ -1,8 +1,8 @@
 import { settleAll } from '../../base/settle-all.ts'
 import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ActionOutcome } from './action-outcome.ts'
+import { AheadWork } from './ahead.ts'
 import { createSandbox, useObservedSandbox } from './create-sandbox.ts'
-import { foreseeImages } from './fetch-images.ts'
 import { recordEvent } from './pod-context.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
 import { removeContainers, removeSandboxes } from './remove-containers.ts'
@@ -26,7 +26,20 @@ export async function* executeActions(
   ctx: PodContext,
   actions: readonly PodAction[],
 ): AsyncGenerator<ActionOutcome, void> {
-  const foreseen = foreseeImages(ctx, actions[0]?.kind === 'create-sandbox' ? actions : [])
+  const ahead = new AheadWork(ctx, actions)
+  try {
+    await ctx.journal.recorded
+    yield* executeSteps(ctx, actions, ahead)
+  } finally {
+    await ahead.settled()
+  }
+}
+
+async function* executeSteps(
+  ctx: PodContext,
+  actions: readonly PodAction[],
+  ahead: AheadWork,
+): AsyncGenerator<ActionOutcome, void> {
   let sandbox: SandboxInUse | undefined
   for (const step of toSteps(actions)) {
     ctx.signals.manifest.throwIfAborted()
@@ -40,7 +53,9 @@ export async function* executeActions(
         await stopPod(ctx)
         break
       case 'create-sandbox': {
-        const created = await createSandbox(ctx, step.attempt)
+        const { attempt } = step
+        const needs = ahead.needsOfSandbox(attempt)
+        const created = await createSandbox(ctx, { attempt, needs, onSending: () => ahead.beginFiles() })
         if (created.kind === 'failed') return yield* created.outcomes
         sandbox = created.sandbox
         break
@@ -49,10 +64,10 @@ export async function* executeActions(
         await settleAll(step.stops.map((stop) => stopForSuccessor(ctx, stop)))
         break
       case 'start-container':
-        sandbox ??= await useObservedSandbox(ctx)
+        sandbox ??= await useObservedSandbox(ctx, ahead.sandboxConfig)
         if (sandbox === undefined) return
         if (step.awaitedImage === undefined) yield { kind: 'fetch-superseded', container: step.spec.name }
-        yield* await startContainer(ctx, step, { sandbox, foreseen })
+        yield* await startContainer(ctx, step, { sandbox, ahead })
         break
       case 'finish-post-start':
         sandbox ??= await useObservedSandbox(ctx)

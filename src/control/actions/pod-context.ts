@@ -8,6 +8,7 @@ import type { PodRecord } from '../../pod/state/pod-record.ts'
 import type { EventRecorder } from '../../pod/state/pod-event.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
 import type { ImagePuller } from '../images/image-puller.ts'
+import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import type { PodHost } from './pod-host.ts'
 
 /** The sandbox that containers are started in. */
@@ -15,6 +16,12 @@ export interface SandboxInUse {
   readonly id: SandboxId
   readonly config: cri.PodSandboxConfigInput
   readonly ips: readonly string[]
+}
+
+/** What a sandbox that is about to be made needs. */
+export interface SandboxNeeds {
+  readonly volumes: Promise<ReadonlyMap<string, HostVolume>>
+  readonly config: Promise<cri.PodSandboxConfigInput>
 }
 
 /** A hook that was begun. */
@@ -35,6 +42,8 @@ export interface PassSignals {
 
 /** What has to be on record before an act. */
 export interface PodJournal {
+  /** Resolves when the plan is on record: nothing in the runtime is changed before. Rejects as a save that is required. */
+  readonly recorded: Promise<void>
   /**
    * Whether this container's preStop hook is still to run, or to be waited for; marks it as begun, durably.
    * @param isHeld see HookRunner

@@ -7,7 +7,6 @@ import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { toContainerConfig } from '../../translate/container-config.ts'
 import { expandCommand } from '../../translate/environment/exec-limits.ts'
 import { hostNetworkHostsFile, podHostsFile } from '../../translate/network/etc-hosts.ts'
-import { podResolvConf } from '../../translate/network/dns.ts'
 import { podHostname } from '../../translate/network/hostname.ts'
 import { containerMounts, selectNestedMounts } from '../../translate/volumes/mounts.ts'
 import {
@@ -18,8 +17,10 @@ import {
 import type { ContainerView, PodView } from '../../translate/spec/spec-view.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { computeSpecHash } from '../../translate/config-hash.ts'
+import type { AheadWork } from './ahead.ts'
+import { prepareContainerFiles } from './container-files.ts'
+import type { ContainerFiles } from './container-files.ts'
 import { fetchImages } from './fetch-images.ts'
-import type { FetchOptions } from './fetch-images.ts'
 import type { PresentImage } from '../images/image-request.ts'
 import { linkLog } from './link-logs.ts'
 import type { PodContext, SandboxInUse } from './pod-context.ts'
@@ -42,32 +43,39 @@ const showErrorMs = 1000
 export async function startContainer(
   ctx: PodContext,
   action: StartAction,
-  options: FetchOptions & { readonly sandbox: SandboxInUse },
+  { sandbox, ahead }: { readonly sandbox: SandboxInUse; readonly ahead: AheadWork },
 ): Promise<readonly ActionOutcome[]> {
-  const { fetched, used } = await fetchImages(ctx, action, options)
+  const { fetched, used } = await fetchImages(ctx, action, { sandbox, foreseen: ahead.images })
   const imagesUsed: ActionOutcome = { kind: 'images-used', images: used }
   if (fetched.kind === 'held') return [imagesUsed, fetched]
   ctx.pass.checkSeen()
   await ctx.journal.charge(action)
-  const failure = await createAndStart(ctx, options.sandbox, action, fetched.image)
+  const files = ahead.takeFiles(action.spec)
+  const failure = await createAndStart(ctx, action, { sandbox, files, image: fetched.image })
   return failure === undefined ? [imagesUsed] : [imagesUsed, failure]
+}
+
+interface ContainerNeeds {
+  readonly sandbox: SandboxInUse
+  readonly image: PresentImage
+  /** Those that were begun before; they may have failed. */
+  readonly files: Promise<ContainerFiles | undefined> | undefined
 }
 
 /** Returns a hold where it failed. */
 async function createAndStart(
   ctx: PodContext,
-  sandbox: SandboxInUse,
   action: StartAction,
-  image: PresentImage,
+  needs: ContainerNeeds,
 ): Promise<ActionOutcome | undefined> {
   const { spec } = action
-  const made = await createContainer(ctx, sandbox, action, image)
+  const made = await createContainer(ctx, action, needs)
   if ('kind' in made) return made
   const { id } = made
   if (isPostStartHeld(ctx, spec)) await ctx.journal.notePostStart(id)
   if (spec.lifecycle?.postStart !== undefined) ctx.inFlight.postStarts.add(id)
   try {
-    return await bringUp(ctx, sandbox, action, made)
+    return await bringUp(ctx, needs.sandbox, action, made)
   } finally {
     ctx.inFlight.postStarts.delete(id)
   }
@@ -129,29 +137,16 @@ interface MadeContainer {
   readonly restartCount: number
 }
 
-/**
- * Makes the directory of a container's logs. Where neither record nor runtime know of a container before it and yet there
- * are logs of one, it counts on from the newest of them (`pkg/kubelet/kuberuntime/kuberuntime_container.go`
- * calcRestartCountByLogDir, Kubernetes 1.36).
- */
-async function prepareLog(ctx: PodContext, { name }: ContainerSpec, knownCount: number): Promise<number> {
-  const { logs } = ctx.host
-  const isNew = await logs.prepare(ctx.ref, name)
-  const isKnown = knownCount > 0 || ctx.observed.containers.some((container) => container.name === name)
-  if (isNew || isKnown) return knownCount
-  const newest = await logs.newestInstance(ctx.ref, name)
-  return newest === undefined ? 0 : newest + 1
-}
-
 async function createContainer(
   ctx: PodContext,
-  sandbox: SandboxInUse,
-  { spec, restartCount: knownCount }: StartAction,
-  image: PresentImage,
+  action: StartAction,
+  { sandbox, image, files: begun }: ContainerNeeds,
 ): Promise<MadeContainer | ActionOutcome> {
+  const { spec } = action
   try {
-    const restartCount = await prepareLog(ctx, spec, knownCount)
-    const config = await buildContainerConfig(ctx, sandbox, { spec, restartCount, image })
+    const files = (await begun) ?? (await prepareContainerFiles(ctx, action))
+    const config = await buildContainerConfig(ctx, { spec, sandbox, image, files })
+    const { restartCount } = files
     const { containerId } = await ctx.host.calls.createContainer({
       podSandboxId: sandbox.id,
       config,
@@ -169,9 +164,10 @@ async function createContainer(
 
 async function buildContainerConfig(
   ctx: PodContext,
-  sandbox: SandboxInUse,
-  { spec, restartCount, image }: { spec: ContainerSpec; restartCount: number; image: PresentImage },
+  needs: Omit<ContainerNeeds, 'files'> & { readonly spec: ContainerSpec; readonly files: ContainerFiles },
 ) {
+  const { spec, sandbox, image } = needs
+  const { restartCount, volumes, resolvConfPath, terminationLogPath } = needs.files
   const { pod, ref, host } = ctx
   const { source } = ctx.record
   const imageUser = imageUserOf(image.image)
@@ -180,12 +176,7 @@ async function buildContainerConfig(
   const security = effectiveSecurityContext(podView.spec.securityContext, containerView.securityContext)
   const rootProblem = runAsRootProblem(security, imageUser)
   if (rootProblem !== undefined) throw new PoddError('RUN_AS_NON_ROOT', rootProblem)
-  const [volumes, etcHostsPath, resolvConfPath, terminationLogPath] = await Promise.all([
-    host.volumes.prepare({ uid: ref.uid, pod, source }),
-    writeHostsFile(ctx, sandbox),
-    host.readResolver().then((conf) => host.volumes.writeResolvConf(ref.uid, podResolvConf(pod, conf))),
-    host.volumes.makeTerminationLog(ref.uid, spec.name, restartCount),
-  ])
+  const etcHostsPath = await writeHostsFile(ctx, sandbox)
   const resolved = { pod, source, uid: ref.uid, container: spec, podIps: sandbox.ips, volumes }
   const environment = await gatherEnvironment(host, resolved)
   const subPaths = await bindSubPaths(host, resolved, environment)

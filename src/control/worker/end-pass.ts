@@ -72,8 +72,10 @@ export class EndPass {
     if (plan.kind === 'stop') {
       const overdue = this.#watchOverdue(ending)
       try {
-        await executor.run(plan.actions, signals, () => {
-          if (freesNameWithContainers(ending, pod)) this.#freeName()
+        await executor.run(plan.actions, signals, {
+          onContainersStopped: () => {
+            if (freesNameWithContainers(ending, pod)) this.#freeName()
+          },
         })
       } finally {
         overdue.cancel()

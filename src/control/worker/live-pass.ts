@@ -67,8 +67,8 @@ export class LivePass {
     this.#chargeRestarts(plan.actions)
     this.#noteAwaited(plan.actions)
     const actions = this.#numberSandbox(plan.actions)
-    await memory.save('required')
-    await this.#actUntil(overdueMs, actions, signals)
+    const recorded = memory.save('required')
+    await this.#actUntil(overdueMs, { actions, recorded }, signals)
     this.#deps.settle()
     return this.#deps.wake()
   }
@@ -193,7 +193,7 @@ export class LivePass {
   /** A pod's deadline ends it in the middle of what takes long, too. */
   async #actUntil(
     overdueMs: number | undefined,
-    actions: readonly PodAction[],
+    { actions, recorded }: { readonly actions: readonly PodAction[]; readonly recorded: Promise<void> },
     signals: PassSignals,
   ): Promise<void> {
     const { clock, executor } = this.#deps
@@ -206,7 +206,7 @@ export class LivePass {
             if (activeDeadlineMs !== undefined && clock.wallMs() >= activeDeadlineMs) this.#exceedDeadline()
           })
     try {
-      await executor.run(actions, signals)
+      await executor.run(actions, signals, { recorded })
     } finally {
       timer?.cancel()
     }

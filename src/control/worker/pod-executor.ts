@@ -32,6 +32,12 @@ export interface PodExecutorDeps extends PassDeps {
   readonly observe: (uid: PodUid) => Promise<ObservedPod | undefined>
 }
 
+interface RunOptions {
+  /** See PodJournal; left out where the plan is on record already. */
+  readonly recorded?: Promise<void>
+  readonly onContainersStopped?: PassHooks['onContainersStopped']
+}
+
 /** A pass that is done sooner shows the news itself. */
 const newsDelayMs = 1000
 
@@ -55,11 +61,11 @@ export class PodExecutor {
   async run(
     actions: readonly PodAction[],
     signals: PassSignals,
-    onContainersStopped: PassHooks['onContainersStopped'] = () => {},
+    { recorded = Promise.resolve(), onContainersStopped = () => {} }: RunOptions = {},
   ): Promise<void> {
     this.#signal = signals.pass
     try {
-      const context = this.#makeContext(signals, onContainersStopped)
+      const context = this.#makeContext(signals, { recorded, onContainersStopped })
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
@@ -71,7 +77,7 @@ export class PodExecutor {
     }
   }
 
-  #makeContext(signals: PassSignals, onContainersStopped: PassHooks['onContainersStopped']): PodContext {
+  #makeContext(signals: PassSignals, { recorded, onContainersStopped }: Required<RunOptions>): PodContext {
     const { host, images, events, clock, logger, recursiveReadOnly, runtimeLosses } = this.#deps
     const { memory, ref, record, observed, fresh, allocatedPod: pod } = this.#state
     const { preStops, postStarts, linkedLogs, lossesWhenSeen } = this.#state
@@ -89,6 +95,7 @@ export class PodExecutor {
       logger,
       signals,
       journal: {
+        recorded,
         claimPreStop: (id, isHeld) => memory.claimPreStop(id, isHeld, this.#state.observed),
         releasePreStop: (id) => memory.releasePreStop(id),
         notePostStart: (id) => memory.notePostStart(id, this.#state.observed),

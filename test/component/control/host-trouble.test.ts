@@ -69,7 +69,7 @@ describe('a disk that cannot be written', () => {
 })
 
 describe('what goes wrong for one pod', () => {
-  const isOf = (name: string) => (uid: string) => rig.records.saved.get(uid)?.name === name
+  const isOf = (name: string) => (uid: string) => rig.pods(name).some(({ metadata }) => metadata.uid === uid)
 
   it.each([
     ['a plain error', () => new TypeError('x is not a function')],

@@ -1,0 +1,91 @@
+import type * as cri from '../../cri-types/cri-v1.ts'
+import type { PodAction } from '../../decide/plan/pod-action.ts'
+import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
+import { prepareContainerFiles } from './container-files.ts'
+import type { ContainerFiles } from './container-files.ts'
+import { buildSandboxConfig } from './create-sandbox.ts'
+import { foreseeImages } from './fetch-images.ts'
+import type { ForeseenImages } from './fetch-images.ts'
+import { prepareVolumes } from './mount-volumes.ts'
+import type { PodContext, SandboxNeeds } from './pod-context.ts'
+
+type StartAction = Extract<PodAction, { kind: 'start-container' }>
+
+/**
+ * What the first steps of a plan need of the host and of the image store, begun while the pod's record is written and its
+ * sandbox is made. Nothing of it changes what the runtime has. Whoever needs a part handles its failure.
+ */
+export class AheadWork {
+  readonly images: ForeseenImages
+  /** Where it begins with a container in the sandbox that is there. */
+  readonly sandboxConfig: Promise<cri.PodSandboxConfigInput> | undefined
+  readonly #ctx: PodContext
+  readonly #first: StartAction | undefined
+  readonly #isFirstThere: Promise<boolean>
+  #newSandbox: SandboxNeeds | undefined
+  #files: Promise<ContainerFiles | undefined> | undefined
+  readonly #begun: Promise<unknown>[] = []
+
+  constructor(ctx: PodContext, actions: readonly PodAction[]) {
+    this.#ctx = ctx
+    const [head] = actions
+    const isStart = head?.kind === 'create-sandbox' || head?.kind === 'start-container'
+    const starts = isStart ? actions.filter((action) => action.kind === 'start-container') : []
+    const own = starts.filter(({ awaitedImage }) => awaitedImage === undefined)
+    this.images = foreseeImages(ctx, own)
+    this.#first = own[0]
+    this.#isFirstThere = this.#isThere()
+    if (head?.kind === 'create-sandbox') this.needsOfSandbox(head.attempt)
+    const sandbox = ctx.observed.sandboxes[0]
+    if (head?.kind === 'start-container' && sandbox !== undefined) {
+      this.sandboxConfig = this.#begin(buildSandboxConfig(ctx, sandbox.attempt))
+      this.beginFiles()
+    }
+  }
+
+  /** Begins what a new sandbox needs, where it wasn't begun yet. */
+  needsOfSandbox(attempt: number): SandboxNeeds {
+    this.#newSandbox ??= {
+      volumes: this.#begin(prepareVolumes(this.#ctx)),
+      config: this.#begin(buildSandboxConfig(this.#ctx, attempt)),
+    }
+    return this.#newSandbox
+  }
+
+  /** Begins the files of the first container. To be called where its sandbox is made, and the record is on disk. */
+  beginFiles(): void {
+    this.#files = this.#begin(this.#makeFiles())
+  }
+
+  /** The files of this container, where they were begun; for its first start only. */
+  takeFiles(spec: ContainerSpec): Promise<ContainerFiles | undefined> | undefined {
+    if (spec !== this.#first?.spec) return undefined
+    const files = this.#files
+    this.#files = undefined
+    return files
+  }
+
+  /** Nothing is written any more once this has resolved; it never rejects. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#begun)
+  }
+
+  /** A pull may take long: what is written before it could be outdated when the container is made. */
+  async #isThere(): Promise<boolean> {
+    if (this.#first === undefined || this.#first.spec.imagePullPolicy === 'Always') return false
+    return (await this.images.get(this.#first.spec.image)?.catch(() => undefined)) !== undefined
+  }
+
+  async #makeFiles(): Promise<ContainerFiles | undefined> {
+    if (this.#first === undefined || !(await this.#isFirstThere)) return undefined
+    const volumes = await this.#newSandbox?.volumes
+    return prepareContainerFiles(this.#ctx, this.#first, volumes)
+  }
+
+  #begin<T>(work: Promise<T>): Promise<T> {
+    // Whoever needs it hears of its failure.
+    work.catch(() => undefined)
+    this.#begun.push(work)
+    return work
+  }
+}

@@ -1,0 +1,110 @@
+import { beforeEach, expect, it } from 'vitest'
+import { plainPodHost } from '../../support/plain-pod-host.ts'
+import { PodRig, podManifest } from './pod-rig.ts'
+
+let rig: PodRig
+/** What was done of a start, in its order. */
+let steps: string[]
+/** The write of a record that is in flight. */
+let finishWrite: (() => void) | undefined
+
+const making = ['RunPodSandbox', 'CreateContainer', 'StartContainer'] as const
+
+function countMaking(): number[] {
+  return making.map((method) => rig.fake.calls(method).length)
+}
+
+beforeEach(() => {
+  rig = new PodRig()
+  rig.fake.addImage('app:1')
+  steps = []
+  finishWrite = undefined
+  const { volumes, logs } = plainPodHost(rig.objects)
+  rig.host = {
+    volumes: {
+      ...volumes,
+      prepare: async () => {
+        steps.push('volumes')
+        return new Map()
+      },
+      writeHostsFile: async () => {
+        steps.push('hosts')
+        return '/hosts'
+      },
+      makeTerminationLog: async (_uid, _container, restartCount) => {
+        steps.push(`termination log ${restartCount}`)
+        return `/log/${restartCount}`
+      },
+    },
+    logs: {
+      ...logs,
+      prepare: async () => {
+        steps.push('log directory')
+        return true
+      },
+    },
+  }
+})
+
+/** From now on each write of a record lasts until it is finished. */
+function holdWrites(): void {
+  rig.records.beforeSave = () => new Promise((resolve) => (finishWrite = resolve))
+}
+
+it('makes volumes while the record of a new pod is written, and asks the runtime for nothing before it is', async () => {
+  await rig.start()
+  holdWrites()
+  await rig.apply(podManifest('web'))
+  expect(steps).toEqual(['volumes'])
+  expect(countMaking()).toEqual([0, 0, 0])
+  rig.records.beforeSave = () => Promise.resolve()
+  finishWrite?.()
+  await rig.settle()
+  expect(rig.running()).toEqual(['web/main'])
+})
+
+it("makes a container's files while its sandbox is made, but for what its addresses stand in", async () => {
+  await rig.start()
+  rig.fake.fault('RunPodSandbox', { kind: 'delays', delayMs: 100 })
+  await rig.apply(podManifest('web'))
+  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0'])
+  await rig.clock.advance(100)
+  expect(rig.running()).toEqual(['web/main'])
+  // The next look at the pod brings its volumes up to date.
+  expect(steps).toEqual(['volumes', 'log directory', 'termination log 0', 'hosts', 'volumes'])
+})
+
+it('writes no files ahead of a pull: what they hold may change meanwhile', async () => {
+  await rig.start()
+  rig.fake.addRemoteImage('far:1')
+  rig.fake.fault('PullImage', { kind: 'delays', delayMs: 60_000 })
+  await rig.apply(podManifest('web', { containers: [{ name: 'main', image: 'far:1' }] }))
+  expect(rig.fake.calls('RunPodSandbox')).toHaveLength(1)
+  expect(steps).toEqual(['volumes'])
+})
+
+it('makes the files of a restart while its backoff is recorded, and no container before it is', async () => {
+  await rig.start()
+  await rig.apply(podManifest('web'))
+  await rig.clock.advance(30_000)
+  steps = []
+  holdWrites()
+  rig.fake.exitContainer('main', 1)
+  await rig.settle()
+  expect(steps).toEqual(['log directory', 'volumes', 'termination log 1'])
+  expect(countMaking()).toEqual([1, 1, 1])
+  rig.records.beforeSave = () => Promise.resolve()
+  finishWrite?.()
+  await rig.settle()
+  expect(countMaking()).toEqual([1, 2, 2])
+})
+
+it('starts nothing where the record cannot be written, and is done with its files by then', async () => {
+  await rig.start()
+  rig.records.failure = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+  await rig.apply(podManifest('web'))
+  expect(countMaking()).toEqual([0, 0, 0])
+  rig.records.failure = undefined
+  await rig.clock.advance(20_000)
+  expect(rig.running()).toEqual(['web/main'])
+})
