@@ -25,3 +25,24 @@ export interface PodMetricsList {
   readonly kind: 'PodMetricsList'
   readonly items: readonly PodMetrics[]
 }
+
+/** What the host uses; the same units. */
+export interface NodeMetrics {
+  readonly apiVersion: 'metrics.k8s.io/v1beta1'
+  readonly kind: 'NodeMetrics'
+  readonly metadata: {
+    readonly name: string
+    readonly creationTimestamp?: string
+    readonly labels?: Readonly<Record<string, string>>
+  }
+  readonly timestamp: string
+  readonly window: string
+  readonly usage: ContainerMetrics['usage']
+}
+
+export interface NodeMetricsList {
+  readonly apiVersion: 'metrics.k8s.io/v1beta1'
+  readonly kind: 'NodeMetricsList'
+  readonly metadata: object
+  readonly items: readonly NodeMetrics[]
+}

@@ -5,12 +5,13 @@ import { outputFlag, readOutputFormat } from '../arguments/output-format.ts'
 import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, Verb } from '../arguments/verb.ts'
+import { listNodeUsage } from './top-nodes.ts'
 
 export const topVerb: Verb = {
-  usage: 'top pods [POD] [--containers] [--sort-by cpu|memory] [-n NAMESPACE | -A] [-o json|yaml]',
+  usage: 'top (pods [POD] | nodes) [--containers] [--sort-by cpu|memory] [-n NAMESPACE | -A] [-o json|yaml]',
   help: `Shows the resource usage of running pods: CPU in thousandths of a core, over the second in which this command
 measures (or the time since its last call, up to a minute), and memory as the working set, which the kernel can't
-reclaim without killing processes of the pod.`,
+reclaim without killing processes of the pod. Of the node, what the whole host uses, beside what pods may use.`,
   flags: [
     { name: 'containers', doc: 'A line for each container.' },
     { name: 'sort-by', label: 'cpu|memory', doc: 'The largest first; by default by name.' },
@@ -22,15 +23,21 @@ reclaim without killing processes of the pod.`,
     ['top pods', 'the pods of namespace default'],
     ['top pods -A --sort-by memory', 'all pods, the largest first'],
     ['top pod web --containers', 'the containers of one'],
+    ['top nodes', 'the host'],
   ],
   async run({ args, client, signal }) {
     const [first = '', ...rest] = args.positionals
     const slash = first.indexOf('/')
     const resource = slash === -1 ? first : first.slice(0, slash)
     const [name, extra] = slash === -1 ? rest : [first.slice(slash + 1), ...rest]
-    if (!['pods', 'pod', 'po'].includes(resource) || extra !== undefined)
-      throw new UsageError('top shows pods', 'podd top pods [POD]')
+    const isNode = ['nodes', 'node', 'no'].includes(resource)
+    if ((!isNode && !['pods', 'pod', 'po'].includes(resource)) || extra !== undefined)
+      throw new UsageError('top shows pods, and the node', 'podd top pods [POD]')
     const format = readOutputFormat(args)
+    if (isNode) {
+      const listing = await listNodeUsage({ client, signal }, name)
+      return { kind: 'listing', listing, format, notes: [] }
+    }
     const sortBy = readSort(args)
     const all = args.has('all-namespaces')
     if (all && name !== undefined) throw namedInAll()

@@ -408,6 +408,32 @@ describe('podd top', () => {
     expect(await podd(words.split(' '))).toEqual({ exitCode: 0, stdout: table, stderr: '' })
   })
 
+  it('says how much of the host is used', async () => {
+    rig.nodes.put({
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'box', uid: 'uid-box' },
+      spec: {},
+      status: {
+        capacity: { cpu: '2', memory: '4Gi' },
+        allocatable: { cpu: '2', memory: '4Gi' },
+        conditions: [],
+        addresses: [],
+        daemonEndpoints: { kubeletEndpoint: { Port: 10255 } },
+        nodeInfo: {},
+        images: [],
+      },
+    })
+    const head = 'NAME   CPU(cores)   CPU(%)   MEMORY(bytes)   MEMORY(%)\n'
+    const expected = {
+      exitCode: 0,
+      stdout: `${head}box    250m         12%      1024Mi          25%\n`,
+      stderr: '',
+    }
+    expect(await podd(['top', 'nodes'])).toEqual(expected)
+    expect(await podd(['top', 'node', 'box'])).toEqual(expected)
+  })
+
   it('gives PodMetrics as metrics-server does', async () => {
     expect(JSON.parse((await podd(['top', 'pod', 'big', '-n', 'shop', '-o', 'json'])).stdout)).toEqual({
       apiVersion: 'metrics.k8s.io/v1beta1',
@@ -421,7 +447,8 @@ describe('podd top', () => {
 
   it.each<[words: string, exitCode: number, message: string]>([
     ['top', 2, 'top shows pods'],
-    ['top nodes', 2, 'top shows pods'],
+    ['top claims', 2, 'top shows pods, and the node'],
+    ['top node other', 1, 'nodes.metrics.k8s.io "other" not found'],
     ['top pods --sort-by age', 2, 'cannot sort by "age"'],
     ['top pod gone', 1, 'pods "gone" not found'],
     ['top pod idle', 1, 'no container of pod idle runs'],
