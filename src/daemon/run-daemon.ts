@@ -34,7 +34,7 @@ import { createHolds, createSources, createTrials } from './create-sources.ts'
 import { keepSocketJob, keepSocketName } from './keep-socket.ts'
 import { openPage } from './open-page.ts'
 import { replaceProcess, takeRestarts } from './replace-process.ts'
-import { describeSelf, serviceStatus, tellManager, watchSelf } from './watch-self.ts'
+import { describeSelf, memoryJobs, serviceStatus, tellManager, watchSelf } from './watch-self.ts'
 import { createApiObjects, createWriting, presentPod } from './create-writing.ts'
 
 /** What `podd run` was told (see cli/deps.ts). */
@@ -171,6 +171,7 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       signal: stop.signal,
     }),
   )
+  for (const job of memoryJobs(clock)) pods.node.jobs.add(job)
   if (config.hostnameOverride === undefined)
     pods.node.jobs.add(
       followNameJob({

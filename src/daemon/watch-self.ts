@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
+import { collectMemoryJob } from '../control/node/collect-memory.ts'
 import { selfCheckJob } from '../control/node/self-check.ts'
 import type { NodeJob } from '../control/jobs/node-jobs.ts'
 import { judgeHealth } from '../decide/node/judge-health.ts'
@@ -45,6 +46,24 @@ export function watchSelf(options: SelfWatchOptions): NodeJob {
     clock,
     logger,
   })
+}
+
+/** None where V8 was not told to let podd collect garbage. */
+export function memoryJobs(clock: Clock): readonly NodeJob[] {
+  const collect = globalThis.gc
+  if (collect === undefined) return []
+  const cpuMs = (): number => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1000
+  }
+  // The last resort compacts, and drops what was compiled for the work that is over.
+  return [
+    collectMemoryJob({
+      cpuMs,
+      collect: () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
+      clock,
+    }),
+  ]
 }
 
 /** What `systemctl status` shows of podd: how many pods there are, and what podd waits for. */

@@ -1,0 +1,35 @@
+import type { Clock } from '../../base/clock.ts'
+import { judgeCollection } from '../../decide/node/judge-collection.ts'
+import type { NodeJob } from '../jobs/node-jobs.ts'
+
+export interface CollectMemoryOptions {
+  /** What podd's threads have computed so far. */
+  readonly cpuMs: () => number
+  /** Collects all garbage; holds podd up for some 50 ms. */
+  readonly collect: () => void
+  readonly clock: Clock
+}
+
+const periodMs = 10_000
+
+/** Gives back the memory that a time of much work took, when it is over. */
+export function collectMemoryJob({ cpuMs, collect, clock }: CollectMemoryOptions): NodeJob {
+  let seen = { cpuMs: 0, atMs: clock.monotonicMs() }
+  let quietLooks = 0
+  return {
+    name: 'collect-memory',
+    periodMs,
+    deadlineMs: periodMs,
+    async run() {
+      const now = { cpuMs: cpuMs(), atMs: clock.monotonicMs() }
+      const verdict = judgeCollection({
+        cpuMs: now.cpuMs - seen.cpuMs,
+        sinceMs: now.atMs - seen.atMs,
+        quietLooks,
+      })
+      quietLooks = verdict.quietLooks
+      if (verdict.collects) collect()
+      seen = { ...now, cpuMs: cpuMs() }
+    },
+  }
+}
