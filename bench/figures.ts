@@ -11,7 +11,7 @@ export interface Spread {
 /** One line of the report. */
 export interface Figure {
   readonly name: string
-  readonly unit: 'ms' | 's' | '% of a core' | 'MiB' | 'KiB' | 'syncs'
+  readonly unit: 'ms' | 's' | '% of a core' | 'MiB' | 'KiB' | 'syncs' | 'hosts' | '/s'
   readonly podd: Spread
   /** The same by the bare CRI calls, or by what else is beside it. */
   readonly bare?: Spread

@@ -2,7 +2,8 @@
  * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
  * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
  * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
- * (60). Each part takes three minutes at most but `probes`, which is run only where it is named.
+ * (60). Each part takes three minutes at most but `probes` and `fleet`, which are run only where they are named; FLEET_HOSTS=N and
+ * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180).
  */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
@@ -11,6 +12,7 @@ import { benchBurst } from './burst.ts'
 import { benchCommandLine } from './command-line.ts'
 import { formatFigures } from './figures.ts'
 import type { Figure } from './figures.ts'
+import { benchFleet } from './fleet/fleet.ts'
 import { benchIdle } from './idle.ts'
 import { PoddUnderTest } from './podd-under-test.ts'
 import { benchProbed } from './probed.ts'
@@ -51,6 +53,17 @@ const parts: Readonly<Record<string, Part>> = {
   },
 }
 
+/** They need no podd and no containerd, only pieces of podd. */
+const partsAlone: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  fleet: async () => {
+    const hosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
+    const seconds = Number(process.env['FLEET_SECONDS'] ?? 180)
+    const polled = await benchFleet({ hosts, seconds, pushes: false })
+    return [...polled, ...(await benchFleet({ hosts, seconds: Math.min(seconds, 600), pushes: true }))]
+  },
+}
+const onlyNamed = ['probes', 'fleet']
+
 async function run(part: Part): Promise<readonly Figure[]> {
   const podd = new PoddUnderTest()
   const client = new CriClient({ endpoint: podd.containerdEndpoint, clock: systemClock })
@@ -64,17 +77,21 @@ async function run(part: Part): Promise<readonly Figure[]> {
   }
 }
 
+const all: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  ...Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, () => run(part)])),
+  ...partsAlone,
+}
 const named = process.argv.slice(2)
-const unknown = named.filter((name) => parts[name] === undefined)
+const unknown = named.filter((name) => all[name] === undefined)
 if (unknown.length > 0)
-  throw new Error(`no such part: ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`)
-const chosen = Object.entries(parts).filter(([name]) =>
-  named.length === 0 ? name !== 'probes' : named.includes(name),
+  throw new Error(`no such part: ${unknown.join(', ')}; there are ${Object.keys(all).join(', ')}`)
+const chosen = Object.entries(all).filter(([name]) =>
+  named.length === 0 ? !onlyNamed.includes(name) : named.includes(name),
 )
 const report: (Figure & { readonly part: string })[] = []
-for (const [name, part] of chosen) {
+for (const [name, measure] of chosen) {
   console.error(`${name} ...`)
-  for (const figure of await run(part)) report.push({ part: name, ...figure })
+  for (const figure of await measure()) report.push({ part: name, ...figure })
 }
 console.log(formatFigures(report))
 const json = JSON.stringify(report, null, 2)
