@@ -16,12 +16,17 @@ export function canonicalJson(value: unknown): string {
   return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`).join(',')}}`
 }
 
+function isCompound(value: unknown): boolean {
+  return typeof value === 'object' && value !== null
+}
+
 /** Deep equality of plain data; absent and undefined are the same. */
 export function sameData(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (Array.isArray(a) && Array.isArray(b))
     return a.length === b.length && a.every((item, index) => sameData(item, b[index]))
-  if (!isJsonObject(a) || !isJsonObject(b)) return canonicalJson(a) === canonicalJson(b)
+  if (!isJsonObject(a) || !isJsonObject(b))
+    return !isCompound(a) && !isCompound(b) && canonicalJson(a) === canonicalJson(b)
   const hasSame = (key: string): boolean =>
     a[key] === undefined || b[key] === undefined ? a[key] === b[key] : sameData(a[key], b[key])
   return Object.keys(a).every(hasSame) && Object.keys(b).every((key) => Object.hasOwn(a, key) || hasSame(key))

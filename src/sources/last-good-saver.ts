@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { errorMessage } from '../base/errors.ts'
+import { sameData } from '../base/json.ts'
 import type { Logger } from '../base/logger.ts'
 import type { SourceDocument, Problem, SourceName } from '../pod/objects/document.ts'
 import type { LastGoodCopy, LastGoodStore } from '../store/last-good.ts'
@@ -14,7 +14,7 @@ export class LastGoodSaver {
   readonly #logger: Logger
   readonly #onProblem: () => void
   #wanted: Wanted | undefined
-  #saved = ''
+  #saved: Wanted | undefined
   #saving: Promise<void> | undefined
   #problem: Problem | undefined
 
@@ -37,7 +37,7 @@ export class LastGoodSaver {
   async load(): Promise<LastGoodCopy | undefined> {
     try {
       const copy = await this.#store.load(this.#source, this.#location)
-      if (copy?.isComplete === true) this.#saved = signature(copy)
+      if (copy?.isComplete === true) this.#saved = copy
       return copy
     } catch (error) {
       this.#note('loaded', error)
@@ -67,12 +67,11 @@ export class LastGoodSaver {
     while (this.#wanted !== undefined) {
       const wanted = this.#wanted
       this.#wanted = undefined
-      const wantedSignature = signature(wanted)
       try {
-        if (wantedSignature !== this.#saved) {
+        if (!isSameSet(wanted, this.#saved))
           await this.#store.save(this.#source, this.#location, wanted.documents, wanted.mountPoint)
-          this.#saved = wantedSignature
-        }
+        // Where it says the same in other objects, the next comparison is by identity.
+        this.#saved = wanted
         this.#note('saved', undefined)
       } catch (error) {
         this.#note('saved', error)
@@ -95,7 +94,14 @@ export class LastGoodSaver {
   }
 }
 
-function signature({ documents, mountPoint }: Wanted): string {
-  const text = JSON.stringify([mountPoint, documents.map(({ manifest, place }) => [manifest, place])])
-  return createHash('sha256').update(text).digest('hex')
+function isSameSet(wanted: Wanted, saved: Wanted | undefined): boolean {
+  if (saved === undefined || wanted.mountPoint !== saved.mountPoint) return false
+  return sameData(
+    wanted.documents.map((document) => contentOf(document)),
+    saved.documents.map((document) => contentOf(document)),
+  )
+}
+
+function contentOf({ manifest, place }: SourceDocument): unknown {
+  return [manifest, place]
 }

@@ -48,7 +48,12 @@ export function takeUpdate(
 ): 'same' | 'metadata' | 'spec' {
   const { source, path, owner, manifest: before } = state.record
   const isKnown = sameData({ source, path, owner, manifest: before }, { ...place, manifest })
-  if (isKnown && sameData(state.pod, pod)) return 'same'
+  if (isKnown && sameData(state.pod, pod)) {
+    // A source gives the same objects with each snapshot: from now on they are compared by identity.
+    state.pod = pod
+    state.memory.shareManifest(manifest)
+    return 'same'
+  }
   const change = sameData(state.pod.spec, pod.spec) ? 'metadata' : 'spec'
   const allocated =
     state.admission?.kind === 'admitted'

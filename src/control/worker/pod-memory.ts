@@ -57,6 +57,13 @@ export class PodMemory {
     this.#record = { ...this.#record, ...fields }
   }
 
+  /** Holds an equal manifest in place of the record's own: to compare the two again costs nothing then. */
+  shareManifest(manifest: PodRecord['manifest']): void {
+    if (!this.isSaved || this.#record.manifest === manifest) return
+    this.change({ manifest })
+    this.#saved = this.#record
+  }
+
   changeContainer(name: string, fields: Partial<ContainerHistory>): void {
     const { containers } = this.#record
     this.change({ containers: { ...containers, [name]: { ...containers[name], ...fields } } })

@@ -11,7 +11,7 @@ import { sizeOf } from './pending-file.ts'
 import { readContent } from './read-content.ts'
 import { lookAtFile } from './read-manifest-file.ts'
 import type { DirectoryFilesOptions } from './directory-options.ts'
-import { FileWriters } from './file-writers.ts'
+import { SeenFiles } from './seen-files.ts'
 import { isBeingReplaced } from './replaced-file.ts'
 import { ageMs, computeSettleWait } from './settle-file.ts'
 import { hasErrors, TakenFiles } from './taken-files.ts'
@@ -30,7 +30,7 @@ export class DirectoryFiles {
   readonly #pending = new Map<string, PendingFile>()
   readonly #reading = new Set<string>()
   readonly #missing: MissingFiles
-  readonly #writers: FileWriters
+  readonly #seen: SeenFiles
   readonly #reads = new Semaphore(concurrentReads)
   /** Hints about files that came since they were last looked at. */
   readonly #hints = new Map<string, { readonly kind: 'written' | 'renamed' }>()
@@ -42,7 +42,7 @@ export class DirectoryFiles {
   constructor(options: DirectoryFilesOptions) {
     this.#options = options
     this.#missing = new MissingFiles(options.clock)
-    this.#writers = new FileWriters(options.directory, options.isStrict)
+    this.#seen = new SeenFiles(options.directory, options.isStrict)
     this.#taken = new TakenFiles(options.directory, options.lastGood)
   }
 
@@ -53,8 +53,8 @@ export class DirectoryFiles {
   /** Whether podd itself is reading or decoding one, or is to try again what the system can't do just now. */
   isReading(): boolean {
     const nowMs = this.#options.clock.monotonicMs()
-    const isFailing = [...this.#pending.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
-    return this.#reading.size > 0 || isFailing
+    if (this.#reading.size > 0) return true
+    return [...this.#pending.values()].some(({ failure }) => holdsRemovals(failure, nowMs))
   }
 
   #others(): OtherFiles {
@@ -72,6 +72,11 @@ export class DirectoryFiles {
     return this.#taken.hash()
   }
 
+  /** Whether a name that is no manifest's may lead to one. */
+  mayBeReachedThroughLinks(): boolean {
+    return this.#isSingleFile || this.#seen.hasLinks
+  }
+
   countPods(): number {
     return this.documents().filter((document) => isPodDocument(document)).length
   }
@@ -81,7 +86,7 @@ export class DirectoryFiles {
     const failures = [...this.#pending].flatMap(([name, { failure }]) =>
       failure === undefined ? [] : failureProblem(join(directory, name), failure),
     )
-    return [...this.#taken.problems(), ...failures, ...this.#writers.problems()]
+    return [...this.#taken.problems(), ...failures, ...this.#seen.problems()]
   }
 
   /** Whether anything changed since this was last asked. */
@@ -126,9 +131,8 @@ export class DirectoryFiles {
     const { clock, directory } = this.#options
     // A single file in place of the directory replaces the files of the directory, and the reverse.
     const isOther = (name === singleFile) !== this.#isSingleFile
-    const look = isOther
-      ? { kind: 'missing' as const }
-      : this.#writers.judge(name, await lookAtFile(join(directory, name)))
+    const found = isOther ? { kind: 'missing' as const } : await lookAtFile(join(directory, name))
+    const look = this.#seen.judge(name, found)
     if (look.kind === 'missing') {
       this.#pending.delete(name)
       await this.#noteMissing(name, hint)

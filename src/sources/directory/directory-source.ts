@@ -283,11 +283,15 @@ class DirectoryLoop {
 
   #onHint(hint: DirectoryHint): void {
     if (hint.kind !== 'directory' && isManifestPath(hint.name)) this.#files.hint(hint.name, hint.kind)
-    // Another name may be a link that manifests are reached through (`..data`), or announce a manifest.
-    else if (hint.kind !== 'written') {
+    else if (hint.kind === 'written') return
+    else {
       this.#files.noteMove()
-      this.#isListingDue = true
-    } else return
+      // Of temporary files there are many, and a list of all manifests costs the more, the more there are.
+      this.#isListingDue ||=
+        hint.kind === 'directory' ||
+        this.#options.recursive === true ||
+        this.#files.mayBeReachedThroughLinks()
+    }
     this.#wake.wake()
   }
 

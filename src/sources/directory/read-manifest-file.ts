@@ -17,6 +17,8 @@ export type FileLook =
       readonly modifiedAtMs: number
       /** Who beside root can write it, in words. */
       readonly otherWriters: string | undefined
+      /** The name is a symlink. */
+      readonly isLink?: boolean
     }
   /** There is something, and it can't be read, for this reason. */
   | {
@@ -25,23 +27,26 @@ export type FileLook =
       readonly reason: string
       /** What the system said where it may say something else later. */
       readonly error?: unknown
+      readonly isLink?: boolean
     }
   | { readonly kind: 'missing' }
 
 /** Looks at the file behind a name, following symlinks. Never throws. */
 export async function lookAtFile(path: string): Promise<FileLook> {
   try {
-    return describe(await stat(path, { bigint: true }))
+    const stats = await lstat(path, { bigint: true })
+    if (!stats.isSymbolicLink()) return describe(stats)
+    return { ...describe(await stat(path, { bigint: true })), isLink: true }
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT') return await describeMissing(path)
-    if (code === 'ELOOP')
-      return { kind: 'unreadable', fingerprint: code, reason: 'is a symlink that leads round in a circle' }
-    return unreadable(error)
+    if (code !== 'ELOOP') return unreadable(error)
+    const reason = 'is a symlink that leads round in a circle'
+    return { kind: 'unreadable', fingerprint: code, reason, isLink: true }
   }
 }
 
-function describe(stats: BigIntStats): FileLook {
+function describe(stats: BigIntStats): Exclude<FileLook, { readonly kind: 'missing' }> {
   const fingerprint = `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`
   if (!stats.isFile()) {
     const reason = stats.isDirectory()
@@ -76,7 +81,8 @@ async function describeMissing(path: string): Promise<FileLook> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'missing' }
     return unreadable(error)
   }
-  return { kind: 'unreadable', fingerprint: 'dangling', reason: 'is a symlink to a file that is missing' }
+  const reason = 'is a symlink to a file that is missing'
+  return { kind: 'unreadable', fingerprint: 'dangling', reason, isLink: true }
 }
 
 export interface FileContent {

@@ -3,15 +3,23 @@ import type { Problem } from '../../pod/objects/document.ts'
 import { fileWritersProblem } from './directory-problems.ts'
 import type { FileLook } from './read-manifest-file.ts'
 
-/** Manifests that others than root can write: each is worth a warning, or isn't read where that is strict. */
-export class FileWriters {
+/**
+ * What the looks at manifests say beside their content: which are symlinks, and which others than root can write. Each of
+ * those is worth a warning, or isn't read where that is strict.
+ */
+export class SeenFiles {
   readonly #directory: string
   readonly #isStrict: boolean
   readonly #writers = new Map<string, string>()
+  readonly #links = new Set<string>()
 
   constructor(directory: string, isStrict: boolean) {
     this.#directory = directory
     this.#isStrict = isStrict
+  }
+
+  get hasLinks(): boolean {
+    return this.#links.size > 0
   }
 
   problems(): readonly Problem[] {
@@ -22,6 +30,8 @@ export class FileWriters {
 
   /** The look at a file, as it is to be taken. */
   judge(name: string, look: FileLook): FileLook {
+    if (look.kind !== 'missing' && look.isLink === true) this.#links.add(name)
+    else this.#links.delete(name)
     const writers = look.kind === 'file' ? look.otherWriters : undefined
     if (look.kind !== 'file' || writers === undefined) {
       this.#writers.delete(name)
