@@ -23,6 +23,7 @@ import { benchRemove } from './remove.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
 import { benchStart } from './start.ts'
+import { benchSources } from './sources/sources.ts'
 import { benchUnchanged } from './unchanged.ts'
 import { benchWear } from './wear.ts'
 
@@ -55,6 +56,7 @@ const parts: Readonly<Record<string, Part>> = {
 
 /** They need no podd and no containerd, only pieces of podd. */
 const partsAlone: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  sources: async () => benchSources(),
   fleet: async () => {
     const hosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
     const seconds = Number(process.env['FLEET_SECONDS'] ?? 180)

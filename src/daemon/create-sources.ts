@@ -10,6 +10,7 @@ import { createDirectorySource } from '../sources/directory/directory-source.ts'
 import type { HttpSourceOptions } from '../sources/http/http-source.ts'
 import { createHttpSource } from '../sources/http/http-source.ts'
 import { showUrl } from '../sources/http/show-url.ts'
+import { FollowedHostValues } from '../sources/followed-values.ts'
 import { HostValueReader, decodeWithValues, readHostFacts, urlWithValues } from '../sources/host-values.ts'
 import { SourceHolds } from '../sources/hold/source-holds.ts'
 import type { ReportingSource } from '../sources/source.ts'
@@ -49,13 +50,14 @@ export function createSources(
   // the first text in YAML: it takes 1.3 MiB, and 12 ms to load.
   void decode(Buffer.from(warmUpManifest), { path: 'warm-up' }).catch(() => undefined)
   const given = { ...readHostFacts(config.hostnameOverride), ...config.values }
-  const values = new HostValueReader(given, config.valueFiles)
+  const reader = new HostValueReader(given, config.valueFiles)
+  const values = new FollowedHostValues({ reader, clock, logger })
   return configuredSources(config).map((configured) => {
     const shared = {
       clock,
       logger,
       lastGood,
-      decode: configured.substitute ? decodeWithValues(decode, values) : decode,
+      ...(configured.substitute ? { decode: decodeWithValues(decode, reader), values } : { decode }),
       fieldValidation: config.fieldValidation,
     }
     return configured.kind === 'file'

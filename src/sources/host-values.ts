@@ -25,6 +25,8 @@ export class HostValueReader {
   readonly #given: HostValues
   readonly #files: Readonly<Record<string, string>>
   #read: Promise<HostValues> | undefined
+  /** What the files gave last, or why they couldn't be read. */
+  #said: string | undefined
 
   /** @param files paths by the names of the values */
   constructor(given: HostValues, files: Readonly<Record<string, string>>) {
@@ -32,7 +34,11 @@ export class HostValueReader {
     this.#files = files
   }
 
-  /** The files are read once; where one can't be, again with the next call. Throws PoddError SOURCE_FILE. */
+  get paths(): readonly string[] {
+    return Object.values(this.#files)
+  }
+
+  /** What was read last. Where a file couldn't be read, all are read again. Throws PoddError SOURCE_FILE. */
   read(): Promise<HostValues> {
     this.#read ??= this.#readAll().catch((error: unknown) => {
       this.#read = undefined
@@ -41,11 +47,28 @@ export class HostValueReader {
     return this.#read
   }
 
+  /** Reads the files again. Gives whether they say something else than before, or can't be read now. Never rejects. */
+  async reread(): Promise<boolean> {
+    await this.#read?.catch(() => undefined)
+    const before = this.#said
+    // Whoever reads them first gets what they say then.
+    if (before === undefined) return false
+    this.#read = undefined
+    await this.read().catch(() => undefined)
+    return before !== this.#said
+  }
+
   async #readAll(): Promise<HostValues> {
-    const entries = await Promise.all(
-      Object.entries(this.#files).map(async ([name, path]) => [name, await readValue(path)] as const),
-    )
-    return { ...this.#given, ...Object.fromEntries(entries) }
+    try {
+      const entries = await Promise.all(
+        Object.entries(this.#files).map(async ([name, path]) => [name, await readValue(path)] as const),
+      )
+      this.#said = JSON.stringify(entries)
+      return { ...this.#given, ...Object.fromEntries(entries) }
+    } catch (error) {
+      this.#said = errorMessage(error)
+      throw error
+    }
   }
 }
 

@@ -104,6 +104,11 @@ export class DirectoryFiles {
     this.#hints.set(name, { kind: before?.kind === 'written' ? 'written' : kind })
   }
 
+  /** What stands in the files means something else now. */
+  decodeAgain(): void {
+    for (const name of [...this.#taken.names(), ...this.#pending.keys()]) this.hint(name, 'renamed')
+  }
+
   /** Notes that names came, went or changed, those that are no manifests' too. */
   noteMove(): void {
     this.#movedAtMs = this.#options.clock.monotonicMs()

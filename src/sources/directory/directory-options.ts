@@ -5,6 +5,7 @@ import type { FieldValidation } from '../../pod/schema/check-value.ts'
 import type { MountEntry } from '../../host/mounts.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeSource } from '../decode-source.ts'
+import type { FollowedValues } from '../followed-values.ts'
 import type { WatchDirectory } from '../watch-directory.ts'
 
 export interface DirectorySourceOptions {
@@ -15,6 +16,8 @@ export interface DirectorySourceOptions {
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
+  /** What `decode` puts into texts: after a change all are decoded again. */
+  readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation
   /** Whether subdirectories are read too. */
   readonly recursive?: boolean
@@ -35,6 +38,7 @@ export interface DirectoryFilesOptions {
   readonly directory: string
   readonly clock: Clock
   readonly decode: DecodeSource
+  readonly values: FollowedValues | undefined
   readonly fieldValidation: FieldValidation
   /** A manifest that others than root can write is not read. */
   readonly isStrict: boolean

@@ -96,6 +96,7 @@ class DirectoryLoop {
       directory,
       clock: options.clock,
       decode: options.decode,
+      values: options.values,
       fieldValidation: options.fieldValidation ?? 'Strict',
       isStrict: options.isStrict ?? false,
       lastGood: lastGood?.documents ?? [],
@@ -109,6 +110,10 @@ class DirectoryLoop {
     let readSinceMs: number | undefined
     const onAbort = (): void => this.#wake.wake()
     signal.addEventListener('abort', onAbort, { once: true })
+    const unfollow = this.#options.values?.follow(() => {
+      this.#files.decodeAgain()
+      this.#wake.wake()
+    })
     this.#watch = this.#startWatch()
     let published: string | undefined
     let publishedAtMs = startedMs
@@ -143,6 +148,7 @@ class DirectoryLoop {
       }
     } finally {
       signal.removeEventListener('abort', onAbort)
+      unfollow?.()
       await this.#watch?.close()
       await this.#saver.flush()
     }

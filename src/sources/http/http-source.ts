@@ -11,6 +11,7 @@ import type { Problem, SourceDocument, SourceName, SourceSnapshot } from '../../
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeSource } from '../decode-source.ts'
+import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
 import { mergeLastGood } from '../merge-last-good.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
@@ -48,6 +49,8 @@ export interface HttpSourceOptions {
   readonly logger: Logger
   readonly lastGood: LastGoodStore
   readonly decode: DecodeSource
+  /** What `decode` puts into texts: after a change the whole answer is asked for at once. */
+  readonly values?: FollowedValues | undefined
   readonly fieldValidation?: FieldValidation
   /** Where proxies are named; that of this process where nothing is said. */
   readonly env?: Environment
@@ -108,6 +111,8 @@ class HttpLoop {
   #hash = ''
   #published: string | undefined
   #pace: Pace = firstPace
+  /** Ends the request or the wait that is in flight. */
+  #turn = new AbortController()
 
   constructor(options: HttpSourceOptions, parts: HttpLoopParts) {
     this.#options = options
@@ -125,13 +130,17 @@ class HttpLoop {
       this.#noteFailure(this.#problem('the server has not answered yet'))
       this.publish()
     })
+    const unfollow = this.#options.values?.follow(() => this.#turn.abort())
     try {
       while (!signal.aborted) {
+        if (this.#turn.signal.aborted) this.#forgetAnswer()
+        const turn = AbortSignal.any([signal, this.#turn.signal])
         const startedMs = clock.monotonicMs()
         const isWhole = this.#isWholeDue(startedMs)
         const isExtra = isWhole && this.#validators !== undefined
-        const answer = await this.#ask(isWhole, signal)
+        const answer = await this.#ask(isWhole, turn)
         if (signal.aborted) break
+        if (turn.aborted) continue
         patience.cancel()
         const hashBefore = this.#hash
         const isTaken = await this.#take(answer).catch((error: unknown) => {
@@ -150,9 +159,10 @@ class HttpLoop {
         }
         const { pace, waitMs } = paceRequest(this.#pace, outcome, periodMs, random())
         this.#pace = pace
-        if (waitMs > 0) await clock.sleep(waitMs, signal).catch(() => undefined)
+        if (waitMs > 0) await clock.sleep(waitMs, turn).catch(() => undefined)
       }
     } finally {
+      unfollow?.()
       patience.cancel()
     }
   }
@@ -191,6 +201,13 @@ class HttpLoop {
 
   #isWholeDue(nowMs: number): boolean {
     return this.#lie !== undefined || nowMs - this.#wholeAtMs >= wholeEveryMs
+  }
+
+  /** What it said means something else now. */
+  #forgetAnswer(): void {
+    this.#turn = new AbortController()
+    this.#validators = undefined
+    this.#hash = ''
   }
 
   async #ask(isWhole: boolean, signal: AbortSignal): Promise<HttpAnswer> {
@@ -256,7 +273,10 @@ class HttpLoop {
   }
 
   async #takeContent(bytes: Uint8Array): Promise<void> {
-    const hash = createHash('sha256').update(bytes).digest('hex')
+    const digest = createHash('sha256').update(bytes)
+    // The same text says something else with other values.
+    const { revision = 0 } = this.#options.values ?? {}
+    const hash = (revision === 0 ? digest : digest.update(`\n${revision}`)).digest('hex')
     if (hash === this.#hash) return
     const { decode, fieldValidation = 'Strict' } = this.#options
     const result = await decode(bytes, { path: this.#location, fieldValidation })
