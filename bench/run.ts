@@ -2,7 +2,7 @@
  * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
  * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
  * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
- * (60). Each part takes three minutes at most but `probes` and `fleet`, which are run only where they are named; FLEET_HOSTS=N and
+ * (60). Each part takes three minutes at most but `probes`, `fleet` and `fleet-push`, which are run only where they are named; FLEET_HOSTS=N and
  * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180).
  */
 import { writeFileSync } from 'node:fs'
@@ -29,6 +29,8 @@ import { benchWear } from './wear.ts'
 
 const pairs = Number(process.env['PAIRS'] ?? 30)
 const idleSeconds = Number(process.env['IDLE_SECONDS'] ?? 60)
+const fleetHosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
+const fleetSeconds = Number(process.env['FLEET_SECONDS'] ?? 180)
 
 type Part = (podd: PoddUnderTest, client: CriClient) => Promise<readonly Figure[]>
 
@@ -57,14 +59,10 @@ const parts: Readonly<Record<string, Part>> = {
 /** They need no podd and no containerd, only pieces of podd. */
 const partsAlone: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
   sources: async () => benchSources(),
-  fleet: async () => {
-    const hosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
-    const seconds = Number(process.env['FLEET_SECONDS'] ?? 180)
-    const polled = await benchFleet({ hosts, seconds, pushes: false })
-    return [...polled, ...(await benchFleet({ hosts, seconds: Math.min(seconds, 600), pushes: true }))]
-  },
+  fleet: () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: false }),
+  'fleet-push': () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: true }),
 }
-const onlyNamed = ['probes', 'fleet']
+const onlyNamed = ['probes', 'fleet', 'fleet-push']
 
 async function run(part: Part): Promise<readonly Figure[]> {
   const podd = new PoddUnderTest()

@@ -51,7 +51,9 @@ export async function benchFleet({ hosts, seconds, pushes }: FleetOptions): Prom
     await until(upAt)
     tell(server, 'up')
     await until(seconds)
-    const [report] = (await Promise.all([once(server, 'message'), tell(server, 'end')]))[0] as [ServerReport]
+    const reported = once(server, 'message')
+    tell(server, 'end')
+    const [report] = (await reported) as [ServerReport]
     const counts = (from: number, to: number): readonly number[] =>
       Array.from({ length: to - from }, (_each, at) => report.perSecond[from + at] ?? 0)
     const steady = counts(steadyFrom, downAt)

@@ -68,14 +68,14 @@ for (const isSecond of [false, true]) {
   })
   let running: Promise<void> | undefined
   let snapshot: SourceSnapshot | undefined
+  const first = Promise.withResolvers<void>()
   read = await measure(async () => {
     running = source.run((given) => {
       if (snapshot === undefined && given.ready && given.pods.length === count) snapshot = given
       if (snapshot !== given) offer(given)
-      else waits?.resolve()
+      else first.resolve()
     }, stop.signal)
-    while (snapshot === undefined)
-      await new Promise<void>((resolve) => (waits = { passes: () => true, resolve }))
+    await first.promise
   })
   const compared = await measure(async () => {
     if (snapshot !== undefined) offer(snapshot)

@@ -4,6 +4,8 @@ import { PoddError, errorCode, errorMessage } from '../base/errors.ts'
 import { Semaphore } from '../base/semaphore.ts'
 import type { DecodeOptions, DecodeResult } from '../pod/decode/decode-documents.ts'
 import { unreadable } from '../pod/decode/decode-documents.ts'
+import type { DecodePart } from './decode-parts.ts'
+import { ResultJoiner } from './decode-parts.ts'
 
 /** What a decode worker is given. */
 export interface DecodeRequest {
@@ -13,14 +15,6 @@ export interface DecodeRequest {
 
 /** Asks for the next part of a result. */
 export const nextPart = 'next'
-
-/**
- * Some documents and problems of a result, which comes in parts: to take thousands of documents over from a thread at once
- * would hold the event loop. `rest` comes with the last one.
- */
-export interface DecodePart extends Pick<DecodeResult, 'documents' | 'problems'> {
-  readonly rest?: Pick<DecodeResult, 'heldObjects' | 'holdsAll'>
-}
 
 /** A text could not be decoded for now; that says nothing about the text. */
 export class DecodeUnavailable extends PoddError {
@@ -119,13 +113,12 @@ export class DecodeThread {
     const timer = clock.startTimer(timeoutMs, () =>
       reject(new DecodeUnavailable(`it took longer than ${timeoutMs / 1000} s`)),
     )
-    const parts: DecodePart[] = []
+    const joiner = new ResultJoiner()
     const onPart = (part: DecodePart): void => {
-      parts.push(part)
+      const result = joiner.add(part)
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-      if (part.rest === undefined) return worker.postMessage(nextPart)
-      const documents = parts.flatMap((each) => each.documents)
-      resolve({ documents, problems: parts.flatMap(({ problems }) => problems), ...part.rest })
+      if (result === undefined) worker.postMessage(nextPart)
+      else resolve(result)
     }
     worker.on('message', onPart)
     worker.once('error', reject)

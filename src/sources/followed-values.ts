@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import type { Logger } from '../base/logger.ts'
-import { findNetworkFileSystem } from './directory/network-file-system.ts'
+import { findNetworkFileSystem } from './network-file-system.ts'
 import type { HostValueReader } from './host-values.ts'
 import type { DirectoryWatch, WatchDirectory } from './watch-directory.ts'
 import { watchDirectory } from './watch-directory.ts'

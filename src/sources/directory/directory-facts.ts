@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import type { Problem } from '../../pod/objects/document.ts'
 import { directoryWritersProblem, networkProblem } from './directory-problems.ts'
-import { findNetworkFileSystem } from './network-file-system.ts'
+import { findNetworkFileSystem } from '../network-file-system.ts'
 import { describeOtherWriters } from './other-writers.ts'
 
 export interface DirectoryIdentity {

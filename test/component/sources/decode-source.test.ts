@@ -12,6 +12,7 @@ import {
 import type { DecodeWorker } from '../../../src/sources/decode-thread.ts'
 import { hardDocuments } from '../../support/hard-documents.ts'
 import { slowness } from '../../support/slowness.ts'
+import { longestTurnMs } from '../../support/longest-turn.ts'
 import { eventLoopDelayMs } from '../../support/thread-time.ts'
 import { podYaml } from './source-rig.ts'
 
@@ -78,6 +79,34 @@ describe('createDecodeSource', () => {
       const text = Buffer.from(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods }))
       expect((await decode(text, options)).documents).toHaveLength(10_000)
       expect(await eventLoopDelayMs(() => decode(text, options), 50 * slowness)).toBeLessThan(50 * slowness)
+    },
+    120_000 * slowness,
+  )
+
+  it(
+    'holds the event loop with no large document',
+    async () => {
+      const decode = createDecodeSource(systemClock)
+      const env = Array.from({ length: 20_000 }, (_, at) => ({ name: `E${at}`, value: 'x' }))
+      const data = Object.fromEntries(env.map(({ name, value }) => [name, value]))
+      const documents = [
+        {
+          kind: 'Pod',
+          metadata: { name: 'a' },
+          spec: { containers: [{ name: 'a', image: 'b', env }] },
+        },
+        { kind: 'ConfigMap', metadata: { name: 'a' }, data },
+      ]
+      await decode(large, options)
+      for (const document of documents) {
+        const text = Buffer.from(JSON.stringify({ apiVersion: 'v1', ...document }))
+        let found = 0
+        const heldMs = await longestTurnMs(
+          async () => (found = (await decode(text, options)).documents.length),
+        )
+        expect(found).toBe(1)
+        expect(heldMs).toBeLessThan(50)
+      }
     },
     120_000 * slowness,
   )
