@@ -40,6 +40,12 @@ function findSource(all: readonly string[], word: string): string {
   const found = all.includes(word) ? [word] : all.filter((name) => name.endsWith(`:${word}`))
   const [only] = found
   if (only !== undefined && found.length === 1) return only
+  if (word === 'api')
+    throw new ApiError(
+      404,
+      'what is written over the API is no source that can be held',
+      'Directories and URLs can: what they give is held until `podd resume`, and each write over the API still counts.',
+    )
   const hint = all.length === 0 ? 'No sources are configured.' : `There are ${all.join(', ')}.`
   throw new ApiError(404, `there is no source ${JSON.stringify(word)}`, hint)
 }
