@@ -86,6 +86,7 @@ describe('values of the host', () => {
     await symlink('..2', join(mount, '..tmp'))
     await rename(join(mount, '..tmp'), join(mount, '..data'))
     await run.until((seen) => seen.pods[0] === 'a=app:2')
+    expect(run.last()?.problems).toEqual([])
     await run.stop()
   })
 
@@ -101,6 +102,7 @@ describe('values of the host', () => {
     await run.until((seen) => seen.pods[0] === 'a=app:1')
     await writeFile(file, '2')
     await run.until((seen) => seen.pods[0] === 'a=app:2', 10_000)
+    expect(run.last()?.problems).toEqual([])
     await run.stop()
   })
 
