@@ -9,6 +9,7 @@ import type { ResourceFacts } from './resources/resources.ts'
 import { containerSecurityContext } from './security/security-context.ts'
 import type { ImageUser, SecurityFacts } from './security/security-context.ts'
 import type { ContainerView, PodView } from './spec/spec-view.ts'
+import { toCriSignal } from './spec/stop-signals.ts'
 import type { UserRange } from './security/user-namespace.ts'
 
 /** A container of a pod and all that was found out for it. */
@@ -63,6 +64,7 @@ export function toContainerConfig(input: ContainerInput): cri.ContainerConfigInp
     stdin: container.stdin ?? false,
     stdinOnce: container.stdinOnce ?? false,
     tty: container.tty ?? false,
+    stopSignal: toCriSignal(container.lifecycle?.stopSignal),
     linux: {
       resources: containerResources(pod.spec, container, input.resources),
       securityContext: containerSecurityContext({

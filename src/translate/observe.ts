@@ -3,6 +3,7 @@ import type { PodRef, PodUid } from '../pod/values/ids.ts'
 import type { ObservedContainer, ObservedPod, ObservedSandbox } from '../pod/state/observed.ts'
 import type { LinuxContainerUser } from '../pod/state/status.ts'
 import { readContainerFacts, readPodRef } from './identity/labels.ts'
+import { readCriSignal } from './spec/stop-signals.ts'
 
 /** What the runtime answered. A list entry whose status isn't in the map is told as far as the list knows it. */
 export interface RuntimeListing {
@@ -99,6 +100,7 @@ export function observeContainer(
     specHash: facts.specHash,
     resources: facts.resources,
     user: observeUser(status?.user),
+    stopSignal: readCriSignal(status?.stopSignal),
     podLimits: facts.podLimits,
     annotations: listed.annotations,
   }

@@ -12,6 +12,8 @@ export function readRuntimeFeatures(
   version: { readonly runtimeName: string; readonly runtimeVersion: string },
   status: Pick<cri.StatusResponse, 'runtimeHandlers' | 'features' | 'info'>,
 ): RuntimeFeatures {
+  const isContainerd = version.runtimeName === 'containerd'
+  const release = releaseNumber(version.runtimeVersion)
   return {
     runtime: `${version.runtimeName} ${version.runtimeVersion.replace(/^v/u, '').replace(/~.*$/u, '')}`,
     handlers:
@@ -19,17 +21,18 @@ export function readRuntimeFeatures(
         ? listedHandlers(status.runtimeHandlers)
         : configuredHandlers(status.info),
     supplementalGroupsPolicy: status.features?.supplementalGroupsPolicy ?? false,
-    imageVolumes: hasImageVolumes(version),
+    // No runtime reports these. Another one than containerd that lacks images as volumes fails to mount them; one that
+    // lacks the signal would ignore it.
+    imageVolumes: !isContainerd || release >= 2001,
+    imageSubPaths: !isContainerd || release >= 2002,
+    stopSignals: isContainerd && release >= 2003,
   }
 }
 
-/** No runtime tells of it: containerd has them from 2.1 on; another one that hasn't will say so when it is asked. */
-function hasImageVolumes(version: {
-  readonly runtimeName: string
-  readonly runtimeVersion: string
-}): boolean {
-  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/u.exec(version.runtimeVersion) ?? []
-  return version.runtimeName !== 'containerd' || Number(major) * 1000 + Number(minor) >= 2001
+/** 2003 is 2.3. */
+function releaseNumber(version: string): number {
+  const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/u.exec(version) ?? []
+  return Number(major) * 1000 + Number(minor)
 }
 
 function listedHandlers(handlers: readonly cri.RuntimeHandler[]): ReadonlyMap<string, HandlerFeatures> {

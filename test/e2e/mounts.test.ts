@@ -423,6 +423,32 @@ describePodd('mounts', {}, (rig) => {
     },
   )
 
+  it(
+    'show a part of an image where the runtime can, and are refused by name where it can’t',
+    proves('image-part', 'VolumeMount: subPath'),
+    async () => {
+      const [major = 0, minor = 0] = rig().install.release.split('.').map(Number)
+      const release = major * 1000 + minor
+      rig().drop(
+        'part',
+        shellPod('part', rig().shared, 'say $(ls /v | grep -xc sh); say up; stay', {
+          volumes: [{ name: 'v', image: { reference: otherShell, pullPolicy: 'IfNotPresent' } }],
+          mounts: [{ name: 'v', mountPath: '/v', subPath: 'bin' }],
+        }),
+      )
+      const answer =
+        release >= 2002
+          ? await saidBy(rig(), 'part')
+          : [
+              (await rig().untilPod('part', 'refused', ({ status }) => status.message !== undefined)).status
+                .message,
+            ]
+      const wanted = release >= 2002 ? /^1$/u : /volumeMounts\.subPath of an image needs containerd 2\.2$/u
+      expect(answer.join(',')).toMatch(wanted)
+      rig().removeManifest('part')
+    },
+  )
+
   it('may be mounted inside a directory of files, which follows its object all the same', async () => {
     rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))
     rig().drop(

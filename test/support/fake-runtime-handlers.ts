@@ -12,7 +12,7 @@ import type {
 
 /** What a test may set about the fake's answers. */
 export interface FakeRuntimeSettings {
-  readonly version: string
+  version: string
   readonly clock: Clock
   cni: 'works' | 'fails' | 'hangs'
   networkReady: boolean
@@ -93,6 +93,7 @@ function containerStatus(container: FakeContainer): cri.ContainerStatusInput {
     mounts: config.mounts,
     logPath: config.logPath === '' ? '' : `${sandbox.config.logDirectory}/${config.logPath}`,
     resources: resources === null ? null : { linux: resources },
+    stopSignal: config.stopSignal,
   }
 }
 

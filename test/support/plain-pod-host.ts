@@ -20,7 +20,14 @@ export function plainPodHost(objects: ObjectViews): Omit<PodHost, 'calls' | 'hoo
   return {
     cgroups: plainCgroups,
     volumes: {
-      prepare: async () => new Map(),
+      prepare: async ({ pod }) =>
+        new Map(
+          pod.spec.volumes.flatMap(({ name, image }) =>
+            image === undefined
+              ? []
+              : [[name, { hostPath: '', selinuxRelabel: false, image: image.reference ?? '' }] as const],
+          ),
+        ),
       listClaimOwners: async () => new Map(),
       readFile: async () => undefined,
       checkHostPaths: async () => {},

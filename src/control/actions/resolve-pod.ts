@@ -88,8 +88,12 @@ export async function bindSubPaths(
   for (const [index, mount] of container.volumeMounts.entries()) {
     const subPath = computeSubPath(mount, environment)
     const volume = volumes.get(mount.name)
-    // The runtime finds its way in an image itself.
-    if (subPath === undefined || volume === undefined || volume.image !== undefined) continue
+    if (subPath === undefined || volume === undefined) continue
+    if (volume.image !== undefined) {
+      // The runtime finds its way in an image itself.
+      bound.set(index, subPath)
+      continue
+    }
     const volumePath = volume.hostPath
     const place = { uid, container: container.name, volume: mount.name, index, volumePath, subPath }
     try {

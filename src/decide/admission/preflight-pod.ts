@@ -66,6 +66,17 @@ function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
   if (spec.volumes.some(({ image }) => image !== undefined)) {
     needs.push({ field: 'volumes.image', from: 'containerd 2.1', has: (runtime) => runtime.imageVolumes })
   }
+  if (showsPartOfImage(spec)) {
+    const field = 'volumeMounts.subPath of an image'
+    needs.push({ field, from: 'containerd 2.2', has: (runtime) => runtime.imageSubPaths })
+  }
+  if (allContainers(spec).some(({ lifecycle }) => lifecycle?.stopSignal !== undefined)) {
+    needs.push({
+      field: 'lifecycle.stopSignal',
+      from: 'containerd 2.3; the STOPSIGNAL of the image works everywhere',
+      has: (runtime) => runtime.stopSignals,
+    })
+  }
   if (spec.hostUsers === false) {
     needs.push({
       field: 'spec.hostUsers: false',
@@ -84,6 +95,17 @@ function runtimeNeeds(spec: PodSpec): readonly RuntimeNeed[] {
     })
   }
   return needs
+}
+
+/** containerd 2.1 takes the path and shows the whole image all the same. */
+function showsPartOfImage(spec: PodSpec): boolean {
+  const images = new Set(spec.volumes.filter(({ image }) => image !== undefined).map(({ name }) => name))
+  return allContainers(spec).some(({ volumeMounts }) =>
+    volumeMounts.some(
+      ({ name, subPath = '', subPathExpr = '' }) =>
+        images.has(name) && (subPath !== '' || subPathExpr !== ''),
+    ),
+  )
 }
 
 /** Unconfined needs nothing (`pkg/security/apparmor/validate.go`, 1.36). */

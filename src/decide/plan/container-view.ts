@@ -30,6 +30,7 @@ export function endOf(container: ObservedContainer): EndedContainer {
     image: container.image,
     imageId: container.imageId,
     ...(container.user === undefined ? {} : { user: container.user }),
+    ...(container.stopSignal === undefined ? {} : { stopSignal: container.stopSignal }),
   }
 }
 

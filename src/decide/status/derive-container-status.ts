@@ -49,6 +49,7 @@ export function deriveContainerStatus(facts: StatusFacts, spec: ContainerSpec, r
     ...statusResources(facts, spec, view),
     ...(volumeMounts.length === 0 ? {} : { volumeMounts }),
     ...(user === undefined ? {} : { user: { linux: user } }),
+    ...(shown?.stopSignal === undefined ? {} : { stopSignal: shown.stopSignal }),
   }
 }
 

@@ -19,6 +19,7 @@ import {
   string,
 } from './types.ts'
 import type { Infer } from './types.ts'
+import { stopSignal } from './stop-signals.ts'
 import { resourceClaimSchema, volumeDeviceSchema } from './refused-field-schema.ts'
 import { windowsNote, windowsOptionsSchema } from './windows-schema.ts'
 
@@ -144,7 +145,10 @@ export const lifecycleHandlerSchema = object('LifecycleHandler', {
 export const lifecycleSchema = object('Lifecycle', {
   postStart: optional(lifecycleHandlerSchema),
   preStop: optional(lifecycleHandlerSchema),
-  stopSignal: refused(string, 'needs containerd 2.3; the STOPSIGNAL of the image works everywhere'),
+  stopSignal: optional(stopSignal, {
+    kind: 'supported',
+    note: 'needs containerd 2.3, and `os.name: linux` as in Kubernetes; the STOPSIGNAL of the image works everywhere',
+  }),
 })
 
 export const seLinuxNote = 'passed on to the runtime; it has no effect where SELinux is off'

@@ -34,6 +34,8 @@ export interface ObservedContainer {
   readonly resources?: ResourceLists | undefined
   /** The user of its first process; undefined where the runtime doesn't report it. */
   readonly user?: LinuxContainerUser | undefined
+  /** What it gets first when it is stopped; undefined where the runtime doesn't report it. */
+  readonly stopSignal?: string | undefined
   /** The pod's own limits of cpu and memory at that time; undefined where there were none. */
   readonly podLimits?: ResourceList | undefined
   readonly annotations: Readonly<Record<string, string>>

@@ -20,6 +20,7 @@ export interface EndedContainer {
   readonly imageId: string
   /** As in ObservedContainer; absent in records of older podds. */
   readonly user?: LinuxContainerUser | undefined
+  readonly stopSignal?: string | undefined
 }
 
 /** Where a container's crash backoff stands (see decide/restart-policy.ts). */

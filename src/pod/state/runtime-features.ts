@@ -12,4 +12,8 @@ export interface RuntimeFeatures {
   readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
   readonly supplementalGroupsPolicy: boolean
   readonly imageVolumes: boolean
+  /** It mounts a part of an image. */
+  readonly imageSubPaths: boolean
+  /** A container may say which signal ends it. */
+  readonly stopSignals: boolean
 }

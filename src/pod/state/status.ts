@@ -64,6 +64,8 @@ export interface ContainerStatus {
   readonly volumeMounts?: readonly VolumeMountStatus[]
   /** Absent where the runtime doesn't tell: containerd does from 2.0 on. */
   readonly user?: { readonly linux: LinuxContainerUser }
+  /** Absent where the runtime doesn't tell: containerd does from 2.3 on. */
+  readonly stopSignal?: string
 }
 
 export interface StatusResources {

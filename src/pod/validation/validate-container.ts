@@ -8,7 +8,7 @@ import type { Issues } from './issues.ts'
 import { fieldOf } from './issues.ts'
 import { dnsLabel, ipAddress, portName } from './name-rules.ts'
 import { validateEnv } from './validate-env.ts'
-import { validateLifecycleHandler, validateProbe } from './validate-handlers.ts'
+import { validateLifecycleHandler, validateProbe, validateStopSignal } from './validate-handlers.ts'
 import { validateResources } from './validate-resources.ts'
 import { validateRestartRules } from './validate-restart-rules.ts'
 import { validateSecurityContext } from './validate-security-context.ts'
@@ -54,6 +54,9 @@ export function validateContainer(
       issues,
     )
   }
+  const signal = container.lifecycle?.stopSignal
+  if (signal !== undefined)
+    validateStopSignal(signal, spec.os?.name, [...path, 'lifecycle', 'stopSignal'], issues)
   const securityContext = fieldOf(container, 'securityContext', securityContextSchema)
   if (securityContext !== undefined) {
     validateSecurityContext(securityContext, spec, [...path, 'securityContext'], issues)
@@ -115,7 +118,6 @@ function validateMounts(
     if (subPath !== undefined && subPath !== '') {
       localPath(subPath, [...path, 'subPath'], issues, [...at, 'subPath'])
     }
-    refuseImageParts(mount, volumes, at, issues)
     validatePropagation(mount, securityContext?.privileged === true, path, issues, at)
     const subPathExpr = fieldOf(mount, 'subPathExpr', string)
     if (subPathExpr === undefined || subPathExpr === '') continue
@@ -172,14 +174,5 @@ function validatePropagation(
   if (!mount.readOnly) issues.forbidden(at, 'may only be specified when readOnly is true', nearAt)
   if (mountPropagation !== 'None') {
     issues.forbidden(at, 'may only be specified when mountPropagation is None or not specified', nearAt)
-  }
-}
-
-/** containerd 2.1 takes the path and shows the whole image all the same. */
-function refuseImageParts(mount: VolumeMount, volumes: VolumesByName, path: FieldPath, issues: Issues): void {
-  if (volumes.get(mount.name)?.image === undefined) return
-  for (const field of ['subPath', 'subPathExpr'] as const) {
-    if ((mount[field] ?? '') === '') continue
-    issues.refused([...path, field], 'the container runtime mounts images as a whole')
   }
 }

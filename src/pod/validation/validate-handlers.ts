@@ -48,6 +48,18 @@ export function validateLifecycleHandler(
   }
 }
 
+/** The schema has checked that it is a signal of Linux. Source: pkg/apis/core/validation (validateStopSignal), 1.36. */
+export function validateStopSignal(
+  signal: string,
+  os: string | undefined,
+  path: FieldPath,
+  issues: Issues,
+): void {
+  const ofWindows = ['SIGKILL', 'SIGTERM']
+  if (os === undefined) issues.forbidden(path, 'may not be set for containers with empty `spec.os.name`')
+  else if (os === 'windows' && !ofWindows.includes(signal)) issues.unsupported(path, signal, ofWindows)
+}
+
 /** Gives the kinds that were given. */
 function validateHandler(
   handler: Handler | LifecycleHandler,

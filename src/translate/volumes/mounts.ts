@@ -43,7 +43,7 @@ const resolvConf = '/etc/resolv.conf'
 export function containerMounts(input: {
   readonly container: ContainerView
   readonly volumes: ReadonlyMap<string, HostVolume>
-  /** Where the parts of volumes lie that mounts show instead of all, by the mount's index. */
+  /** Where the parts of volumes lie that mounts show instead of all, by the mount's index; inside of an image its own path. */
   readonly subPaths?: ReadonlyMap<number, string>
   /** The runtime can make read-only what is mounted below, too. */
   readonly recursiveReadOnly?: boolean
@@ -141,6 +141,7 @@ function volumeMount(
     return {
       containerPath: absolute(mount.mountPath),
       image: { image: volume.image, userSpecifiedImage: volume.image },
+      imageSubPath: input.subPaths?.get(index),
       readonly: true,
     }
   }

@@ -378,9 +378,9 @@ export class PodRig {
       calls: fake.runtime,
       volumes: {
         ...plain.volumes,
-        prepare: async ({ uid }) => {
-          this.prepared.push(uid)
-          return new Map()
+        prepare: async (input) => {
+          this.prepared.push(input.uid)
+          return await plain.volumes.prepare(input)
         },
         readTerminationLog: async () => this.lastWords,
         listClaimOwners: async () => this.claimOwners,

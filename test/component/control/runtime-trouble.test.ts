@@ -248,6 +248,68 @@ describe('a runtime that does not say at once what it can do', () => {
   })
 })
 
+describe('what a later runtime can do', () => {
+  const container = { name: 'main', image: 'app:1' }
+  const signalled = podManifest('signalled', {
+    os: { name: 'linux' },
+    containers: [{ ...container, lifecycle: { stopSignal: 'SIGRTMIN+3' } }],
+  })
+  const imaged = podManifest('imaged', {
+    volumes: [{ name: 'v', image: { reference: 'side:1' } }],
+    containers: [
+      {
+        ...container,
+        env: [{ name: 'PART', value: 'share' }],
+        volumeMounts: [
+          { name: 'v', mountPath: '/a', subPath: 'etc/conf' },
+          { name: 'v', mountPath: '/b', subPathExpr: '$(PART)/x' },
+          { name: 'v', mountPath: '/c' },
+        ],
+      },
+    ],
+  })
+
+  async function start(version: string): Promise<void> {
+    rig = new PodRig()
+    rig.fake.settings.version = version
+    await rig.start()
+    await rig.apply(signalled, imaged)
+  }
+
+  it('is used: the signal that ends a container, and parts of an image', async () => {
+    await start('v2.3.0')
+    expect(rig.running().toSorted()).toEqual(['imaged/main', 'signalled/main'])
+    const [first, second] = [...rig.fake.world.containers.values()]
+      .toSorted((a) => (a.sandbox.config.metadata?.name === 'imaged' ? -1 : 1))
+      .map(({ config }) => config)
+    const parts = (first?.mounts ?? []).filter(({ image }) => image !== null && image !== undefined)
+    expect(parts.map(({ containerPath, imageSubPath }) => [containerPath, imageSubPath])).toEqual([
+      ['/a', 'etc/conf'],
+      ['/b', 'share/x'],
+      ['/c', ''],
+    ])
+    expect([first?.stopSignal, second?.stopSignal]).toEqual([
+      'SIGNAL_RUNTIME_DEFAULT',
+      'SIGNAL_SIGRTMINPLUS3',
+    ])
+    expect([rig.container('imaged').stopSignal, rig.container('signalled').stopSignal]).toEqual([
+      undefined,
+      'SIGRTMIN+3',
+    ])
+  })
+
+  it.each([
+    ['v2.2.1', ['imaged/main'], /^$/u],
+    ['v2.1.9', [], /volumeMounts\.subPath of an image needs containerd 2\.2$/u],
+  ])('is waited for on containerd %s', async (version, running, imagedMessage) => {
+    await start(version)
+    expect(rig.running()).toEqual(running)
+    expect(rig.pod('signalled').status).toMatchObject({ phase: 'Pending', reason: 'RuntimeUnsupported' })
+    expect(rig.pod('signalled').status.message).toContain('lifecycle.stopSignal needs containerd 2.3')
+    expect(rig.pod('imaged').status.message ?? '').toMatch(imagedMessage)
+  })
+})
+
 describe('an event that never came', () => {
   it('is made up for by the slow relist', async () => {
     await rig.apply(podManifest('web'))

@@ -159,12 +159,21 @@ describe('preflightPod', () => {
     handlers: new Map([['', { userNamespaces: false, recursiveReadOnlyMounts: false }]]),
     supplementalGroupsPolicy: false,
     imageVolumes: false,
+    imageSubPaths: false,
+    stopSignals: false,
   }
   const facts: PreflightFacts = {
     runtime,
     runtimeHandler: '',
     allowedUnsafeSysctls: ['net.core.*', 'kernel.msgmax'],
     appArmor: false,
+  }
+  const container = { name: 'a', image: 'b' }
+  const imageVolume = { name: 'v', image: { reference: 'c' } }
+  const imageMount = { name: 'v', mountPath: '/v' }
+  const signalled: JsonObject = {
+    os: { name: 'linux' },
+    containers: [{ ...container, lifecycle: { stopSignal: 'SIGUSR1' } }],
   }
   const context = (securityContext: JsonObject): JsonObject => ({ securityContext })
   const sysctl = (name: string): JsonObject => context({ sysctls: [{ name, value: '1' }] })
@@ -221,6 +230,33 @@ describe('preflightPod', () => {
       { runtime: undefined },
       'RuntimeNotReady: waiting for the container runtime to say what it can do',
     ],
+    [
+      {
+        volumes: [imageVolume],
+        containers: [{ ...container, volumeMounts: [{ ...imageMount, subPath: 'etc' }] }],
+      },
+      { runtime: { ...runtime, runtime: 'containerd 2.1.9', imageVolumes: true } },
+      'RuntimeUnsupported: not supported by this container runtime (containerd 2.1.9): volumeMounts.subPath of an image needs containerd 2.2',
+    ],
+    [
+      {
+        volumes: [imageVolume],
+        containers: [{ ...container, volumeMounts: [{ ...imageMount, subPathExpr: 'a' }] }],
+      },
+      { runtime: { ...runtime, imageVolumes: true, imageSubPaths: true } },
+      undefined,
+    ],
+    [
+      { volumes: [imageVolume], containers: [{ ...container, volumeMounts: [imageMount] }] },
+      { runtime: { ...runtime, imageVolumes: true } },
+      undefined,
+    ],
+    [
+      signalled,
+      {},
+      'RuntimeUnsupported: not supported by this container runtime (containerd 1.6.20): lifecycle.stopSignal needs containerd 2.3; the STOPSIGNAL of the image works everywhere',
+    ],
+    [signalled, { runtime: { ...runtime, stopSignals: true } }, undefined],
     [{ hostUsers: true }, {}, undefined],
     [
       { hostUsers: false },

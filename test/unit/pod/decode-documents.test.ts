@@ -243,9 +243,9 @@ describe('what is refused', () => {
     ],
     [
       'a refused field',
-      container('lifecycle: {stopSignal: SIGINT}'),
+      container('lifecycle: {postStart: {tcpSocket: {port: 1}}}'),
       [
-        '9:17: spec.containers[0].lifecycle.stopSignal: not supported: needs containerd 2.3; the STOPSIGNAL of the image works everywhere',
+        '9:29: spec.containers[0].lifecycle.postStart.tcpSocket: not supported: Kubernetes never implemented tcpSocket hooks: they always fail there',
       ],
     ],
     [

@@ -30,12 +30,11 @@ describe('an image volume', () => {
         'spec.containers[0].volumeMounts[0].name: Not found: "v"',
       ],
     ],
+    [{ reference: 'data:1' }, { subPath: 'bin' }, []],
     [
       { reference: 'data:1' },
-      { subPath: 'bin' },
-      [
-        'spec.containers[0].volumeMounts[0].subPath: not supported: the container runtime mounts images as a whole',
-      ],
+      { subPathExpr: '../bin' },
+      [`spec.containers[0].volumeMounts.subPathExpr: Invalid value: "../bin": must not contain '..'`],
     ],
   ])('of %j, mounted with %j', (image, mount, expected) => {
     expect(problems(image, mount)).toEqual(expected)

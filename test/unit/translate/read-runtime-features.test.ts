@@ -23,6 +23,21 @@ describe('readRuntimeFeatures', () => {
     })
   })
 
+  it.each([
+    ['containerd', 'v2.0.5', [false, false, false]],
+    ['containerd', 'v2.1.9', [true, false, false]],
+    ['containerd', '2.2.0-rc.1', [true, true, false]],
+    ['containerd', 'v2.3.0', [true, true, true]],
+    ['containerd', '3.0.0', [true, true, true]],
+    ['cri-o', '1.33.0', [true, true, false]],
+  ])('knows of %s %s by its version what no reply says', (runtimeName, runtimeVersion, expected) => {
+    const features = readRuntimeFeatures(
+      { runtimeName, runtimeVersion },
+      { runtimeHandlers: [], features: null, info: {} },
+    )
+    expect([features.imageVolumes, features.imageSubPaths, features.stopSignals]).toEqual(expected)
+  })
+
   it('finds the names alone in the configuration of an older one', () => {
     const info = { config: JSON.stringify({ containerd: { runtimes: { runc: {}, runsc: {} } } }) }
     const old = { runtimeName: 'containerd', runtimeVersion: '1.6.20~ds1' }
