@@ -1,3 +1,4 @@
+import { basename, join } from 'node:path'
 import { containerCases } from './cases/container-cases.ts'
 import { objectCases } from './cases/object-cases.ts'
 import { schedulingCases } from './cases/scheduling-cases.ts'
@@ -7,9 +8,16 @@ import { textCases } from './cases/text-cases.ts'
 import { mountCases, volumeCases, volumeListCases } from './cases/volume-cases.ts'
 import { seededRandom } from '../support/walk-pods.ts'
 import type { JsonObject } from '../../src/base/json.ts'
+import { documentsIn } from './directory-documents.ts'
 import type { JudgedDocument } from './judged-document.ts'
 import { mutate } from './mutate.ts'
 import { effectiveBases, ineffectiveBases } from './mutation-bases.ts'
+
+/** Made by hand in the manner of what charts, installers, converters and people write, named `helm-3` after its file and place. */
+const originCases = [...documentsIn(join(import.meta.dirname, 'origins'))].map(({ value, name }) => ({
+  name: basename(name).replace(/\.yaml#(\d+)\.0$/, '-$1'),
+  value,
+}))
 
 /** Documents made by hand. */
 export const handMade: readonly JudgedDocument[] = [
@@ -22,6 +30,7 @@ export const handMade: readonly JudgedDocument[] = [
   ...volumeListCases,
   ...schedulingCases,
   ...objectCases,
+  ...originCases,
 ]
 
 /** How many mutations are made of either kind of base. */

@@ -16,12 +16,6 @@ export const differences: readonly Difference[] = [
     reason: 'a manifest is all that podd has: there is no running pod to add them to by another call',
   },
   {
-    documents: ['metadata-52'],
-    apiServer: 'refuses',
-    what: 'the annotation `scheduler.alpha.kubernetes.io/tolerations` with a value that is no list of tolerations',
-    reason: 'it has had no effect anywhere since Kubernetes 1.6',
-  },
-  {
     documents: ['document-1'],
     apiServer: 'takes',
     what: 'a document without `apiVersion`',
@@ -34,17 +28,16 @@ export const differences: readonly Difference[] = [
     reason: 'podd drops the status as a whole, so that dumps of any version of Kubernetes can be read',
   },
   {
-    documents: ['container-226'],
-    apiServer: 'takes',
-    what: '`allowPrivilegeEscalation: false` beside the capability `SYS_ADMIN`',
-    reason: 'the API server knows it as `CAP_SYS_ADMIN` alone; podd reads both names as one',
+    documents: ['scheduling-117'],
+    apiServer: 'refuses',
+    what: '`priority` without a class',
+    reason: 'static pods give their priority themselves, and so may those of podd',
   },
   {
-    documents: ['scheduling-95', 'scheduling-116', 'scheduling-117', 'scheduling-122'],
+    documents: ['scheduling-95'],
     apiServer: 'refuses',
-    what: '`priority`, `preemptionPolicy` and `overhead` other than those of the classes (admission)',
-    reason:
-      'admission compares them with the classes of a cluster; podd compares them when it admits the pod, and names the class',
+    what: '`preemptionPolicy` other than that of the class',
+    reason: 'it has no effect here, for no pod makes room for another',
   },
   {
     documents: ['text-2'],

@@ -1,7 +1,9 @@
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import { isJsonObject } from '../../src/base/json.ts'
 import { decodeDocuments } from '../../src/pod/decode/decode-documents.ts'
-import type { Problem } from '../../src/pod/objects/document.ts'
+import { resolveClasses } from '../../src/decide/admission/resolve-classes.ts'
+import type { Problem, SourceDocument } from '../../src/pod/objects/document.ts'
+import { isPodDocument } from '../../src/pod/objects/document.ts'
 
 /**
  * What was said of a document. The API server looks in three steps, and says nothing of a later one where an earlier one
@@ -13,7 +15,7 @@ export interface Verdict {
   readonly fields: readonly string[]
 }
 
-/** What podd says, step by step. */
+/** What podd says, step by step; its admission is that of `podd validate`, without a config and other documents. */
 export interface PoddVerdict {
   readonly accepted: boolean
   /** Refused for what Kubernetes takes and podd doesn't, and for nothing else. */
@@ -59,7 +61,7 @@ export async function poddVerdict(text: string): Promise<PoddVerdict> {
   const fieldsOf = (isOf: (problem: Problem) => boolean): readonly string[] =>
     sorted(errors.filter((problem) => isOf(problem)).map(({ field }) => field ?? ''))
   return {
-    accepted: errors.length === 0 && documents.length > 0,
+    accepted: errors.length === 0 && documents.length > 0 && !isRefusedByClasses(documents),
     isDecision: errors.length > 0 && errors.every(({ reason }) => reason === 'RefusedHere'),
     types: sorted(
       fieldsOf(({ reason }) => reason === 'FieldValueTypeInvalid').map((field) => withoutIndexes(field)),
@@ -67,6 +69,15 @@ export async function poddVerdict(text: string): Promise<PoddVerdict> {
     unknown: fieldsOf(({ reason }) => reason === 'UnknownField'),
     values: fieldsOf(({ reason }) => reason !== undefined && !otherSteps.has(reason)),
   }
+}
+
+/** As the admission of both, where there are no classes but those of every cluster. */
+function isRefusedByClasses(documents: readonly SourceDocument[]): boolean {
+  const facts = { runtimeClasses: new Map(), priorityClasses: new Map(), handlers: undefined }
+  const resolved = documents
+    .filter((document) => isPodDocument(document))
+    .map(({ pod }) => resolveClasses(pod.spec, facts))
+  return resolved.some(({ kind }) => kind === 'refused')
 }
 
 const otherSteps: ReadonlySet<string> = new Set(['FieldValueTypeInvalid', 'UnknownField', 'RefusedHere'])

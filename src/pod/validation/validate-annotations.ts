@@ -1,13 +1,21 @@
 import type { Json } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type { Pod } from '../schema/pod-schema.ts'
+import { fillDefaults } from '../schema/fill-defaults.ts'
+import { tolerationSchema } from '../schema/scheduling-schema.ts'
+import { list as listOf } from '../schema/types.ts'
 import type { Issues } from './issues.ts'
+import { fieldOf } from './issues.ts'
+import { validateTolerations } from './validate-scheduling.ts'
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/'
 const seccompPrefixes = [
   'seccomp.security.alpha.kubernetes.io/pod',
   'container.seccomp.security.alpha.kubernetes.io/',
 ]
+
+const tolerationListSchema = listOf(tolerationSchema)
 
 /**
  * Annotations by which a pod requests something that podd would not give it. A profile that a field requests too, as the
@@ -34,11 +42,37 @@ export function validateAnnotations(
     } else if (key === 'kubernetes.io/config.mirror') {
       if ((nodeName ?? '') === '')
         issues.invalid(at, value, 'must set spec.nodeName if mirror pod annotation is set')
+    } else if (key === 'scheduler.alpha.kubernetes.io/tolerations') {
+      validateTolerationList(key, value, path, issues)
     } else if (key === 'controller.kubernetes.io/pod-deletion-cost') {
       if (!isInt32(value)) issues.invalid(at, value, 'must be a 32bit integer')
     } else if (seccompPrefixes.some((prefix) => key.startsWith(prefix))) {
       issues.warn(at, 'has no effect, in Kubernetes since 1.27: set securityContext.seccompProfile')
     }
+  }
+}
+
+/** Source: pkg/apis/core/validation (ValidateTolerationsInPodAnnotations), 1.36. */
+function validateTolerationList(key: string, value: string, path: FieldPath, issues: Issues): void {
+  if (value === '') return
+  const given = parseJson(value)
+  const items = Array.isArray(given) ? given : undefined
+  const list = fieldOf(
+    { items: items?.map((item: Json) => (isJsonObject(item) ? fillDefaults(tolerationSchema, item) : item)) },
+    'items',
+    tolerationListSchema,
+  )
+  if (list !== undefined) validateTolerations(list, [...path, key], issues)
+  else if (given !== null) issues.invalid(path, key, 'is no list of tolerations', [...path, key])
+}
+
+function parseJson(text: string): Json | undefined {
+  try {
+    const value: Json = JSON.parse(text)
+    return value
+  } catch {
+    // No JSON is no list either.
+    return undefined
   }
 }
 

@@ -13,7 +13,7 @@ import { validateClusterMetadata, validateMetadata } from './validate-metadata.t
 import { validateNetwork } from './validate-network.ts'
 import { validateWindows } from './validate-windows.ts'
 import { normalSysctl, sysctlNamespace } from '../values/sysctl-name.ts'
-import { validatePodSecurityContext } from './validate-security-context.ts'
+import { validatePodSecurityContext, validateSysAdmin } from './validate-security-context.ts'
 import { validateOverhead, validatePodResources } from './validate-resources.ts'
 import { validateRefusedFields } from './validate-refused-fields.ts'
 import { validateVolumes } from './validate-volumes.ts'
@@ -47,6 +47,7 @@ export function validatePod(
     faulty: faultyVolumes(checked),
   })
   validateRefusedFields(given, volumes, path, issues)
+  validateSysAdmin(given, path, issues)
   validateNames(spec, path, issues)
   for (const list of lists) {
     for (const [index, container] of spec[list].entries()) {

@@ -1,3 +1,5 @@
+import type { Json, JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
 import { isKnownCapability } from '../values/capability-name.ts'
 import type { FieldPath } from '../schema/field-path.ts'
 import type {
@@ -14,6 +16,34 @@ const maxId = 2 ** 31 - 1
 const sysctlPattern = /^(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/
 
 type Profile = Infer<typeof seccompProfileSchema> | Infer<typeof appArmorProfileSchema>
+
+/**
+ * As the API server does, of a container that may gain no privileges yet adds this capability by its full name: the
+ * short one of a decoded pod stands for both. `spec` as it was given.
+ * Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36.
+ */
+export function validateSysAdmin(spec: JsonObject, path: FieldPath, issues: Issues): void {
+  for (const key of ['containers', 'initContainers', 'ephemeralContainers'] as const) {
+    for (const [index, container] of listAt(spec, key).entries()) {
+      const context = objectAt(container, 'securityContext')
+      const added = listAt(objectAt(context, 'capabilities'), 'add')
+      if (context['allowPrivilegeEscalation'] !== false || !added.includes('CAP_SYS_ADMIN')) continue
+      const at = [...path, key, index, 'securityContext']
+      const detail = 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'
+      issues.invalid(at, context, detail, [...at, 'allowPrivilegeEscalation'])
+    }
+  }
+}
+
+function objectAt(owner: Json, key: string): JsonObject {
+  const value = isJsonObject(owner) ? owner[key] : undefined
+  return isJsonObject(value) ? value : {}
+}
+
+function listAt(owner: JsonObject, key: string): readonly Json[] {
+  const value = owner[key]
+  return Array.isArray(value) ? value : []
+}
 
 /** Source: pkg/apis/core/validation (ValidateSecurityContext), 1.36. */
 export function validateSecurityContext(
@@ -32,10 +62,6 @@ export function validateSecurityContext(
     const at = [...path, 'allowPrivilegeEscalation']
     if (privileged === true) {
       const detail = 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'
-      issues.invalid(path, context, detail, at)
-    }
-    if (capabilities?.add.includes('SYS_ADMIN') === true) {
-      const detail = 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'
       issues.invalid(path, context, detail, at)
     }
   }

@@ -47,7 +47,6 @@ describe('a container’s security context', () => {
       { privileged: true, allowPrivilegeEscalation: false },
       'cannot set `allowPrivilegeEscalation` to false and `privileged`',
     ],
-    [{ capabilities: { add: ['SYS_ADMIN'] }, allowPrivilegeEscalation: false }, 'CAP_SYS_ADMIN'],
     [
       { seccompProfile: { type: 'Localhost' } },
       'sc.seccompProfile.localhostProfile: Required value: must be set when seccomp type is Localhost',
