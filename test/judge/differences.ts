@@ -66,7 +66,7 @@ export const differences: readonly Difference[] = [
   {
     documents: ['effective-2926'],
     apiServer: 'takes',
-    what: 'a list of numbers for the bytes of a Secret',
-    reason: 'Go’s JSON decoder takes it by accident',
+    what: 'a quantity that is a suffix alone, such as `Mi`',
+    reason: 'it is read as 0 there; nearly always its number was lost',
   },
 ]

@@ -27,7 +27,10 @@ files, - means standard input; URLs are asked as the daemon asks them.`,
     const { positionals } = context.args
     if (positionals.length === 0) throw new UsageError('validate which files?', 'podd validate FILE...')
     const format = readReportFormat(context.args)
-    const { files, documents, problems } = await readManifests(context, positionals)
+    const { files, documents, problems: found } = await readManifests(context, positionals)
+    // The daemon's admission is loaded by who needs it alone.
+    const { admitManifests } = await import('../local/admit-manifests.ts')
+    const problems = [...found, ...(await admitManifests(context, files))]
     const errors = problems.filter(({ severity }) => severity === 'error').length
     const warnings = problems.length - errors
     const pods = documents.filter((document) => isPodDocument(document)).length

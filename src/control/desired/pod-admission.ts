@@ -80,14 +80,15 @@ export type Examination =
 export class PodAdmission {
   readonly #rules: AdmissionRules
   readonly #objects: ObjectViews
-  readonly #features: () => RuntimeFeatures | undefined
+  readonly #features: () => RuntimeFeatures | 'any' | undefined
   readonly #nodeRefusal: RefuseByNode
 
   constructor(
     rules: AdmissionRules,
     facts: {
       readonly objects: ObjectViews
-      readonly features: () => RuntimeFeatures | undefined
+      /** What the runtime can do; `any` where no certain one is meant. */
+      readonly features: () => RuntimeFeatures | 'any' | undefined
       readonly nodeRefusal?: RefuseByNode
     },
   ) {
@@ -183,6 +184,7 @@ export class PodAdmission {
 
   #classFacts(source: SourceName): ClassFacts {
     const objects = this.#objects.seenBy(source)
+    const features = this.#features()
     return {
       runtimeClasses: new Map([
         ...objects
@@ -194,7 +196,7 @@ export class PodAdmission {
         ...this.#rules.runtimeClasses,
       ]),
       priorityClasses: new Map(objects.list('PriorityClass').map((found) => [found.metadata.name, found])),
-      handlers: this.#features()?.handlers,
+      handlers: features === 'any' ? undefined : features?.handlers,
     }
   }
 }

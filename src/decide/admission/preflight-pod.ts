@@ -6,8 +6,8 @@ import { sysctlProblem } from './sysctls.ts'
 
 /** What a pod's settings are held against before anything of it is made. */
 export interface PreflightFacts {
-  /** Undefined while the runtime hasn't been asked. */
-  readonly runtime: RuntimeFeatures | undefined
+  /** Undefined while the runtime hasn't been asked; `any` where no certain one is meant. */
+  readonly runtime: RuntimeFeatures | 'any' | undefined
   /** Of the pod's RuntimeClass; empty for the default. */
   readonly runtimeHandler: string
   readonly allowedUnsafeSysctls: readonly string[]
@@ -37,6 +37,7 @@ export function preflightPod(spec: PodSpec, facts: PreflightFacts): Refusal | un
   const needs = runtimeNeeds(spec)
   if (needs.length === 0 && facts.runtimeHandler === '') return undefined
   const { runtime } = facts
+  if (runtime === 'any') return undefined
   if (runtime === undefined) {
     const message = 'waiting for the container runtime to say what it can do'
     return { kind: 'blocked', reason: 'RuntimeNotReady', message }

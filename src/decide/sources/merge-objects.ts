@@ -124,14 +124,14 @@ function refuseShadowed(
   }
 }
 
-/** Of two defaults of different sources, that of the first source counts. */
+/** Of two defaults the first counts (`plugin/pkg/admission/priority`, validatePriorityClass, 1.36). */
 function refuseSecondDefault(
-  { source, document: { object } }: SourcedObject,
+  { document: { object } }: SourcedObject,
   given: readonly SourcedObject[],
 ): Refusal | undefined {
   if (object.kind !== 'PriorityClass' || !object.globalDefault) return undefined
   const first = given.find(({ document }) => isDefaultClass(document))
-  if (first === undefined || first.source === source) return undefined
+  if (first === undefined || keyOfObject(first.document.object) === keyOfObject(object)) return undefined
   return {
     message: `PriorityClass ${first.document.object.metadata.name} in ${first.document.place.path} is already marked as default; only one default can exist`,
     hint: 'Remove globalDefault from one of the two.',

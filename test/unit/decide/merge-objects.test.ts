@@ -125,6 +125,11 @@ describe('what is said of all pods', () => {
       file: ['PriorityClass/mine < a.yaml'],
       problems: [`PriorityClass/theirs in ${atUrl}`],
     })
+    const other = priority('b.yaml', 'other', { globalDefault: true })
+    expect(merge({ file: [mine, other, { ...mine }] })).toMatchObject({
+      file: ['PriorityClass/mine < a.yaml'],
+      problems: ['PriorityClass/other in b.yaml'],
+    })
   })
 
   it('is no other PriorityClass of the URL: its own pods alone see that', () => {
