@@ -1,0 +1,119 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { callCli } from '../../support/cli-rig.ts'
+
+let directory: string
+let config: string
+
+const container = { name: 'main', image: 'web:1' }
+const onPort = { containers: [{ ...container, ports: [{ containerPort: 80, hostPort: 8080 }] }] }
+
+function pod(spec: JsonObject, name = 'web'): JsonObject {
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { containers: [container], ...spec } }
+}
+
+function priorityClass(name: string, value: number): JsonObject {
+  const metadata = { name }
+  return { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata, value, globalDefault: true }
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'podd-admission-'))
+  config = join(directory, 'config.yaml')
+  const pods = join(directory, 'pods')
+  await mkdir(pods)
+  const settings = {
+    staticPodPath: pods,
+    podSecurity: { file: { level: 'baseline', allowedHostPorts: [8080] } },
+  }
+  await writeFile(
+    config,
+    JSON.stringify({ apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration', ...settings }),
+  )
+  await writeFile(join(pods, 'holder.yaml'), JSON.stringify(pod(onPort, 'holder')))
+  await writeFile(join(pods, 'usual.yaml'), JSON.stringify(priorityClass('usual', 7)))
+})
+afterAll(() => rm(directory, { recursive: true }))
+
+/** What it says of a document behind its place. */
+async function validate(document: JsonObject, ...flags: readonly string[]): Promise<string> {
+  const path = join(directory, 'new.yaml')
+  await writeFile(path, JSON.stringify(document))
+  const { exitCode, stdout } = await callCli(['validate', path, ...flags])
+  return `${exitCode} ${stdout.replaceAll(`${path}: `, '').trim()}`
+}
+
+describe('podd validate, with the config of the host', () => {
+  it.each<[string, JsonObject, RegExp]>([
+    ['nothing wrong', pod({ priorityClassName: 'usual', priority: 7 }), /^0 $/u],
+    [
+      'another priority than its class has',
+      pod({ priorityClassName: 'usual', priority: 5 }),
+      /^1 FailedCreate: the integer value of priority \(5\) must not be provided in pod spec; .* computed 7/u,
+    ],
+    [
+      'an unknown PriorityClass',
+      pod({ priorityClassName: 'none' }),
+      /^1 FailedCreate: no PriorityClass with name none was found; there are .*usual$/u,
+    ],
+    [
+      'an unknown RuntimeClass',
+      pod({ runtimeClassName: 'kata' }),
+      /^1 FailedCreate: RuntimeClass "kata" not found; there are none\./u,
+    ],
+    [
+      'overhead of no RuntimeClass',
+      pod({ overhead: { cpu: '1' } }),
+      /^1 FailedCreate: pod rejected: Pod Overhead set without corresponding RuntimeClass/u,
+    ],
+    [
+      'an unsafe sysctl',
+      pod({ securityContext: { sysctls: [{ name: 'net.core.rmem_max', value: '1' }] } }),
+      /^1 (?:PodSecurity: forbidden: .*sysctl|SysctlForbidden: )/u,
+    ],
+    [
+      'what the policy of its source forbids',
+      pod({ hostPID: true }),
+      /^1 PodSecurity: forbidden: violates PodSecurity "baseline:latest": .*Allowed by a lower podSecurity\.file\.level/u,
+    ],
+    [
+      'a port of a pod that is there',
+      pod(onPort),
+      /^1 Blocked: host port 8080\/TCP is held by pod default\/holder$/u,
+    ],
+    ['a port of its own earlier version', pod(onPort, 'holder'), /^0 $/u],
+    [
+      'more than the host has',
+      pod({ containers: [{ ...container, resources: { requests: { cpu: '5000' } } }] }),
+      /^1 OutOfcpu: Node didn't have enough resource: cpu, requested: 5000000/u,
+    ],
+    [
+      'a second default class',
+      priorityClass('other', 8),
+      /^1 PriorityClass usual in .*usual\.yaml is already marked as default; only one default can exist/u,
+    ],
+  ])('of %s says what the daemon’s admission would say', async (_what, document, expected) => {
+    expect(await validate(document, '--config', config)).toMatch(expected)
+  })
+
+  it('leaves to the daemon what the runtime can do', async () => {
+    const lifecycle = { stopSignal: 'SIGINT' }
+    const wanting = pod({ os: { name: 'linux' }, containers: [{ ...container, lifecycle }] })
+    expect(await validate(wanting, '--config', config)).toBe('0 ')
+  })
+
+  it('holds the pods of one file against each other', async () => {
+    const list = { apiVersion: 'v1', kind: 'PodList', items: [pod(onPort, 'a'), pod(onPort, 'b')] }
+    await rm(join(directory, 'pods/holder.yaml'))
+    expect(await validate(list, '--config', config)).toMatch(
+      /host port 8080\/TCP is held by pod default\/a$/u,
+    )
+  })
+
+  it('fails where that config cannot be read', async () => {
+    expect(await validate(pod({}), '--config', join(directory, 'none.yaml'))).toMatch(/^1 $/u)
+  })
+})
