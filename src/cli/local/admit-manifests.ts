@@ -5,15 +5,22 @@ import type { AdmissionRules } from '../../control/desired/pod-admission.ts'
 import { PodAdmission } from '../../control/desired/pod-admission.ts'
 import { ObjectStore } from '../../control/objects/object-store.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
+import { claimsOf } from '../../decide/admission/exclusive-claims.ts'
+import { hostShares } from '../../decide/admission/host-shares.ts'
 import { selectAllowedObjects } from '../../decide/sources/merge-objects.ts'
+import { diskBytes } from '../../host/disk-space.ts'
 import { readHostInfo } from '../../host/facts/host-info.ts'
 import type { Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
+import type { Pod } from '../../pod/schema/pod-schema.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 import { loadConfig } from './load-config.ts'
 import type { ReadManifest } from './read-manifests.ts'
 import { readManifests } from './read-manifests.ts'
+
+/** Each pod is held against all of them. */
+const maxNeighbours = 1000
 
 interface Sourced<Document extends SourceDocument = SourceDocument> {
   readonly document: Document
@@ -59,17 +66,12 @@ async function readConfig(context: VerbContext): Promise<Awaited<ReturnType<type
 }
 
 function rulesOfHost(config: PoddConfig): AdmissionRules {
-  return admissionRules(config, readHostInfo())
+  return admissionRules(config, readHostInfo(), diskBytes(config.rootDir))
 }
 
 function rulesAnywhere(config: PoddConfig): AdmissionRules {
-  const rules = admissionRules(config, {
-    cpus: 0,
-    memoryBytes: 0,
-    hugePagesBytes: new Map(),
-    appArmor: true,
-  })
-  return { ...rules, limits: { maxPods: config.maxPods } }
+  const machine = { cpus: 0, memoryBytes: 0, hugePagesBytes: new Map(), appArmor: true }
+  return { ...admissionRules(config, machine, undefined), limits: { maxPods: Infinity } }
 }
 
 /** One that can't be read gives nothing: the daemon complains of it. */
@@ -87,6 +89,10 @@ async function readDirectories(context: VerbContext, config: PoddConfig): Promis
     }
   })
   return (await Promise.all(read)).flat().map((document) => ({ document, source: 'file' }))
+}
+
+function holdsAlone(pod: Pod): boolean {
+  return hostShares(pod).ports.length > 0 || claimsOf(pod.spec).length > 0
 }
 
 function admit(
@@ -111,8 +117,11 @@ function admit(
     const { pod, place } = document
     const candidate = { pod, source, isAccepted: false, classes: undefined }
     const answer = admission.admit({ ...candidate, neighbours: [...neighbours.values()] })
-    if (answer.kind === 'admitted') neighbours.set(key, { key, pod })
-    else if (places.has(place)) {
+    // Where room counts, `maxPods` bounds them; elsewhere those are left out that stand in no pod's way.
+    const isInTheWay = rules.limits.allocatable !== undefined || holdsAlone(pod)
+    if (answer.kind === 'admitted') {
+      if (isInTheWay && neighbours.size < maxNeighbours) neighbours.set(key, { key, pod })
+    } else if (places.has(place)) {
       found.push({ severity: 'error', place, object: key, message: `${answer.reason}: ${answer.message}` })
     }
   }

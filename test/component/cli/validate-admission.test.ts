@@ -99,7 +99,10 @@ describe('podd validate, with the config of the host', () => {
     expect(await validate(document, '--config', config)).toMatch(expected)
   })
 
-  it('leaves to the daemon what the runtime can do', async () => {
+  it('leaves to the daemon what the runtime and the node have', async () => {
+    const limits = { 'example.com/gpu': '2' }
+    const wanted = pod({ containers: [{ ...container, resources: { limits } }] })
+    expect(await validate(wanted, '--config', config)).toBe('0 ')
     const lifecycle = { stopSignal: 'SIGINT' }
     const wanting = pod({ os: { name: 'linux' }, containers: [{ ...container, lifecycle }] })
     expect(await validate(wanting, '--config', config)).toBe('0 ')
