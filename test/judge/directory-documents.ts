@@ -7,8 +7,9 @@ import type { JudgedDocument } from './judged-document.ts'
 
 /** Documents of the kinds that podd takes, one each, and the pods of workloads' templates. */
 export function* documentsIn(directory: string): Generator<JudgedDocument> {
-  for (const entry of readdirSync(directory, { recursive: true }).toSorted()) {
-    const path = join(directory, String(entry))
+  const entries = readdirSync(directory, { recursive: true }).map(String).toSorted()
+  for (const entry of entries) {
+    const path = join(directory, entry)
     if (!/\.(?:ya?ml|json)$/.test(path) || !statSync(path).isFile()) continue
     for (const [index, document] of parseAllDocuments(readFileSync(path, 'utf8'), {
       logLevel: 'error',
