@@ -38,7 +38,13 @@ export function fuzzedText(random: () => number): Buffer {
     const document = mutate(pick(random, bases), random)
     return Buffer.from(random() < 0.5 ? JSON.stringify(document) : stringify(document))
   }
-  const bytes = Buffer.from(pick(random, texts))
+  return spoiledText(random, pick(random, texts))
+}
+
+/** A text that is cut off, or changed in one place, or in a few of its bytes. */
+export function spoiledText(random: () => number, text: string): Buffer {
+  const chosen = 0.25 + random() * 0.75
+  const bytes = Buffer.from(text)
   const at = Math.floor(random() * bytes.length)
   if (chosen < 0.5) return bytes.subarray(0, at)
   if (chosen < 0.65)

@@ -42,7 +42,10 @@ export interface DecodeResult {
   readonly problems: readonly Problem[]
   /** Keys (`documentKey`) of bad documents: what the text gave under these keys before stays. */
   readonly heldObjects: readonly string[]
-  /** A bad document has no readable name, so that it may be any of those that the text gave before. */
+  /**
+   * A bad document has no readable name, so that it may be any of those that the text gave before; or the text is cut off in
+   * its last one.
+   */
   readonly holdsAll: boolean
 }
 
@@ -67,7 +70,10 @@ export async function decodeDocuments(
     // Only the YAML reader can say where a problem stands.
     if (result.problems.length === 0) return result
   }
-  return decodeAll(await readYamlDocuments(text), options)
+  const result = decodeAll(await readYamlDocuments(text), options)
+  // No program that writes lines ends in the middle of one.
+  const isCutOff = !/[\n\r}\]]\s*$/.test(text.slice(-100)) && result.heldObjects.length > 0
+  return isCutOff ? { ...result, holdsAll: true } : result
 }
 
 /** A result for what can't be read as a whole. */
@@ -119,6 +125,8 @@ class Decoder {
   readonly #problems: Problem[] = []
   readonly #heldObjects = new Set<string>()
   #holdsAll = false
+  /** The newest document lacks something, and is of a kind that podd takes. */
+  #endsLacking = false
 
   constructor(options: DecodeOptions) {
     this.#options = options
@@ -129,7 +137,8 @@ class Decoder {
       documents: this.#documents,
       problems: this.#boundedProblems(),
       heldObjects: [...this.#heldObjects],
-      holdsAll: this.#holdsAll,
+      // A text whose last document lacks something may be cut off there: what it gave behind that may be cut off, too.
+      holdsAll: this.#holdsAll || this.#endsLacking,
     }
   }
 
@@ -143,6 +152,7 @@ class Decoder {
   }
 
   take(document: RawDocument): void {
+    this.#endsLacking = false
     if (document.kind === 'broken') {
       const place = { path: this.#options.path, ...document.position }
       this.#problems.push({ severity: 'error', place, message: document.message })
@@ -236,8 +246,7 @@ class Decoder {
     for (const problem of problems) this.#report(problem, at, written, object)
     if (accepted !== undefined) {
       this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
-    } else if (object === undefined) this.#holdsAll = true
-    else this.#heldObjects.add(object)
+    } else this.#hold(object === undefined ? undefined : [object])
   }
 
   #takeLocalObject(kind: ObjectKind, value: JsonObject, at: FieldPath, written: Written): void {
@@ -247,8 +256,7 @@ class Decoder {
     for (const problem of problems) this.#report(problem, at, written, key)
     if (accepted !== undefined) {
       this.#documents.push({ ...accepted, place: { path: this.#options.path, ...written.locate(at) } })
-    } else if (key === undefined) this.#holdsAll = true
-    else this.#heldObjects.add(key)
+    } else this.#hold(key === undefined ? undefined : [key])
   }
 
   /** Reports what can't be taken as a document; `holds` where it may be one gone wrong, of whatever kind. */
@@ -262,12 +270,18 @@ class Decoder {
     const named = nameOf(value)
     this.#report(problem, at, written, objectOf(value))
     if (!holds) return
-    if (named === undefined) this.#holdsAll = true
-    else for (const key of keysNamed(named)) this.#heldObjects.add(key)
+    this.#hold(named === undefined ? undefined : keysNamed(named))
+  }
+
+  /** What a bad document gave before stays; undefined: it may be anything. */
+  #hold(keys: readonly string[] | undefined): void {
+    if (keys === undefined) this.#holdsAll = true
+    else for (const key of keys) this.#heldObjects.add(key)
   }
 
   #report(problem: FieldProblem, at: FieldPath, written: Written, object?: string): void {
     const path = [...at, ...problem.path]
+    if (problem.severity === 'error' && lackReasons.has(problem.reason)) this.#endsLacking = true
     // The rest is only counted.
     if (this.#problems.length >= maxProblems) {
       const { severity } = problem
@@ -285,6 +299,9 @@ class Decoder {
     })
   }
 }
+
+/** Of what is left of a document that is cut off at the end of a line. */
+const lackReasons: ReadonlySet<string | undefined> = new Set(['FieldValueRequired', 'FieldValueNotFound'])
 
 function isListKind(kind: Json | undefined): kind is 'List' | 'PodList' {
   return kind === 'List' || kind === 'PodList'

@@ -28,20 +28,28 @@ export function yamlMessage({ code, message }: Pick<YAMLError, 'code' | 'message
       }
       // What it found stands behind the colon.
       return message.replace(/: .*/s, '')
+    case 'TAB_AS_INDENT':
+      return 'a tab at the beginning of a line: YAML takes only spaces there'
     case 'BAD_INDENT':
-    case 'MISSING_CHAR':
       return /[\]}]$/.test(message)
-        ? 'a bracket that is opened here or above is not closed, or stands too far to the left'
-        : message
+        ? openBracket
+        : 'begins at another column than the fields or items above it that it belongs to'
+    case 'MISSING_CHAR':
+      if (/[\]}]$/.test(message)) return openBracket
+      return message.endsWith('quote')
+        ? 'a quote that is opened here or above is not closed'
+        : 'a `,` is missing in brackets, or text stands behind a value that is complete'
     case 'BLOCK_AS_IMPLICIT_KEY':
     case 'MULTILINE_IMPLICIT_KEY':
-      return 'a `:` too many: a value that has `: ` in it needs quotes, and a nested field a line of its own'
+      return 'a `:` too many, or none on the line above: a value that has `: ` in it needs quotes, and a nested field a line of its own'
     case 'BLOCK_IN_FLOW':
       return 'lines of fields or items within brackets: close the bracket first'
     default:
       return message
   }
 }
+
+const openBracket = 'a bracket that is opened here or above is not closed, or stands too far to the left'
 
 /** What a chart or a playbook has before it is rendered. */
 export const unrenderedTemplate =

@@ -51,6 +51,18 @@ describe('refused as by the API server', () => {
       container('securityContext: {appArmorProfile: {type: Localhost, localhostProfile: " a"}}'),
       'must not be padded with whitespace',
     ],
+    [
+      spec('hostNetwork: true, securityContext: {sysctls: [{name: net.core.somaxconn, value: "1"}]}'),
+      `sysctls[0].name: Invalid value: "net.core.somaxconn": may not be specified when 'hostNetwork' is true`,
+    ],
+    [
+      spec('resources: {limits: {ephemeral-storage: 1Gi}}'),
+      'spec.resources.limits[ephemeral-storage]: Unsupported value: "ephemeral-storage"',
+    ],
+    [
+      container('lifecycle: {stopSignal: SIGINT}'),
+      'lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`',
+    ],
     [container('args: ["a\u0001b"]'), '4:50: a control character (U+0001)'],
     [container('args: [.inf]'), 'a number that JSON has no word for'],
     [`%YAML 1.2\n---\n${good}`, '1:1: Kubernetes reads YAML 1.1'],
@@ -67,6 +79,11 @@ describe('taken as by the API server', () => {
     container('args: [!!binary aGVsbG8=]'),
     container('resources: {limits: {cpu: "1 "}}'),
     container('args: [null]'),
+    spec('terminationGracePeriodSeconds: -5'),
+    `${head}spec: {initContainers: [{name: s, image: b, restartPolicy: Always, ports: [&p {containerPort: 80, hostPort: 80}]}], containers: [{name: a, image: b, ports: [*p]}]}\n`,
+    `${head}spec: {resources: {limits: {cpu: 1}}, initContainers: [{name: i, image: b, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}], containers: [{name: a, image: b}]}\n`,
+    `${head}spec: {volumes: [{name: v, image: {reference: c}}], containers: [{name: a, image: b, volumeMounts: [{name: v, mountPath: /v, subPath: x}]}]}\n`,
+    `${head}spec: {os: {name: linux}, containers: [{name: a, image: b, lifecycle: {stopSignal: SIGRTMIN+3}}]}\n`,
     container('readinessProbe: {httpGet: {port: 1, httpHeaders: [{name: A}]}}'),
     container(
       'restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: []}}]',
@@ -164,6 +181,11 @@ describe('in plain words', () => {
     [`${head}spec:\n  {{- if .Values.x }}\n  containers: []\n`, 'a template that was not rendered'],
     [container('image: "b" c'), 'text behind a value that is complete'],
     [`${head}spec: {containers: [\n`, 'is not closed'],
+    [container('args: ["a]'), 'a quote that is opened here or above is not closed'],
+    [container('args: ["a" b]'), 'a `,` is missing in brackets'],
+    ['apiVersion: v1\nkind: Pod\nmetadata:\n\tname: a\n', 'a tab at the beginning of a line'],
+    ['apiVersion: v1\nkind Pod\nmetadata: {name: a}\n', 'or none on the line above'],
+    ['apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n labels: {}\n', 'begins at another column'],
     [
       'apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n',
       'not supported: ResourceClaim needs a control plane',
