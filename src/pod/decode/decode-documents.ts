@@ -71,9 +71,14 @@ export async function decodeDocuments(
     if (result.problems.length === 0) return result
   }
   const result = decodeAll(await readYamlDocuments(text), options)
-  // No program that writes lines ends in the middle of one.
-  const isCutOff = !/[\n\r}\]]\s*$/.test(text.slice(-100)) && result.heldObjects.length > 0
+  const isCutOff = endsInsideLine(text) && result.heldObjects.length > 0
   return isCutOff ? { ...result, holdsAll: true } : result
+}
+
+/** No program that writes lines ends in the middle of one; JSON may have no line end behind its last bracket. */
+function endsInsideLine(text: string): boolean {
+  const content = text.trimEnd()
+  return !text.slice(content.length).includes('\n') && !content.endsWith('}') && !content.endsWith(']')
 }
 
 /** A result for what can't be read as a whole. */
