@@ -13,6 +13,8 @@ import { readHostInfo } from '../../host/facts/host-info.ts'
 import type { Problem, SourceDocument, SourceName } from '../../pod/objects/document.ts'
 import { documentKey, isPodDocument } from '../../pod/objects/document.ts'
 import type { Pod } from '../../pod/schema/pod-schema.ts'
+import { isExtendedResource, podRequests } from '../../pod/spec/pod-resources.ts'
+import type { ResourceList } from '../../pod/spec/pod-resources.ts'
 import { isSourceUrl } from '../../sources/http/show-url.ts'
 import type { VerbContext } from '../arguments/verb.ts'
 import { loadConfig } from './load-config.ts'
@@ -107,7 +109,10 @@ function admit(
   const { allowed, problems } = selectAllowedObjects(objects, objectRules(config))
   const store = new ObjectStore(objectRules(config))
   store.replace(allowed)
-  const admission = new PodAdmission(rules, { objects: store, features: () => 'any' })
+  const extended = plentyOfDevices(
+    all.flatMap(({ document }) => (isPodDocument(document) ? [document.pod] : [])),
+  )
+  const admission = new PodAdmission({ ...rules, extended }, { objects: store, features: () => 'any' })
   const places = new Set(own.map(({ document }) => document.place))
   const neighbours = new Map<string, Neighbour>()
   const found = problems.filter(({ place }) => places.has(place))
@@ -126,4 +131,13 @@ function admit(
     }
   }
   return found
+}
+
+/** Which devices the node has is written over the API, and the daemon alone knows it: whatever is asked for is there. */
+function plentyOfDevices(pods: readonly Pod[]): () => ResourceList {
+  const names = pods.flatMap(({ spec }) =>
+    Object.keys(podRequests(spec, 'with-overhead')).filter((name) => isExtendedResource(name)),
+  )
+  const devices = Object.fromEntries(names.map((name) => [name, '1000000000']))
+  return () => devices
 }

@@ -905,9 +905,9 @@ describe('podd describe pod', () => {
       Manifest:
         /etc/pods/web.yaml: careful
       Events:
-        Type     Reason    Age   From   Message
-        ----     ------    ---   ----   -------
-        Normal   Started   60s   podd   Container started
+        Type     Reason    Age   From      Message
+        ----     ------    ---   ----      -------
+        Normal   Started   60s   kubelet   Container started
       "
     `)
   })
