@@ -13,7 +13,7 @@ import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
 import type { ObjectKind } from '../kinds/object-kinds.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
 import type { Position, RawDocument } from './read-documents.ts'
-import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
+import { maxYamlBytes, readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { refuseKind } from './refuse-kind.ts'
 import type { HostValues } from './substitute-values.ts'
 import { substituteValues } from './substitute-values.ts'
@@ -67,8 +67,8 @@ export async function decodeDocuments(
   const json = readJsonDocument(text)
   if (json !== undefined) {
     const result = decodeAll([json], options)
-    // Only the YAML reader can say where a problem stands.
-    if (result.problems.length === 0) return result
+    // Only the YAML reader can say where a problem stands, and it takes no text of any size.
+    if (result.problems.length === 0 || Buffer.byteLength(text) > maxYamlBytes) return result
   }
   const result = decodeAll(await readYamlDocuments(text), options)
   const isCutOff = endsInsideLine(text) && result.heldObjects.length > 0

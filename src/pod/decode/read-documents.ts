@@ -28,6 +28,13 @@ export type RawDocument =
   | { readonly kind: 'broken'; readonly message: string; readonly position: Position }
 
 /**
+ * The most that one YAML document may have: as much as the API server takes for an object
+ * (`staging/src/k8s.io/apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). Its tree takes a hundred times as much
+ * memory.
+ */
+export const maxYamlBytes = 3 * 1024 * 1024
+
+/**
  * Reads JSON when the text is that and no key stands twice in an object; undefined where YAML must be
  * tried. It is many times faster than the YAML library but can't say where a field stands.
  */
@@ -94,6 +101,11 @@ function readOne(
   text: string,
   positionOf: (offset: number) => Position,
 ): RawDocument | undefined {
+  const size = Buffer.byteLength(text)
+  if (size > maxYamlBytes) {
+    const message = `the document has ${size} bytes, and a Kubernetes object has ${maxYamlBytes} at the most: put each object into a document of its own, with --- between them`
+    return { kind: 'broken', message, position: positionOf(0) }
+  }
   try {
     const fault = findTextFault(text)
     if (fault !== undefined) {

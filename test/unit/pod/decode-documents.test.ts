@@ -362,6 +362,16 @@ describe('what is refused', () => {
     expect(await decode(text)).toMatchObject({ problems: [message], holdsAll: true })
   })
 
+  it('a YAML document that is larger than an object may be, and takes the others', async () => {
+    const good = container()
+    const large = `${container()}# ${'x'.repeat(3 * 1024 * 1024)}\n`
+    const { pods, problems } = await decode([good, large, good].join('---\n'))
+    expect(pods).toEqual(['web', 'web'])
+    expect(problems).toEqual([
+      expect.stringMatching(/^\d+:\d+: the document has \d+ bytes, and a Kubernetes object/u),
+    ])
+  })
+
   it('a document that grows without end from a few lines', async () => {
     const levels = Array.from({ length: 9 }, (_, index) =>
       index === 0
