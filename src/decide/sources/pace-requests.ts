@@ -40,6 +40,8 @@ const firstRetryMs = 1_000
 const trialHoldSeconds = 5
 /** Proxies break off what is silent for longer, as a rule. */
 const longestHoldSeconds = 60
+/** Over how long hosts come back whose requests a server broke off. */
+const longestSpreadMs = 5_000
 const mostBreaks = 3
 const plainRequestsAfterBreaks = 30
 /** From the start of one request to the start of the next, whatever the server answers. */
@@ -57,10 +59,17 @@ export const firstPace: Pace = {
   plainRequests: 0,
 }
 
-/** How long the server may hold the next answer back; undefined: not at all. */
-export function holdSecondsOf({ waits, holdSeconds, plainRequests }: Pace): number | undefined {
+/**
+ * How long the server may hold the next answer back; undefined: not at all. Not each time as long as possible: a change
+ * answers all hosts at once, and they would go on asking together.
+ * @param random from 0 (included) to 1 (excluded)
+ */
+export function holdSecondsOf(
+  { waits, holdSeconds, plainRequests }: Pace,
+  random: number,
+): number | undefined {
   if (plainRequests > 0) return undefined
-  return waits ? holdSeconds : trialHoldSeconds
+  return waits ? Math.ceil(holdSeconds * (0.75 + 0.25 * random)) : trialHoldSeconds
 }
 
 /**
@@ -103,7 +112,9 @@ function afterPlain(pace: Pace): Pace {
 }
 
 function afterFailure(pace: Pace, periodMs: number, random: number): NextRequest {
-  const waitMs = Math.min(pace.retryMs, periodMs) * (0.75 + 0.5 * random)
+  // A server that ends breaks off the requests of all hosts at once, and they would come back together.
+  const spreadMs = pace.waits ? Math.min(periodMs, longestSpreadMs) * random : 0
+  const waitMs = Math.max(Math.min(pace.retryMs, periodMs) * (0.75 + 0.5 * random), spreadMs)
   const isSuspect = pace.plainRequests === 0
   const next = { ...pace, retryMs: Math.min(pace.retryMs * 2, periodMs), isSuspect }
   return { pace: { ...next, plainRequests: Math.max(1, pace.plainRequests) }, waitMs }

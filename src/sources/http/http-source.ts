@@ -211,8 +211,8 @@ class HttpLoop {
   }
 
   async #ask(isWhole: boolean, signal: AbortSignal): Promise<HttpAnswer> {
-    const { clock, mayHold = true } = this.#options
-    const waitSeconds = mayHold ? holdSecondsOf(this.#pace) : undefined
+    const { clock, mayHold = true, random = systemRandom } = this.#options
+    const waitSeconds = mayHold ? holdSecondsOf(this.#pace, random()) : undefined
     const deadlineMs = timeoutMs + (this.#pace.waits && waitSeconds !== undefined ? waitSeconds * 1000 : 0)
     const timeout = new AbortController()
     const timer = clock.startTimer(deadlineMs, () =>

@@ -13,7 +13,7 @@ const pushed: RequestOutcome = { ...changed, waits: true }
 function follow(...outcomes: readonly RequestOutcome[]): readonly string[] {
   let pace: Pace = firstPace
   return outcomes.map((outcome) => {
-    const hold = holdSecondsOf(pace)
+    const hold = holdSecondsOf(pace, 0.5)
     const next = paceRequest(pace, outcome, periodMs, 0.5)
     pace = next.pace
     return `${hold ?? '-'}/${next.waitMs}`
@@ -37,22 +37,22 @@ describe('how a URL is asked', () => {
     [
       'at once where the server holds answers back',
       [pushed, held, pushed, held],
-      ['5/95', '60/0', '60/95', '60/0'],
+      ['5/95', '53/0', '53/95', '53/0'],
     ],
     [
       'by the period where the server says so and doesn’t',
       [pushed, { ...unchanged, waits: true }, unchanged],
-      ['5/95', '60/20000', '5/20000'],
+      ['5/95', '53/20000', '5/20000'],
     ],
     [
       'again so after the server was away',
       [pushed, failed, failed, unchanged, held],
-      ['5/95', '60/1000', '-/2000', '-/95', '60/0'],
+      ['5/95', '53/2500', '-/2500', '-/95', '53/0'],
     ],
     [
       'for a shorter time where requests that are held back fail',
       [pushed, failed, unchanged, held, failed, unchanged, held],
-      ['5/95', '60/1000', '-/95', '30/0', '30/1000', '-/95', '15/0'],
+      ['5/95', '53/2500', '-/95', '27/0', '27/2500', '-/95', '14/0'],
     ],
     [
       'not before the server says',
@@ -69,7 +69,7 @@ describe('how a URL is asked', () => {
   it('is by the period for a while where what lies between breaks off all that is held back', () => {
     const broken = [failed, unchanged, failed, unchanged, failed, unchanged]
     const seen = follow(pushed, ...broken, ...times(31, unchanged))
-    expect(seen.slice(5, 8)).toEqual(['15/1000', '-/20000', '-/20000'])
+    expect(seen.slice(5, 8)).toEqual(['14/2500', '-/20000', '-/20000'])
     expect(seen.slice(8, -1).every((step) => step === '-/20000')).toBe(true)
     expect(seen.at(-1)).toBe('5/20000')
   })
