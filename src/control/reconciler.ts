@@ -116,7 +116,7 @@ export class Reconciler {
     const { wanted, changed } = snapshots.merge()
     desired.reviewPullSecrets(changed)
     if (!this.#listed) return awaited.show(wanted)
-    desired.reconcile(wanted, () => snapshots.areReady)
+    desired.reconcile(wanted, (record) => snapshots.mayRemove(record))
     desired.confirmAdopted((source) => snapshots.isSilent(source))
     node.readmitDrained()
     this.endOrphans()

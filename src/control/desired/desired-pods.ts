@@ -129,16 +129,16 @@ export class DesiredPods {
 
   /**
    * Brings the pods in line with what is wanted.
-   * @param mayRemove whether a pod of this source that isn't wanted may go: its source has spoken
+   * @param mayRemove whether a pod that isn't wanted may go: the sources have spoken
    */
-  reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (source: string) => boolean): void {
+  reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (record: PodRecord) => boolean): void {
     for (const [key, entry] of this.#entries) {
       if (wanted.has(key)) continue
       const { worker } = entry
       entry.held = undefined
       if (worker === undefined) continue
       worker.confirm()
-      if (!mayRemove(worker.state.record.source)) continue
+      if (!mayRemove(worker.state.record)) continue
       this.#dropNext(key, entry)
       // Whoever deletes it over the API may give it more time than its manifest does.
       if (worker.state.record.ending?.cause === 'removed') continue

@@ -5,6 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
 import type { ObjectKey } from '../../pod/objects/local-object.ts'
+import type { PodRecord } from '../../pod/state/pod-record.ts'
 import { podKey } from '../../pod/values/ids.ts'
 import { pullsWith, refersTo } from '../objects/object-store.ts'
 import type { ChangedObjects, ObjectStore } from '../objects/object-store.ts'
@@ -47,6 +48,11 @@ export class SourceSnapshots {
   /** A source that is configured and hasn't spoken yet. */
   isSilent(source: SourceName): boolean {
     return this.#options.sources.includes(source) && this.#newest.get(source)?.ready !== true
+  }
+
+  /** Whether a pod with this record may go if no source wants it: all have spoken, and its own has read its file. */
+  mayRemove({ source, path }: Pick<PodRecord, 'source' | 'path'>): boolean {
+    return this.areReady && this.#newest.get(source)?.unreadable?.includes(path) !== true
   }
 
   take(snapshot: SourceSnapshot): void {

@@ -97,4 +97,6 @@ export interface SourceSnapshot {
   /** What the pods refer to; in their last good form too. */
   readonly objects: readonly ObjectDocument[]
   readonly problems: readonly Problem[]
+  /** Files of which nothing can be read: what is on record as theirs stays. */
+  readonly unreadable?: readonly string[]
 }

@@ -207,7 +207,9 @@ export class ApiObjects {
       text = await readFile(path, 'utf8')
     } catch (error) {
       if (errorCode(error) !== 'ENOENT') throw error
-      if (before === undefined || !this.#isOnDisk(before)) return false
+      const wasBad = this.#problems.delete(name)
+      this.#texts.delete(name)
+      if (before === undefined || !this.#isOnDisk(before)) return wasBad
       this.#forget(before)
       return true
     }
@@ -251,6 +253,7 @@ export class ApiObjects {
       .filter(({ kind, manifest }) => kind !== 'Pod' || !isBeingDeleted(manifest))
       .flatMap(({ document }) => document ?? [])
     const problems = [...this.#problems.values()]
+    const known = new Set([...this.#objects.values()].map(({ path }) => path))
     await this.#take({
       source: 'api',
       location: this.#options.directory,
@@ -258,6 +261,7 @@ export class ApiObjects {
       pods: documents.filter((document) => isPodDocument(document)),
       objects: documents.filter((document) => isObjectDocument(document)),
       problems: this.#directoryProblem === undefined ? problems : [this.#directoryProblem, ...problems],
+      unreadable: problems.map(({ place }) => place.path).filter((path) => !known.has(path)),
     })
   }
 }

@@ -538,3 +538,17 @@ describe('a runtime that cannot write down that a container has ended', () => {
     expect(rig.isEmpty()).toBe(true)
   })
 })
+
+describe('a pod whose file cannot be read', () => {
+  it('runs on until the file is gone', async () => {
+    await rig.apply(podManifest('web'))
+    const [document] = rig.snapshot('file').pods
+    const snapshot = { ...rig.snapshot('file'), pods: [] }
+    rig.system.offerSnapshot({ ...snapshot, unreadable: [document?.place.path ?? ''] })
+    await rig.settle()
+    expect([rig.pod('web').status.phase, stops()]).toEqual(['Running', []])
+    rig.system.offerSnapshot({ ...snapshot, unreadable: [] })
+    await rig.clock.advance(60_000)
+    expect(stops()).toHaveLength(1)
+  })
+})

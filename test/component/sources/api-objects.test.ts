@@ -83,6 +83,13 @@ it('goes on with a pod that was valid once, and says what is wrong with it', asy
   expect(rig.newest?.problems.map(({ place }) => place.path)).toEqual(
     [file('old'), file('torn')].map((name) => join(rig.directory, name)),
   )
+  expect(rig.newest?.unreadable).toEqual([join(rig.directory, file('torn'))])
+  await rm(join(rig.directory, file('torn')))
+  await rig.hint(file('torn'))
+  expect(rig.newest).toMatchObject({
+    unreadable: [],
+    problems: [{ place: { path: join(rig.directory, file('old')) } }],
+  })
 })
 
 it('takes an edit that an update may make, refuses another, and takes a removal for a deletion', async () => {
