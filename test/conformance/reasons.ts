@@ -28,7 +28,6 @@ export const reasons: readonly Reason[] = [
     spec: /node didn't have enough resource|scheduler-focused/u,
     why: 'it waits for the scheduler to find no room',
   },
-  { spec: /resource usage tracking/u, why: 'it makes a ReplicationController' },
   { spec: /KubeletFineGrainedAuthz/u, why: 'it makes ServiceAccounts, their tokens and RBAC rules' },
   { spec: /Node Lifecycle/u, why: 'it makes a Node: podd has the one that it runs on' },
   { spec: /NoExecuteTaintManager/u, why: 'a controller evicts pods from tainted nodes' },
