@@ -43,6 +43,12 @@ const usualHeaderBytes = 512 * 1024
 
 const usualRequestMs = 30_000
 
+/**
+ * How long a connection may be idle: longer than clients in Go keep one (90 s, `net/http` DefaultTransport), or they would send
+ * a request over one that is just being closed, and most are not sent again.
+ */
+const idleMs = 100_000
+
 /** How much of a stream is written before the client has to make room. */
 const streamBufferBytes = 16 * 1024
 
@@ -55,6 +61,7 @@ export function createHttpListener(options: HttpListenerOptions): HttpListener {
   const http = {
     maxHeaderSize: options.mostHeaderBytes ?? usualHeaderBytes,
     requestTimeout: requestMs,
+    keepAliveTimeout: idleMs,
     connectionsCheckingInterval: requestMs,
     highWaterMark: streamBufferBytes,
     shouldUpgradeCallback: ({ headers }: IncomingMessage) => handler.upgrades(headers),
