@@ -2,12 +2,10 @@ import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import { chainOf, containerChain, jumpTarget, parseTables } from '../network/forward-rules.ts'
-import { selectFirewalls } from '../network/firewall.ts'
+import { lockSeconds, selectFirewalls } from '../network/firewall.ts'
 import { sandboxChains } from '../network/derive-sandbox-rules.ts'
 import { sandboxOf } from '../network/network-rules.ts'
 import type { ContainerdBooks } from './containerd-books.ts'
-
-const lockSeconds = '5'
 
 /** The sandboxes that rules of the table `nat` name as theirs, on this network. */
 export function readRuleOwners(saved: string, networkName: string): ReadonlySet<string> {

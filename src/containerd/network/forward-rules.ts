@@ -1,11 +1,9 @@
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import { lockSeconds } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
 import { isMasquerade } from './masquerade-rules.ts'
-
-/** iptables waits this many seconds for its lock. */
-const lockSeconds = '5'
 
 /**
  * Lets the pods' traffic through a firewall that drops what is forwarded (Docker sets FORWARD's policy

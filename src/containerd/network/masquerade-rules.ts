@@ -1,6 +1,7 @@
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
+import { lockSeconds } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
 
 /*
@@ -8,9 +9,6 @@ import type { Firewall } from './firewall.ts'
  * bridge plugin's `ipMasq` does by a chain for each (`plugins/pkg/ip/ipmasq_linux.go`, containernetworking/plugins 1.x):
  * traffic between pods and multicast keep the pod's address.
  */
-
-/** iptables waits this many seconds for its lock. */
-const lockSeconds = '5'
 
 /** Of the rules in `nat` that iptables-save prints, without the leading `-A `: one that masquerades this network's pods. */
 export function isMasquerade(rule: string, { bridgeName }: ContainerdPlaces): boolean {

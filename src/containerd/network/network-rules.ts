@@ -12,11 +12,9 @@ import {
   parseTables,
   sharedChains,
 } from './forward-rules.ts'
-import { selectFirewalls } from './firewall.ts'
+import { lockSeconds, selectFirewalls } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
 import { missingMasquerade } from './masquerade-rules.ts'
-
-const lockSeconds = '5'
 
 /** The rules of the table `nat` that sandboxes need, by the sandbox's id; those that all share under ''. */
 export type SandboxRules = ReadonlyMap<string, readonly string[]>
@@ -185,7 +183,7 @@ export class NetworkRules {
       .flatMap((result) =>
         deriveSandboxRules(result, firewall, [...(known.get(result.sandboxId) ?? []), ...shared]),
       )
-    // A chain that is derived is rewritten without what is left of it.
+    // A derived chain replaces whatever remains of it.
     const rewritten = new Set(
       derived.map((rule) => chainOf(rule)).filter((chain) => containerChain.test(chain)),
     )

@@ -198,10 +198,15 @@ export class ApiObjects {
       )
   }
 
+  #findByPath(path: string): KeptManifest | undefined {
+    for (const object of this.#objects.values()) if (object.path === path) return object
+    return undefined
+  }
+
   /** Takes what a file says. False where that is known. */
   async #read(name: string): Promise<boolean> {
     const path = join(this.#options.directory, name)
-    const before = [...this.#objects.values()].find((object) => object.path === path)
+    const before = this.#findByPath(path)
     let text: string
     try {
       text = await readFile(path, 'utf8')
@@ -253,7 +258,6 @@ export class ApiObjects {
       .filter(({ kind, manifest }) => kind !== 'Pod' || !isBeingDeleted(manifest))
       .flatMap(({ document }) => document ?? [])
     const problems = [...this.#problems.values()]
-    const known = new Set([...this.#objects.values()].map(({ path }) => path))
     await this.#take({
       source: 'api',
       location: this.#options.directory,
@@ -261,7 +265,9 @@ export class ApiObjects {
       pods: documents.filter((document) => isPodDocument(document)),
       objects: documents.filter((document) => isObjectDocument(document)),
       problems: this.#directoryProblem === undefined ? problems : [this.#directoryProblem, ...problems],
-      unreadable: problems.map(({ place }) => place.path).filter((path) => !known.has(path)),
+      unreadable: problems
+        .map(({ place }) => place.path)
+        .filter((path) => this.#findByPath(path) === undefined),
     })
   }
 }
