@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
+import type { GrpcCall } from './grpc-call.ts'
 import { maxMessageBytes } from './grpc-reply.ts'
 import { GrpcSession } from './grpc-session.ts'
-import type { GrpcCall } from './grpc-session.ts'
 import { failed, Status } from './grpc-status.ts'
 
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'failed' | 'closed'

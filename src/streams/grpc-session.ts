@@ -1,10 +1,10 @@
 import { connect as connectSocket } from 'node:net'
 import type { Socket } from 'node:net'
-import { errorMessage } from '../base/errors.ts'
-import { frameMessage, GrpcReply } from './grpc-reply.ts'
+import { encodeRequestHeaders, newStream } from './grpc-call.ts'
+import type { GrpcCall, GrpcStream } from './grpc-call.ts'
 import { failed, Status, statusOfReset } from './grpc-status.ts'
 import type { GrpcStatus } from './grpc-status.ts'
-import { encodeHeaders, HeaderDecoder } from './hpack.ts'
+import { HeaderDecoder } from './hpack.ts'
 import {
   connectionPreface,
   contentOf,
@@ -38,29 +38,6 @@ export interface GrpcSessionOptions {
   readonly onLost: (error: Error | undefined) => void
 }
 
-export interface GrpcCall<Message> {
-  /** `/package.Service/Method` */
-  readonly path: string
-  readonly message: Uint8Array
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** What it throws ends the call with INTERNAL. */
-  readonly decode: (bytes: Buffer) => Message
-  readonly onMessage: (message: Message) => void
-  /** Called once, after the last message, and never while the call is begun or cancelled. */
-  readonly onStatus: (status: GrpcStatus) => void
-}
-
-interface Stream {
-  readonly call: Pick<GrpcCall<never>, 'path' | 'headers' | 'onStatus'>
-  readonly reply: GrpcReply
-  id: number
-  /** What is still to be sent. */
-  unsent: Buffer
-  sendWindow: number
-  /** Received, and the server wasn't told that it was taken. */
-  taken: number
-}
-
 /**
  * One connection to a unix socket for gRPC calls of one request message each: HTTP/2 (RFC 9113) as far as such calls need it. Node's
  * own does more, for which it loads TLS and takes three quarters of a call's time.
@@ -70,9 +47,9 @@ export class GrpcSession {
   readonly #options: GrpcSessionOptions
   readonly #frames = new FrameReader()
   readonly #headers = new HeaderDecoder()
-  readonly #streams = new Map<number, Stream>()
+  readonly #streams = new Map<number, GrpcStream>()
   /** Those that the server takes when others have ended. */
-  readonly #waiting = new Set<Stream>()
+  readonly #waiting = new Set<GrpcStream>()
   #block: { readonly frame: Frame; readonly parts: Buffer[] } | undefined
   #nextId = 1
   #sendWindow = firstWindowBytes
@@ -104,14 +81,7 @@ export class GrpcSession {
 
   /** The returned function cancels the call, in the server too. */
   begin<Message>(call: GrpcCall<Message>): () => void {
-    const stream: Stream = {
-      call,
-      reply: new GrpcReply((bytes) => takeMessage(call, bytes)),
-      id: 0,
-      unsent: frameMessage(call.message),
-      sendWindow: 0,
-      taken: 0,
-    }
+    const stream = newStream(call)
     this.#waiting.add(stream)
     this.#socket.ref()
     if (this.#isLost) this.#end(stream, failed(Status.UNAVAILABLE, 'the connection takes no further calls'))
@@ -132,29 +102,23 @@ export class GrpcSession {
     }
   }
 
-  #start(stream: Stream): void {
-    const { path, headers } = stream.call
+  #start(stream: GrpcStream): void {
     stream.id = this.#nextId
     stream.sendWindow = this.#streamWindow
     this.#nextId += 2
     this.#streams.set(stream.id, stream)
-    const block = encodeHeaders([
-      [':method', 'POST'],
-      [':scheme', 'http'],
-      [':path', path],
-      [':authority', 'localhost'],
-      ['content-type', 'application/grpc'],
-      ['te', 'trailers'],
-      ['user-agent', 'podd'],
-      ...Object.entries(headers ?? {}),
-    ])
-    const head = encodeFrame(frameTypes.headers, frameFlags.endHeaders, stream.id, block)
+    const head = encodeFrame(
+      frameTypes.headers,
+      frameFlags.endHeaders,
+      stream.id,
+      encodeRequestHeaders(stream.call),
+    )
     this.#socket.write(Buffer.concat([head, ...this.#takeUnsent(stream)]))
     if (this.#nextId > lastStreamId) this.#letGo(undefined)
   }
 
   /** Frames of what the server's windows have room for. */
-  #takeUnsent(stream: Stream): Buffer[] {
+  #takeUnsent(stream: GrpcStream): Buffer[] {
     const frames: Buffer[] = []
     while (stream.unsent.length > 0) {
       const room = Math.min(this.#sendWindow, stream.sendWindow, this.#mostFrameBytes)
@@ -281,13 +245,13 @@ export class GrpcSession {
     this.#rest()
   }
 
-  #cancel(stream: Stream, status: GrpcStatus): void {
+  #cancel(stream: GrpcStream, status: GrpcStatus): void {
     if (this.#streams.has(stream.id))
       this.#socket.write(encodeNumberFrame(frameTypes.reset, stream.id, resetCancel))
     this.#end(stream, status)
   }
 
-  #end(stream: Stream, status: GrpcStatus): void {
+  #end(stream: GrpcStream, status: GrpcStatus): void {
     if (!this.#waiting.delete(stream) && !this.#streams.delete(stream.id)) return
     // The server is done with a call that it wasn't sent whole.
     if (stream.unsent.length > 0 && stream.id !== 0 && status.isAnswer)
@@ -317,21 +281,6 @@ export class GrpcSession {
       this.#end(stream, failed(Status.UNAVAILABLE, details))
     this.#socket.destroy()
   }
-}
-
-/** The call's end where the bytes are no message. What `onMessage` throws is a defect, and goes on. */
-function takeMessage<Message>(
-  { decode, onMessage }: GrpcCall<Message>,
-  bytes: Buffer,
-): GrpcStatus | undefined {
-  let message: Message
-  try {
-    message = decode(bytes)
-  } catch (error) {
-    return failed(Status.INTERNAL, `the message cannot be decoded: ${errorMessage(error)}`)
-  }
-  onMessage(message)
-  return undefined
 }
 
 /** Without the first bit, which means nothing in all that podd reads. */
