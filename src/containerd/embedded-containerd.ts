@@ -1,48 +1,31 @@
-import { existsSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
-import { PoddError, errorMessage } from '../base/errors.ts'
+import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
 import type { OrphanCollector } from '../decide/node/plan-orphans.ts'
 import { signalProcess } from '../host/processes.ts'
 import type { Problem } from '../pod/objects/document.ts'
 import type { NodeEvent, NodeEventRecorder } from '../pod/state/pod-event.ts'
+import { ContainerdStateStore } from './containerd-state.ts'
+import type { ContainerdState, RunningContainerd } from './containerd-state.ts'
 import { EmbeddedImages } from './embedded-images.ts'
 import { containerdPlaces } from './process/containerd-places.ts'
 import type { ContainerdPlaces } from './process/containerd-places.ts'
-import {
-  detectLaunchMode,
-  endContainerd,
-  findContainerd,
-  isStillContainerd,
-} from './process/containerd-process.ts'
+import { detectLaunchMode, endContainerd, findContainerd } from './process/containerd-process.ts'
 import type { LaunchMode } from './process/containerd-process.ts'
-import type { ContainerdVersion } from './process/containerd-version.ts'
 import { EmbeddedContainerdError } from './process/embedded-containerd-error.ts'
 import { removeTornCniResults } from './network/cni-results.ts'
 import { findPrograms } from './setup/find-programs.ts'
 import type { ProgramOptions } from './setup/find-programs.ts'
-import { selectFirewalls } from './network/firewall.ts'
-import { ensureForwardRules } from './network/forward-rules.ts'
-import { ensureMasquerade } from './network/masquerade-rules.ts'
+import { openFirewall } from './network/open-firewall.ts'
 import type { ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
-import type { RuntimeRecords } from './leaks/containerd-books.ts'
-import type { CriKnowledge } from './leaks/containerd-books.ts'
-import { firewallOrphans } from './leaks/firewall-orphans.ts'
-import {
-  addressOrphans,
-  cniResultOrphans,
-  interfaceOrphans,
-  namespaceOrphans,
-} from './leaks/network-orphans.ts'
-import { containerOrphans, shimOrphans, taskOrphans } from './leaks/runtime-orphans.ts'
-import { leaseOrphans, snapshotOrphans } from './leaks/storage-orphans.ts'
-import { adoptContainerd, boundLog, startContainerd } from './process/start-process.ts'
+import type { CriKnowledge, RuntimeRecords } from './leaks/containerd-books.ts'
+import { orphanCollectors } from './leaks/orphan-collectors.ts'
+import { adoptContainerd, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
 import { InstalledProgram } from './process/installed-containerd.ts'
 import { recordVersion } from './process/newer-containerd.ts'
-import { connectionEnd } from './process/unix-socket.ts'
-import { watchNames } from '../host/watch-names.ts'
+import { watchContainerd } from './process/watch-containerd.ts'
 import { writeContainerdFiles } from './setup/write-containerd-files.ts'
 import type { ContainerdFileOptions } from './setup/write-containerd-files.ts'
 import type { UnpackedImagesOptions } from './process/unpacked-images.ts'
@@ -63,34 +46,10 @@ export interface EmbeddedContainerdOptions extends ProgramOptions, ContainerdFil
   readonly launchMode?: LaunchMode | undefined
 }
 
-/** What `start` found or made. */
-export interface RunningContainerd {
-  readonly pid: number
-  readonly version: ContainerdVersion
-  readonly socketPath: string
-  /** It ran before podd did. */
-  readonly adopted: boolean
-  /** The subnets that pods get their addresses from. */
-  readonly podCidrs: readonly string[]
-  readonly importTarget: ImageImportTarget
-}
-
-export type ContainerdState =
-  | { readonly kind: 'stopped' }
-  | { readonly kind: 'running'; readonly running: RunningContainerd }
-  /** It died, or does not start; the next try is at `retryAtMs` (wall time). */
-  | { readonly kind: 'down'; readonly message: string; readonly retryAtMs: number }
-
 const firstRetryMs = 1_000
 const longestRetryMs = 30_000
 /** One that lived this long starts again at once, without backoff. */
 const stableMs = 60_000
-/** How long an import waits for a containerd that is still starting. */
-const importPatienceMs = 30_000
-const logCheckMs = 10 * 60_000
-const socketPatienceMs = 1_000
-/** A package manager replaces a program beside others. */
-const programSettleMs = 2_000
 
 /**
  * A containerd of podd's own, beside podd: started or adopted by `start`, watched by `supervise`. It
@@ -101,8 +60,7 @@ export class EmbeddedContainerd {
   readonly images: EmbeddedImages
   readonly #options: EmbeddedContainerdOptions
   readonly #home: ContainerdHome
-  readonly #listeners = new Set<(state: ContainerdState) => void>()
-  #state: ContainerdState = { kind: 'stopped' }
+  readonly #state: ContainerdStateStore
   /** The one that runs was told to end, so that another takes its place. */
   #isRestarting = false
   readonly #program: InstalledProgram
@@ -111,6 +69,7 @@ export class EmbeddedContainerd {
     this.#options = options
     this.places = containerdPlaces(options.rootDir, options.runDir)
     const { clock, logger, launchMode, unpacks, sandboxImage } = options
+    this.#state = new ContainerdStateStore(clock)
     this.#program = new InstalledProgram({
       places: this.places,
       tell: (reason, message) => this.#tell(reason, message),
@@ -120,8 +79,8 @@ export class EmbeddedContainerd {
       places: this.places,
       sandboxImage,
       unpacks,
-      whenRunning: async () => (await this.#whenRunning()).importTarget,
-      running: () => (this.#state.kind === 'running' ? this.#state.running.importTarget : undefined),
+      whenRunning: async () => (await this.#state.whenRunning()).importTarget,
+      running: () => this.#state.running?.importTarget,
       clock,
       logger,
     })
@@ -134,7 +93,7 @@ export class EmbeddedContainerd {
   }
 
   get state(): ContainerdState {
-    return this.#state
+    return this.#state.current
   }
 
   /** What somebody should do something about while containerd runs. */
@@ -144,8 +103,7 @@ export class EmbeddedContainerd {
 
   /** Calls back at every change of state; the returned function ends that. */
   onChange(listener: (state: ContainerdState) => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return this.#state.onChange(listener)
   }
 
   /**
@@ -178,7 +136,7 @@ export class EmbeddedContainerd {
     }
     await recordVersion(places, programs.version)
     await this.images.prepare(importTarget)
-    await this.#openFirewall(network.subnets)
+    await openFirewall(places, network.subnets, this.#options.logger)
     const running: RunningContainerd = {
       pid: process.pid,
       version: programs.version,
@@ -191,7 +149,7 @@ export class EmbeddedContainerd {
       { id: String(running.pid), reason: running.version.text },
       running.adopted ? 'adopted the running containerd' : 'started containerd',
     )
-    this.#setState({ kind: 'running', running })
+    this.#state.set({ kind: 'running', running })
     return running
   }
 
@@ -200,7 +158,7 @@ export class EmbeddedContainerd {
    * and containers are left alone.
    */
   endFrozen(): void {
-    const found = this.#state.kind === 'running' ? findContainerd(this.places) : undefined
+    const found = this.#state.running && findContainerd(this.places)
     if (found === undefined) return
     this.#options.logger.warn({ id: String(found.pid) }, 'containerd does not answer, killing it')
     this.#tell(
@@ -219,14 +177,24 @@ export class EmbeddedContainerd {
     let retryMs = firstRetryMs
     let reported = ''
     const pause = async (message: string): Promise<void> => {
-      this.#setState({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
+      this.#state.set({ kind: 'down', message, retryAtMs: clock.wallMs() + retryMs })
       await clock.sleep(retryMs, signal).catch(() => undefined)
       retryMs = Math.min(retryMs * 2, longestRetryMs)
     }
     while (!signal.aborted) {
-      if (this.#state.kind === 'running') {
+      const { running } = this.#state
+      if (running !== undefined) {
         const since = clock.monotonicMs()
-        await this.#waitUntilGone(this.#state.running.pid, signal)
+        await watchContainerd(
+          this.#home,
+          {
+            pid: running.pid,
+            programPath: this.#program.path,
+            onProgramReplaced: () => this.#lookAtProgram(),
+            onSocketRemoved: () => this.#restartWithoutSocket(),
+          },
+          signal,
+        )
         if (signal.aborted) return
         const wasAsked = this.#isRestarting
         this.#isRestarting = false
@@ -273,56 +241,17 @@ export class EmbeddedContainerd {
     }
   }
 
-  async #whenRunning(): Promise<RunningContainerd> {
-    if (this.#state.kind === 'stopped') {
-      const changed = new AbortController()
-      const stop = this.onChange(() => changed.abort())
-      await this.#options.clock.sleep(importPatienceMs, changed.signal).catch(() => undefined)
-      stop()
-    }
-    const state = this.#state
-    if (state.kind === 'running') return state.running
-    const reason = state.kind === 'down' ? state.message : 'it is still starting'
-    throw new PoddError('RUNTIME_UNAVAILABLE', `containerd is not ready: ${reason}`, {
-      hint: 'Try again when it runs; `podd get pods` and `podd doctor` say what is wrong with it.',
-    })
-  }
-
   /** What finds and removes what containerd has left of pods that no longer exist; nothing while it does not run. */
   orphanCollectors(records: RuntimeRecords): readonly OrphanCollector[] {
     const { clock, known } = this.#options
     const tools = () => {
-      if (this.#state.kind !== 'running') return undefined
-      const { importTarget, podCidrs } = this.#state.running
+      const { running } = this.#state
+      if (running === undefined) return undefined
+      const { importTarget, podCidrs } = running
       return { ctrPath: importTarget.ctrPath, snapshotter: importTarget.snapshotter, podCidrs }
     }
     const books = new ContainerdBooks({ places: this.places, tools, known, records })
-    return [
-      shimOrphans(books, clock),
-      taskOrphans(books),
-      containerOrphans(books),
-      snapshotOrphans(books),
-      leaseOrphans(books),
-      namespaceOrphans(books),
-      interfaceOrphans(books),
-      addressOrphans(books),
-      cniResultOrphans(books),
-      firewallOrphans(books),
-    ]
-  }
-
-  /** Without these rules pods may still work, so a failure is only said. */
-  async #openFirewall(podCidrs: readonly string[]): Promise<void> {
-    for (const firewall of selectFirewalls(podCidrs)) {
-      // One after the other: both wait for the same lock.
-      for (const ensure of [ensureMasquerade, ensureForwardRules]) {
-        try {
-          await ensure(this.places, firewall, podCidrs)
-        } catch (error) {
-          this.#options.logger.warn({ err: error }, 'cannot add firewall rules for the traffic of pods')
-        }
-      }
-    }
+    return orphanCollectors(books, clock)
   }
 
   #tell(reason: string, message: string): void {
@@ -333,7 +262,7 @@ export class EmbeddedContainerd {
   /** The program has been replaced. */
   async #lookAtProgram(): Promise<void> {
     try {
-      if (this.#state.kind === 'running') await this.#program.findNewer(await findPrograms(this.#options))
+      if (this.#state.running !== undefined) await this.#program.findNewer(await findPrograms(this.#options))
     } catch (error) {
       // In the middle of an upgrade, perhaps.
       this.#options.logger.debug({ err: error }, 'cannot look at the installed containerd')
@@ -347,62 +276,11 @@ export class EmbeddedContainerd {
     )
   }
 
-  /** Restarts a containerd whose socket somebody has removed: it serves those alone that are connected already. */
-  async #lookAtSocket(): Promise<void> {
-    if (this.#state.kind !== 'running' || existsSync(this.places.socketPath)) return
-    const { clock, logger } = this.#options
-    // One that ends or begins removes it too.
-    await clock.sleep(socketPatienceMs)
-    if (this.#state.kind !== 'running' || existsSync(this.places.socketPath)) return
+  async #restartWithoutSocket(): Promise<void> {
     try {
-      await this.restart('its socket has been removed')
+      if (this.#state.running !== undefined) await this.restart('its socket has been removed')
     } catch (error) {
-      logger.error({ err: error }, 'cannot restart containerd')
+      this.#options.logger.error({ err: error }, 'cannot restart containerd')
     }
-  }
-
-  /** Resolves when the process behind the socket has gone, or the signal is aborted. */
-  async #waitUntilGone(pid: number, signal: AbortSignal): Promise<void> {
-    const over = new AbortController()
-    const watched = AbortSignal.any([signal, over.signal])
-    const { clock } = this.#options
-    watchNames([this.places.socketPath], () => void this.#lookAtSocket(), watched)
-    let isLooking = false
-    const onReplaced = async (): Promise<void> => {
-      if (isLooking) return
-      isLooking = true
-      await clock.sleep(programSettleMs, watched).catch(() => undefined)
-      isLooking = false
-      if (!watched.aborted) await this.#lookAtProgram()
-    }
-    watchNames(this.#program.path === undefined ? [] : [this.#program.path], () => void onReplaced(), watched)
-    try {
-      await this.#waitForEnd(pid, signal)
-    } finally {
-      over.abort()
-    }
-  }
-
-  async #waitForEnd(pid: number, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
-    let logCheckedMs = clock.monotonicMs()
-    while (!signal.aborted) {
-      const checkLog = new AbortController()
-      const logDue = clock.startTimer(logCheckMs, () => checkLog.abort())
-      await connectionEnd(this.places.socketPath, AbortSignal.any([signal, checkLog.signal]))
-      logDue.cancel()
-      if (signal.aborted) return
-      if (!isStillContainerd(pid, this.places) && findContainerd(this.places) === undefined) return
-      if (clock.monotonicMs() - logCheckedMs >= logCheckMs) {
-        logCheckedMs = clock.monotonicMs()
-        await boundLog(this.#home)
-      }
-      await clock.sleep(20, signal).catch(() => undefined)
-    }
-  }
-
-  #setState(state: ContainerdState): void {
-    this.#state = state
-    for (const listener of this.#listeners) listener(state)
   }
 }

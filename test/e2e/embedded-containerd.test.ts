@@ -16,10 +16,8 @@ import { silentLogger } from '../../src/base/logger.ts'
 import { setPoddUmask } from '../../src/base/umask.ts'
 import { containerdPlaces } from '../../src/containerd/process/containerd-places.ts'
 import { EmbeddedContainerd } from '../../src/containerd/embedded-containerd.ts'
-import type {
-  EmbeddedContainerdOptions,
-  RunningContainerd,
-} from '../../src/containerd/embedded-containerd.ts'
+import type { EmbeddedContainerdOptions } from '../../src/containerd/embedded-containerd.ts'
+import type { RunningContainerd } from '../../src/containerd/containerd-state.ts'
 import { importImageFile } from '../../src/containerd/process/import-image.ts'
 import { Orphans } from '../../src/control/node/garbage/orphans.ts'
 import { createRecords } from '../../src/control/runtime/create-records.ts'
