@@ -6,6 +6,7 @@ import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PullCredential } from '../../decide/images/keyring.ts'
 import { addWhileReadingLimit, mergeImported, mergePulledRecord } from '../../decide/images/pulled-record.ts'
 import type { PulledRecord, UsedCredential } from '../../decide/images/pulled-record.ts'
+import { settlePulls } from '../../decide/images/settle-pulls.ts'
 import { accessName, verifyImageAccess } from '../../decide/images/verify-access.ts'
 import type { VerificationRules } from '../../decide/images/verify-access.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
@@ -107,7 +108,11 @@ export class PulledImages {
   async end(image: string, outcome: PullOutcome): Promise<void> {
     await this.#turn.run(async () => {
       try {
-        if (outcome.kind === 'pulled') await this.#noteStatus(image, outcome.used)
+        if (outcome.kind === 'pulled') {
+          const asNamed = { image, userSpecifiedImage: image }
+          const { image: found } = await this.#options.calls.imageStatus({ image: asNamed })
+          if (found !== null) await this.#save(image, found.id, outcome.used)
+        }
         await this.#endIntent(image, outcome.kind !== 'unknown')
       } catch (error) {
         this.#options.logger.error({ image, err: error }, 'cannot record how an image was pulled')
@@ -147,8 +152,8 @@ export class PulledImages {
       const records = await this.#load()
       if (records === undefined) return true
       const wanted = normalizeImageName(image)
-      for (const intended of [...this.#begun.keys(), ...records.intents.keys()])
-        if (normalizeImageName(intended) === wanted) return true
+      const isWanted = (name: string): boolean => normalizeImageName(name) === wanted
+      if ([...this.#begun.keys(), ...records.intents.keys()].some(isWanted)) return true
       const { image: found } = await this.#options.calls.imageStatus({ image: { image } })
       const access = found === null ? undefined : records.byRef.get(found.id)?.access
       return access !== undefined && Object.hasOwn(access, accessName(image) ?? image)
@@ -169,8 +174,7 @@ export class PulledImages {
       const records = await this.#load()
       const imageRefs = new Set(images.map(({ id }) => id))
       try {
-        const left = await this.#settleIntents(images, mark)
-        for (const image of left) await this.#dropIntent(image)
+        for (const image of await this.#settleIntents(images, mark)) await this.#dropIntent(image)
       } catch (error) {
         this.#options.logger.warn({ err: error }, 'cannot settle image pulls of unknown end')
       }
@@ -212,13 +216,6 @@ export class PulledImages {
     }
   }
 
-  async #noteStatus(image: string, used: UsedCredential): Promise<void> {
-    const { image: found } = await this.#options.calls.imageStatus({
-      image: { image, userSpecifiedImage: image },
-    })
-    if (found !== null) await this.#save(image, found.id, used)
-  }
-
   /** As `#save`; a failure is logged. */
   async #note(image: string, imageRef: string, used: UsedCredential): Promise<void> {
     const secrets = this.#records?.byRef.get(imageRef)?.access[accessName(image) ?? '']?.secrets ?? []
@@ -244,13 +241,9 @@ export class PulledImages {
     const records = await this.#load()
     if (records !== undefined && before === undefined && store.isUnreadable(imageRef, records.loaded))
       await store.putAside(imageRef)
-    await this.#write(record)
-  }
-
-  async #write(record: PulledRecord): Promise<void> {
     // It counts from now on, whether it can be written or not.
-    this.#records?.byRef.set(record.imageRef, record)
-    this.#markSaved(record.imageRef)
+    this.#records?.byRef.set(imageRef, record)
+    this.#markSaved(imageRef)
     await this.#options.store.saveRecord(record)
   }
 
@@ -292,23 +285,16 @@ export class PulledImages {
    * @returns the images of those that have left none
    */
   async #settleIntents(images: readonly ListedImage[], mark: number): Promise<readonly string[]> {
-    const intents = this.#records?.intents ?? new Map<string, PullIntent>()
-    const due = [...intents.values()].filter(
+    const due = [...(this.#records?.intents.values() ?? [])].filter(
       ({ image }) => !this.#begun.has(image) && (this.#savedAt.get(image) ?? 0) <= mark,
     )
-    if (due.length === 0) return []
-    const ids = new Map(
-      images.flatMap(({ id, repoTags, repoDigests }) =>
-        [id, ...repoTags, ...repoDigests].map((name) => [normalizeImageName(name), id] as const),
-      ),
-    )
-    for (const { image, presentRef } of due) {
-      const id = ids.get(normalizeImageName(image))
-      if (id === undefined) continue
-      const isImported = this.#records?.byRef.get(id)?.imported?.includes(accessName(image) ?? image)
-      if (id !== presentRef && isImported !== true) await this.#save(image, id, undefined)
+    const settled = settlePulls(due, images)
+    for (const { image, imageRef, isBrought } of settled) {
+      if (imageRef === undefined) continue
+      const isImported = this.#records?.byRef.get(imageRef)?.imported?.includes(accessName(image) ?? image)
+      if (isBrought && isImported !== true) await this.#save(image, imageRef, undefined)
       await this.#dropIntent(image)
     }
-    return due.flatMap(({ image }) => (ids.has(normalizeImageName(image)) ? [] : [image]))
+    return settled.flatMap(({ image, imageRef }) => (imageRef === undefined ? [image] : []))
   }
 }

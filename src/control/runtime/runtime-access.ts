@@ -1,9 +1,6 @@
-import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
-import type { PoddConfig } from '../../config/options.ts'
 import { ContentStore } from '../../containerd/client/content-store.ts'
-import { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
+import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
 import { findContainerd, findShims } from '../../containerd/process/containerd-process.ts'
 import { containerdPlaces } from '../../containerd/process/containerd-places.ts'
 import { CriClient } from '../../cri/cri-client.ts'
@@ -14,12 +11,11 @@ import { loadProto } from '../../cri/load-proto.ts'
 import { chooseCgroupDriver } from '../../host/cgroups/layout.ts'
 import { askCgroupDriver } from '../../cri/ask-cgroup-driver.ts'
 import type { CgroupDriver } from '../../host/cgroups/layout.ts'
-import type { HostInfo } from '../../host/facts/host-info.ts'
 import type { OrphanCollector } from '../../decide/node/plan-orphans.ts'
-import { buildSandboxImage, sandboxImageName } from '../../images/sandbox-image.ts'
 import type { Problem } from '../../pod/objects/document.ts'
-import type { EventRecorder, NodeEventRecorder } from '../../pod/state/pod-event.ts'
 import { compareContainerd } from './compare-containerd.ts'
+import { createEmbedded, listSandboxIds } from './create-embedded.ts'
+import type { RuntimeAccessOptions } from './create-embedded.ts'
 import { createRecords } from './create-records.ts'
 import { createEventSource } from './event-source.ts'
 import { createPodNetworkKeeper } from './keep-pod-network.ts'
@@ -29,16 +25,7 @@ import type { RuntimeComparison } from './runtime-comparison.ts'
 import type { RuntimeEventSource } from './runtime-observer.ts'
 import { RuntimeImages } from './runtime-images.ts'
 import { RuntimePulse } from './runtime-pulse.ts'
-import type { HeldImage } from '../../containerd/process/unpacked-images.ts'
 import { writeOutPulled } from './write-out-pulled.ts'
-
-export interface RuntimeAccessOptions {
-  readonly config: PoddConfig
-  readonly hostInfo: HostInfo
-  readonly events: EventRecorder & NodeEventRecorder
-  readonly clock: Clock
-  readonly logger: Logger
-}
 
 /** How long podd waits for a runtime when it starts before it goes on without, for the time being. */
 const firstAnswerMs = 5000
@@ -80,28 +67,10 @@ export class RuntimeAccess {
     this.endpoint = isEmbedded ? `unix://${places.socketPath}` : config.containerRuntimeEndpoint
     this.instance = isEmbedded ? '' : places.unitName
     this.#embedded = isEmbedded
-      ? new EmbeddedContainerd({
-          rootDir: config.rootDir,
-          runDir: config.runDir,
-          cgroupDriver: this.cgroupDriver(),
-          sandboxImage: { name: sandboxImageName, build: () => buildSandboxImage() },
-          podCidrs: config.podCidrs,
-          registryConfigDir: config.registryConfigDir,
-          // podd's own look at a pull comes first.
-          pullStallMs: 3 * config.imagePullProgressTimeoutMs,
-          known: { list: () => this.#listAll(), listSandboxes: () => this.#listSandboxes() },
-          unpacks: {
-            bootId: options.hostInfo.bootId,
-            images: {
-              list: () => this.#listImages(),
-              remove: async (id) => void (await this.#client.images.removeImage({ image: { image: id } })),
-            },
-            onDiscarded: (image) => this.#tellDiscarded(image),
-          },
-          events: options.events,
-          clock,
-          logger,
-        })
+      ? createEmbedded(options, this.cgroupDriver(), () => ({
+          runtime: this.runtime,
+          images: this.#client.images,
+        }))
       : undefined
     this.#client = new CriClient({
       endpoint: this.endpoint,
@@ -254,7 +223,7 @@ export class RuntimeAccess {
   podNetworkKeeper(): PodNetworkKeeper | undefined {
     if (this.#embedded === undefined) return undefined
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
-    const listReady = () => this.#listSandboxes(filter)
+    const listReady = () => listSandboxIds(this.runtime, filter)
     const { events, logger } = this.#options
     return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, logger })
   }
@@ -277,38 +246,6 @@ export class RuntimeAccess {
   /** How often something happened so far that may leave something behind in the runtime. */
   get disturbances(): number {
     return this.#making.failures + (this.#calls.get('RemovePodSandbox') ?? 0) + this.#starts
-  }
-
-  async #listImages(): Promise<readonly HeldImage[]> {
-    const { images } = await this.#client.images.listImages({})
-    return images.map(({ id, repoTags, repoDigests }) => ({ id, names: [...repoTags, ...repoDigests] }))
-  }
-
-  #tellDiscarded({ id, names }: HeldImage): void {
-    const { events, logger } = this.#options
-    const [image = id] = names
-    logger.warn({ image }, 'removed an image that the power failed for while it was unpacked')
-    events.recordNode({
-      type: 'Warning',
-      reason: 'ImageDiscarded',
-      message: `removed the image ${image}: the power failed before its layers were on the disk. It is pulled or imported again.`,
-    })
-  }
-
-  async #listAll(): Promise<ReadonlySet<string>> {
-    const [sandboxes, { containers }] = await Promise.all([
-      this.#listSandboxes(),
-      this.runtime.listContainers({}),
-    ])
-    return new Set([...sandboxes, ...containers.map(({ id }) => id)])
-  }
-
-  async #listSandboxes(
-    filter: cri.PodSandboxFilterInput = {},
-    signal?: AbortSignal,
-  ): Promise<ReadonlySet<string>> {
-    const { items } = await this.runtime.listPodSandbox({ filter }, { signal })
-    return new Set(items.map(({ id }) => id))
   }
 
   /** The best event stream that the runtime has. */

@@ -9,16 +9,14 @@ import type { PodUid } from '../../pod/values/ids.ts'
 import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { RuntimeEvent } from '../../pod/state/runtime-event.ts'
 import { instanceSelector, labelKeys } from '../../translate/identity/labels.ts'
-import { observePods } from '../../translate/observe.ts'
 import { isAsListed } from './is-as-listed.ts'
+import { fingerprint, listRuntime, observeListing } from './runtime-listing.ts'
+import type { ListCalls, Listing } from './runtime-listing.ts'
 import { RuntimeStatuses } from './runtime-statuses.ts'
 import type { StatusCalls } from './runtime-statuses.ts'
 
 /** What the observer needs of CRI's RuntimeService. */
-export interface ObserverCalls extends StatusCalls {
-  listPodSandbox(request: cri.ListPodSandboxRequestInput): Promise<cri.ListPodSandboxResponse>
-  listContainers(request: cri.ListContainersRequestInput): Promise<cri.ListContainersResponse>
-}
+export interface ObserverCalls extends ListCalls, StatusCalls {}
 
 /** `unserved`: this runtime has no events at all; it has to be listed again and again. */
 export type ObserverEvent = RuntimeEvent | { readonly kind: 'unserved' }
@@ -49,12 +47,6 @@ export interface RuntimeObserverOptions {
 }
 
 export type RuntimeHealth = { readonly healthy: true } | { readonly healthy: false; readonly message: string }
-
-/** What the runtime lists, of one pod or of all. */
-interface Listing {
-  readonly sandboxes: readonly cri.PodSandbox[]
-  readonly containers: readonly cri.Container[]
-}
 
 /** Without events, the full list is all there is (the kubelet's PLEG period). */
 const relistWithoutEventsMs = 1000
@@ -128,7 +120,7 @@ export class RuntimeObserver {
   /** What the runtime holds of one pod now; `undefined` where it holds nothing. */
   async read(uid: PodUid): Promise<ObservedPod | undefined> {
     const selector = { ...instanceSelector(this.#options.instance), [labelKeys.podUid]: uid }
-    const pods = await this.#observe(await this.#ask(selector))
+    const pods = await this.#observe(await listRuntime(this.#options.calls, selector))
     const pod = pods.get(uid)
     this.#take(uid, pod)
     return pod
@@ -149,15 +141,16 @@ export class RuntimeObserver {
   }
 
   /**
-   * Lists everything now, and reports what changed since the last time; where nothing has, nothing is made of the list. A pod about which the runtime doesn't answer in
-   * time stays as it was seen last and holds up no other one; but in the first list, which has to know all.
+   * Lists everything, and reports what changed since the last list. A pod whose status the runtime doesn't give in time stays
+   * as it was observed last and delays no other; in the first list, which must be complete, that is an error.
    */
   async relist(): Promise<ReadonlyMap<PodUid, ObservedPod>> {
     this.#readMeanwhile.clear()
     // Owners are only added meanwhile, at the end.
     const ownersBefore = this.#owners.size
     const exitedBefore = [...this.#statuses.exited()]
-    const listing = await this.#ask(instanceSelector(this.#options.instance))
+    const { calls, instance } = this.#options
+    const listing = await listRuntime(calls, instanceSelector(instance))
     if (this.#isAsBefore(listing)) return this.#pods
     this.#hasOomKill = false
     const knownBefore = new Set([...[...this.#owners.keys()].slice(0, ownersBefore), ...exitedBefore])
@@ -262,16 +255,6 @@ export class RuntimeObserver {
     if (owner !== undefined) this.#options.onChange(owner)
   }
 
-  async #ask(labelSelector: Readonly<Record<string, string>>): Promise<Listing> {
-    const { calls } = this.#options
-    const filter = Object.keys(labelSelector).length === 0 ? {} : { filter: { labelSelector } }
-    const [sandboxes, containers] = await Promise.all([
-      calls.listPodSandbox(filter),
-      calls.listContainers(filter),
-    ])
-    return { sandboxes: sandboxes.items, containers: containers.containers }
-  }
-
   /** Whether the runtime as a whole holds what was seen last, and nothing else is to be learnt or forgotten. */
   #isAsBefore({ sandboxes, containers }: Listing): boolean {
     if (!this.#hasListed || this.#hasOomKill || this.#statuses.hasExits) return false
@@ -283,40 +266,15 @@ export class RuntimeObserver {
    * @param silent takes the pods about which a question was not answered in time: what is given of them is not complete.
    *   Without it, that is an error.
    */
-  async #observe(
-    { sandboxes, containers }: Listing,
-    silent?: Set<PodUid>,
-  ): Promise<ReadonlyMap<PodUid, ObservedPod>> {
-    for (const { id, labels } of [...sandboxes, ...containers]) {
+  #observe(listing: Listing, silent?: Set<PodUid>): Promise<ReadonlyMap<PodUid, ObservedPod>> {
+    for (const { id, labels } of [...listing.sandboxes, ...listing.containers]) {
       const uid = labels[labelKeys.podUid]
       if (uid !== undefined) this.#owners.set(id, uid)
     }
-    const unlessSilent = <Status>(id: string, status: Promise<Status>): Promise<Status | undefined> =>
-      status.catch((error: unknown) => {
-        const uid = this.#owners.get(id)
-        if (silent === undefined || uid === undefined || !this.#options.isTimeout(error)) throw error
-        silent.add(uid)
-        return undefined
-      })
-    const [sandboxStatuses, containerStatuses] = await Promise.all([
-      Promise.all(sandboxes.map((item) => unlessSilent(item.id, this.#statuses.ofSandbox(item)))),
-      Promise.all(containers.map((item) => unlessSilent(item.id, this.#statuses.ofContainer(item)))),
-    ])
-    // What has no status any more was removed since it was listed: how it exited is unknown.
-    const heldSandboxes = sandboxes.flatMap((sandbox, index) => {
-      const status = sandboxStatuses[index]
-      return status === undefined ? [] : [{ listed: { ...sandbox, state: status.state }, status }]
-    })
-    const heldContainers = containers.flatMap((container, index) => {
-      const status = containerStatuses[index]
-      return status === undefined ? [] : [{ listed: { ...container, state: status.state }, status }]
-    })
-    return observePods({
-      sandboxes: heldSandboxes.map(({ listed }) => listed),
-      containers: heldContainers.map(({ listed }) => listed),
-      sandboxStatuses: new Map(heldSandboxes.map(({ status }) => [status.id, status])),
-      containerStatuses: new Map(heldContainers.map(({ status }) => [status.id, status])),
-      isProvisional: (status) => this.#statuses.isProvisional(status),
+    return observeListing(listing, this.#statuses, (id, error) => {
+      const uid = this.#owners.get(id)
+      if (silent === undefined || uid === undefined || !this.#options.isTimeout(error)) throw error
+      silent.add(uid)
     })
   }
 
@@ -330,11 +288,4 @@ export class RuntimeObserver {
       this.#statuses.forget(id)
     }
   }
-}
-
-function fingerprint(pod: ObservedPod | undefined): string {
-  if (pod === undefined) return ''
-  const sandboxes = pod.sandboxes.map((sandbox) => `${sandbox.id}:${sandbox.ready}`)
-  const containers = pod.containers.map((container) => `${container.id}:${container.state}`)
-  return [...sandboxes, ...containers].join(' ')
 }
