@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-import { LongestFirst, onOneContainerd } from './test/lib/slow-suites.ts'
+import { LongestFirst, onEachContainerd } from './test/lib/slow-suites.ts'
 import { slowness } from './test/support/slowness.ts'
 
 /** Much of what tests do is waiting for files, sockets and processes. */
@@ -33,13 +33,12 @@ const quick = {
 /** `PODD_TEST_CONTAINERD` names one containerd or more: the slow suites are a project for each, `e2e`, `e2e-2`, … */
 const [firstContainerd, ...otherContainerds] = (process.env['PODD_TEST_CONTAINERD'] ?? '').split(',')
 
-function slowSuites(containerd: string | undefined, suffix: string, exclude: readonly string[]) {
+function slowSuites(containerd: string | undefined, suffix: string, files?: readonly string[]) {
   const env = containerd ? { PODD_TEST_CONTAINERD: containerd } : {}
   return ['contract', 'e2e', 'fault'].map((name) => ({
     test: {
       name: `${name}${suffix}`,
-      include: [`test/${name}/**/*.test.ts`],
-      exclude: [...exclude],
+      include: files?.filter((path) => path.startsWith(`test/${name}/`)) ?? [`test/${name}/**/*.test.ts`],
       env,
       ...slow,
     },
@@ -57,9 +56,9 @@ export default defineConfig({
     projects: [
       { test: { name: 'unit', include: ['test/unit/**/*.test.ts'], ...quick } },
       { test: { name: 'component', include: ['test/component/**/*.test.ts'], ...quick } },
-      ...slowSuites(firstContainerd, '', []),
+      ...slowSuites(firstContainerd, ''),
       ...otherContainerds.flatMap((containerd, at) =>
-        slowSuites(containerd, `-${at + 2}`, Object.keys(onOneContainerd)),
+        slowSuites(containerd, `-${at + 2}`, Object.keys(onEachContainerd)),
       ),
       {
         test: {

@@ -56,34 +56,6 @@ describePodd(
       },
     )
 
-    it.concurrent(
-      'sends the signal that the manifest names where the runtime can, and else says which one could',
-      proves('stop-signal', 'Lifecycle: stopSignal'),
-      async () => {
-        const podd = rig()
-        const [major = 0, minor = 0] = podd.install.release.split('.').map(Number)
-        const canBe = major * 1000 + minor >= 2003
-        podd.drop(
-          'signalled',
-          shellPod('signalled', podd.shared, 'trap "say usr1; exit 0" USR1; say up; stay', {
-            container: { lifecycle: { stopSignal: 'SIGUSR1' } },
-            spec: { os: { name: 'linux' }, terminationGracePeriodSeconds: 20 },
-          }),
-        )
-        if (canBe) await podd.untilReady('signalled')
-        const { status } = await podd.untilPod(
-          'signalled',
-          'answered',
-          ({ status: said }) => canBe || said.message !== undefined,
-        )
-        const wanted = canBe ? /^$/u : /lifecycle\.stopSignal needs containerd 2\.3;/u
-        expect(status.message ?? '').toMatch(wanted)
-        podd.removeManifest('signalled')
-        if (canBe) await podd.untilLine('signalled', / usr1$/u)
-        await podd.untilGone('signalled')
-      },
-    )
-
     // id: starts-container-only-poststart
     it.concurrent('starts a container only when postStart of the one before has ended', async () => {
       const podd = rig()

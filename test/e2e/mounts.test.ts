@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describePodd } from '../support/podd-rig.ts'
 import type { PoddRig } from '../support/podd-rig.ts'
-import { otherShell } from '../support/podd-program.ts'
 import { proves } from '../support/proves.ts'
 import { podOf, shellContainer, shellPod, wordsOf } from '../support/shell-pods.ts'
 
@@ -248,42 +247,6 @@ describePodd('mounts', {}, (rig) => {
   )
 
   it(
-    'are read-only all the way down where the runtime can, and refused by name where it can’t',
-    proves('recursive-read-only', 'VolumeMount: recursiveReadOnly'),
-    async () => {
-      const top = join(rig().directory, 'recursive')
-      mkdirSync(join(top, 'below'), { recursive: true })
-      execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(top, 'below')])
-      try {
-        const canBe = Number(rig().install.release) >= 2
-        const pod = (name: string, recursiveReadOnly: string): object =>
-          shellPod(name, rig().shared, 'touch /v/below/x && say written || say kept; say up; stay', {
-            volumes: [{ name: 'v', hostPath: { path: top } }],
-            mounts: [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly }],
-          })
-        rig().drop('disabled', pod('disabled', 'Disabled'))
-        expect(await saidBy(rig(), 'disabled')).toEqual(['written'])
-        rig().drop('possible', pod('possible', 'IfPossible'))
-        expect(await saidBy(rig(), 'possible')).toEqual([canBe ? 'kept' : 'written'])
-        rig().drop('enabled', pod('enabled', 'Enabled'))
-        const answer = canBe
-          ? await saidBy(rig(), 'enabled')
-          : [
-              (await rig().untilPod('enabled', 'refused', ({ status }) => status.message !== undefined))
-                .status.message,
-            ]
-        expect(answer[0]).toMatch(
-          canBe ? /^kept$/u : /volumeMounts\.recursiveReadOnly: Enabled needs containerd 2\.0/u,
-        )
-      } finally {
-        for (const name of ['disabled', 'possible', 'enabled']) rig().removeManifest(name)
-        for (const name of ['disabled', 'possible', 'enabled']) await rig().untilGone(name)
-        execFileSync('umount', [join(top, 'below')])
-      }
-    },
-  )
-
-  it(
     'belong to the pod’s group where the volume is the pod’s own',
     proves('fs-group', 'PodSecurityContext: fsGroupChangePolicy'),
     async () => {
@@ -392,62 +355,6 @@ describePodd('mounts', {}, (rig) => {
     ])
     rig().removeManifest('greedy')
   })
-
-  it(
-    'show the files of an image where the runtime can, and are refused by name where it can’t',
-    proves('image-volume', 'Volume: image', 'ImageVolumeSource: reference pullPolicy'),
-    async () => {
-      const [major = 0, minor = 0] = rig().install.release.split('.').map(Number)
-      const canBe = major * 1000 + minor >= 2001
-      rig().drop(
-        'imaged',
-        shellPod(
-          'imaged',
-          rig().shared,
-          'say $(ls /v/bin | grep -xc sh); touch /v/x || say read-only; say up; stay',
-          {
-            volumes: [{ name: 'v', image: { reference: otherShell, pullPolicy: 'IfNotPresent' } }],
-            mounts: [{ name: 'v', mountPath: '/v' }],
-          },
-        ),
-      )
-      const answer = canBe
-        ? await saidBy(rig(), 'imaged')
-        : [
-            (await rig().untilPod('imaged', 'refused', ({ status }) => status.message !== undefined)).status
-              .message,
-          ]
-      const wanted = canBe ? /^1,read-only$/u : /volumes\.image needs containerd 2\.1/u
-      expect(answer.join(',')).toMatch(wanted)
-      rig().removeManifest('imaged')
-    },
-  )
-
-  it(
-    'show a part of an image where the runtime can, and are refused by name where it can’t',
-    proves('image-part', 'VolumeMount: subPath'),
-    async () => {
-      const [major = 0, minor = 0] = rig().install.release.split('.').map(Number)
-      const release = major * 1000 + minor
-      rig().drop(
-        'part',
-        shellPod('part', rig().shared, 'say $(ls /v | grep -xc sh); say up; stay', {
-          volumes: [{ name: 'v', image: { reference: otherShell, pullPolicy: 'IfNotPresent' } }],
-          mounts: [{ name: 'v', mountPath: '/v', subPath: 'bin' }],
-        }),
-      )
-      const answer =
-        release >= 2002
-          ? await saidBy(rig(), 'part')
-          : [
-              (await rig().untilPod('part', 'refused', ({ status }) => status.message !== undefined)).status
-                .message,
-            ]
-      const wanted = release >= 2002 ? /^1$/u : /volumeMounts\.subPath of an image needs containerd 2\.2$/u
-      expect(answer.join(',')).toMatch(wanted)
-      rig().removeManifest('part')
-    },
-  )
 
   it('may be mounted inside a directory of files, which follows its object all the same', async () => {
     rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))

@@ -321,28 +321,6 @@ describePodd('security context', {}, (rig) => {
   )
 
   it.concurrent(
-    'takes supplementalGroupsPolicy Strict where the runtime can, and names what is lacking elsewhere',
-    proves('supplemental-groups-policy', 'PodSecurityContext: supplementalGroupsPolicy'),
-    async () => {
-      const podd = rig()
-      chmodSync(podd.shared, 0o777)
-      const spec = {
-        securityContext: { runAsUser: 1001, supplementalGroups: [4001], supplementalGroupsPolicy: 'Strict' },
-      }
-      podd.drop('strict', shellPod('strict', podd.shared, script('strict-facts'), { spec }))
-      const isOld = podd.install.version.startsWith('1.')
-      const outcome = isOld
-        ? (await podd.untilPod('strict', 'refusal', ({ status }) => status.reason === 'RuntimeUnsupported'))
-            .status.message
-        : (await factsOf(podd, 'strict-facts'))['groups']
-      const refusal = `not supported by this container runtime (containerd ${podd.install.version}): spec.securityContext.supplementalGroupsPolicy: Strict needs containerd 2.0`
-      expect(outcome).toBe(isOld ? refusal : '0 4001')
-      podd.removeManifest('strict')
-      await podd.untilGone('strict')
-    },
-  )
-
-  it.concurrent(
     'refuses AppArmor profiles on a host without AppArmor',
     proves(
       'app-armor',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import type { PodObject } from '../../src/api/objects.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, containerOf, describePodd } from '../support/podd-rig.ts'
 import { otherShell, shell } from '../support/podd-program.ts'
@@ -295,5 +296,39 @@ describePodd('updates', {}, (rig) => {
     podd.removeManifest('box')
     await podd.untilGone('box')
     expect(podd.containerIds(uid)).toEqual([])
+  })
+
+  it('counts the changes of the spec, over a restart of podd', async () => {
+    const drop = (image: string | undefined, metadata: object): void => {
+      const main = shellContainer('main', 'counted', 'stay', image === undefined ? {} : { image })
+      rig().drop(
+        'counted',
+        podOf('counted', rig().shared, [main], { metadata: { ...metadata, generation: 7 } }),
+      )
+    }
+    const generations = ({ metadata, status }: PodObject): readonly (number | undefined)[] => [
+      metadata.generation,
+      status.observedGeneration,
+      ...status.conditions.map(({ observedGeneration }) => observedGeneration),
+    ]
+    drop(undefined, {})
+    expect(new Set(generations(await rig().untilReady('counted')))).toEqual(new Set([1]))
+    drop(undefined, { labels: { tier: 'front' } })
+    const labelled = await rig().untilPod(
+      'counted',
+      'its label',
+      ({ metadata }) => metadata.labels !== undefined,
+    )
+    expect(new Set(generations(labelled))).toEqual(new Set([1]))
+    drop(otherShell, { labels: { tier: 'front' } })
+    const changed = await rig().untilPod('counted', 'its image', ({ status }) => {
+      const [main] = status.containerStatuses ?? []
+      return main?.state.running !== undefined && main.image === otherShell
+    })
+    expect(new Set(generations(changed))).toEqual(new Set([2]))
+    await rig().restartDaemon('SIGKILL')
+    expect(new Set(generations(await rig().untilReady('counted')))).toEqual(new Set([2]))
+    rig().removeManifest('counted')
+    await rig().untilGone('counted')
   })
 })

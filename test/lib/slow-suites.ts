@@ -2,56 +2,26 @@ import { BaseSequencer } from 'vitest/node'
 import type { TestSpecification } from 'vitest/node'
 
 /**
- * Contract, e2e and fault tests that one containerd is enough for, and why: they run on the first one alone. All
- * others run on each, a file that is new among them. What a containerd's version may change is held on each by the
- * contract suite and by the files that aren't listed.
+ * The tests that run on each containerd, and what of it they hold: what its version may change. All others run on the
+ * first one alone: they prove what podd does with it, on what these files hold of each.
  */
-export const onOneContainerd: Readonly<Record<string, string>> = {
-  'test/e2e/api-writing.test.ts': 'podd’s API and files',
-  'test/e2e/apply.test.ts': 'what the command line asks of podd',
-  'test/e2e/cgroup-root.test.ts': 'podd makes the cgroups above the containers',
-  'test/e2e/cli.test.ts': 'what the command line prints; test/e2e/reaching-in.test.ts is on each',
-  'test/e2e/config-objects.test.ts': 'podd resolves the environment before it calls the runtime',
-  'test/e2e/container-garbage.test.ts': 'podd decides what goes; ListContainers is in the contract suite',
-  'test/e2e/disk-writes.test.ts': 'what podd itself writes',
-  'test/e2e/down.test.ts': 'test/e2e/embedded-containerd.test.ts removes each',
-  'test/e2e/drain.test.ts': 'the order is podd’s; endings are on each',
-  'test/e2e/dual-stack.test.ts': 'the same CNI plugins serve each',
-  'test/e2e/eviction.test.ts': 'podd measures and decides; ContainerStats is in the contract suite',
-  'test/e2e/firewall-reload.test.ts': 'the firewall, which podd restores',
-  'test/e2e/fleet.test.ts': 'reading and holding sources',
-  'test/e2e/image-credentials.test.ts': 'podd finds the credentials; pulls are on each',
-  'test/e2e/image-garbage.test.ts': 'podd decides; what CRI tells of images is in the contract suite',
-  'test/e2e/init-containers.test.ts': 'the order is podd’s; restarts and endings are on each',
-  'test/e2e/install.test.ts': 'installs podd, and starts no runtime',
-  'test/e2e/kubectl.test.ts': 'podd’s API; test/e2e/reaching-in.test.ts is on each',
-  'test/e2e/kubectl-writing.test.ts': 'podd’s API; test/e2e/reaching-in.test.ts is on each',
-  'test/e2e/log-rotation.test.ts': 'podd moves the files; ReopenContainerLog is in the contract suite',
-  'test/e2e/logs.test.ts': 'podd reads and moves the files; ReopenContainerLog is in the contract suite',
-  'test/e2e/manifests.test.ts': 'the examples, made of fields that other files prove',
-  'test/e2e/network-files.test.ts': 'podd writes hosts and resolv.conf',
-  'test/e2e/object-sources.test.ts': 'which source may give what',
-  'test/e2e/pod-fields.test.ts':
-    'host ports are the CNI plugins’; namespaces are in test/e2e/security-context.test.ts',
-  'test/e2e/pod-level-resources.test.ts': 'podd makes the pod’s cgroup; test/e2e/resize.test.ts is on each',
-  'test/e2e/pod-security.test.ts': 'admission',
-  'test/e2e/probe-fields.test.ts': 'podd’s own HTTP, TCP and gRPC clients',
-  'test/e2e/probes.test.ts': 'what follows from a verdict; ExecSync is in the contract suite',
-  'test/e2e/sources.test.ts': 'reading the manifest directory',
-  'test/e2e/swaps.test.ts': 'admission',
-  'test/e2e/umask.test.ts': 'the files that podd makes',
-  'test/e2e/updates.test.ts': 'which change needs what; images and restarts are on each',
-  'test/e2e/volumes.test.ts': 'podd writes the files; mounts are on each',
-  'test/fault/bad-surroundings.test.ts':
-    'clocks, disks and files of the host; test/fault/full-disk.test.ts is on each',
-  'test/fault/burst.test.ts': 'test/fault/start-killed.test.ts kills podd amid starts on each',
-  'test/fault/containerd-frozen-for-good.test.ts': 'test/fault/containerd-killed.test.ts replaces each',
-  'test/fault/crash.test.ts': 'podd’s own crash',
-  'test/fault/manifest-directory.test.ts': 'a directory that vanishes',
-  'test/fault/podd-frozen.test.ts': 'podd itself stops; test/fault/containerd-frozen.test.ts is on each',
-  'test/fault/self-check.test.ts': 'what podd tells of itself',
-  'test/fault/unread-clients.test.ts': 'podd’s API',
-  'test/fault/volume-updates.test.ts': 'files, without a runtime',
+export const onEachContainerd: Readonly<Record<string, string>> = {
+  'test/contract/cri.test.ts':
+    'what every CRI call does, and what it tells of pods, containers, images and usage',
+  'test/contract/exec.test.ts': 'streams of commands, which cli, kubectl and reaching-in carry on',
+  'test/contract/translated-pods.test.ts': 'that it understands all that podd asks for a container',
+  'test/e2e/embedded-containerd.test.ts': 'its config, its start, its end, and what it leaves',
+  'test/e2e/image-pulls.test.ts': 'what it tells of pulls in flight, and how it fails them',
+  'test/e2e/images.test.ts': 'pulls and imports',
+  'test/e2e/pod-life.test.ts': 'all that one pod goes through, on podd and this containerd together',
+  'test/e2e/resize.test.ts': 'UpdateContainerResources on what runs',
+  'test/e2e/runtime-features.test.ts': 'what one version can and another can’t',
+  'test/e2e/short-pods.test.ts': 'what pods leave of networks, mounts, cgroups, shims and snapshots',
+  'test/fault/containerd-frozen.test.ts': 'its silence',
+  'test/fault/containerd-killed.test.ts': 'its death, and what it knows of the pods afterwards',
+  'test/fault/hostile-rounds.test.ts': 'all faults one after the other, with podd adopting what runs',
+  'test/fault/start-killed.test.ts': 'what it makes of a start that podd did not live to see',
+  'test/fault/unpacked-images.test.ts': 'images that a power cut left half unpacked',
 }
 
 /** The files that take longest, which begin first: what begins last ends last. */

@@ -51,8 +51,9 @@ export async function awaitCounts(
 ): Promise<readonly string[]> {
   const untilMs = Date.now() + patienceMs * slowness
   let now = countHost(podd)
-  while (differences(before, now).length > 0 && Date.now() < untilMs) {
-    await sleep(500)
+  // A look costs more than what is waited for.
+  for (let waitMs = 500; differences(before, now).length > 0 && Date.now() < untilMs; waitMs += 500) {
+    await sleep(Math.min(waitMs, 3000))
     now = countHost(podd)
   }
   console.log(`before: ${format(before)}\nafter:  ${format(now)}`)

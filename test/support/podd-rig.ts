@@ -60,8 +60,20 @@ const directoryPrefix = 'podd-e2e-'
 
 /** Far longer than anything takes here: other work may load the machine. */
 const patienceMs = 60_000 * Math.min(slowness, 8)
-/** Quick at first: much of what is waited for is there at once, and asking again and again takes the time of who works. */
-const pollMs = { first: 15 * slowness, later: 60 * slowness, firstForMs: 500 }
+/**
+ * Quick at first: much of what is waited for is there at once, and asking again and again takes the time of who works.
+ * After so many milliseconds (of an ordinary machine) it asks that often.
+ */
+const polls = [
+  { untilMs: 500, everyMs: 15 },
+  { untilMs: 5000, everyMs: 60 },
+  { untilMs: Infinity, everyMs: 250 },
+]
+
+function pollMs(waitedMs: number): number {
+  const { everyMs = 250 } = polls.find(({ untilMs }) => waitedMs < untilMs) ?? {}
+  return everyMs * slowness
+}
 
 /**
  * A podd as users have it, with a containerd, directories, a cgroup and a network of its own: started as a
@@ -410,8 +422,7 @@ exit $code
       if (found) return found as Exclude<T, false | undefined | null>
       if (performance.now() > giveUpAtMs)
         throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
-      const isEarly = performance.now() - beganMs < pollMs.firstForMs
-      await sleep(isEarly ? pollMs.first : pollMs.later)
+      await sleep(pollMs(performance.now() - beganMs))
     }
   }
 
@@ -429,7 +440,7 @@ exit $code
       const found = await watchUntil(this.socketPath, path, holds, signal).catch(() => undefined)
       if (found !== undefined) return found
       if (signal.aborted) throw new Error(`waited in vain for ${what}\n${await this.#story()}`)
-      await sleep(pollMs.later)
+      await sleep(60 * slowness)
     }
   }
 

@@ -13,7 +13,7 @@ interface Life {
 
 /** Pods with exec probes for what freezes: a probe of each fails for good within 20 s of a silent runtime. */
 export class ProbedPods {
-  readonly names = Array.from({ length: 15 }, (_, index) => `probed-${index}`)
+  readonly names = Array.from({ length: 5 }, (_, index) => `probed-${index}`)
   readonly #podd: PoddRig
 
   constructor(podd: PoddRig) {
