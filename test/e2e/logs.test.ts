@@ -14,7 +14,8 @@ function wholeFiles(podd: PoddRig, pod: string): string[] {
 }
 
 const never = { spec: { restartPolicy: 'Never' } }
-const talk = 'while true; do echo hello world; sleep 0.001; done'
+const line = 'hello world '.repeat(10)
+const talk = `while true; do echo ${line}; sleep 0.02; done`
 const record = (second: number, text: string): string =>
   `2026-01-01T00:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}.000000001Z stdout F ${text}\n`
 

@@ -444,13 +444,13 @@ describePodd('claims', {}, (rig) => {
       await rig().untilGone('writer')
       const readOnly = { persistentVolumeClaim: { claimName: 'data', readOnly: true } }
       rig().drop(
-        'reader',
-        podWith(rig(), 'reader', 'say $(cat /v/file); touch /v/no || say read-only', { volume: readOnly }),
+        'successor',
+        podWith(rig(), 'successor', 'say $(cat /v/file); touch /v/no || say read-only', { volume: readOnly }),
       )
-      expect(await saidBy(rig(), 'reader')).toEqual(['kept', 'read-only'])
-      rig().removeManifest('reader')
+      expect(await saidBy(rig(), 'successor')).toEqual(['kept', 'read-only'])
+      rig().removeManifest('successor')
       rig().removeManifest('data')
-      await rig().untilGone('reader')
+      await rig().untilGone('successor')
       const directory = join(rig().rootDir, 'claims/default/data')
       expect(readdirSync(directory)).toEqual(['file'])
       expect(statSync(join(rig().rootDir, 'claims')).mode & 0o077).toBe(0)

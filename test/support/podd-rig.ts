@@ -524,9 +524,50 @@ function pathOfPod(name: string): string {
 
 const configHead = { apiVersion: 'podd.dev/v1', kind: 'PoddConfiguration' }
 
+/** The suites of the file that runs, in its order, and their podd while it runs. */
+const suites: SuiteOfPodd[] = []
+
+class SuiteOfPodd {
+  readonly #install: ContainerdInstall
+  readonly #options: PoddRigOptions
+  #rig: PoddRig | undefined
+
+  constructor(install: ContainerdInstall, options: PoddRigOptions) {
+    this.#install = install
+    this.#options = options
+    suites.push(this)
+  }
+
+  get rig(): PoddRig {
+    if (this.#rig === undefined) throw new Error('podd is started before the tests')
+    return this.#rig
+  }
+
+  /** Takes the podd of a suite before it, or starts one. */
+  async begin(): Promise<void> {
+    if (this.#rig !== undefined) return
+    await sweep()
+    this.#rig = new PoddRig(this.#install, this.#options)
+    await this.#rig.start()
+  }
+
+  /** Leaves its podd to the next suite, where that is the same. */
+  async end(): Promise<void> {
+    const rig = this.#rig
+    this.#rig = undefined
+    const next = suites[suites.indexOf(this) + 1]
+    if (next !== undefined && next.#key === this.#key) next.#rig = rig
+    else await rig?.remove()
+  }
+
+  get #key(): string {
+    return JSON.stringify([this.#install, this.#options])
+  }
+}
+
 /**
- * A suite on one podd, which is shared by its tests, for each containerd under test. Without root or a
- * containerd its tests are skipped, and counted.
+ * A suite on one podd, which is shared by its tests, for each containerd under test. Suites of a file with the same
+ * options, one after the other, share one as well. Without root or a containerd its tests are skipped, and counted.
  */
 export function describePodd(
   title: string,
@@ -535,18 +576,15 @@ export function describePodd(
 ): void {
   const choice = chooseContainerds()
   const installs: readonly ContainerdInstall[] = choice.kind === 'use' ? choice.installs : [noInstall]
+  // Suites whose tests were not asked for leave what they were given.
+  afterAll(async () => {
+    for (const suite of suites) await suite.end()
+  })
   describe.skipIf(choice.kind === 'skip').each(installs)(`${title}, containerd $version`, (install) => {
-    let rig: PoddRig | undefined
-    beforeAll(async () => {
-      await sweep()
-      rig = new PoddRig(install, options)
-      await rig.start()
-    })
-    afterAll(async () => rig?.remove())
-    body(() => {
-      if (rig === undefined) throw new Error('podd is started before the tests')
-      return rig
-    })
+    const suite = new SuiteOfPodd(install, options)
+    beforeAll(() => suite.begin())
+    afterAll(() => suite.end())
+    body(() => suite.rig)
   })
 }
 
