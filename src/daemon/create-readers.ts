@@ -62,6 +62,8 @@ export function createReaders(
       nodes: { reader: shown.nodes, whenListed: () => facts.clusterObjects.whenNodeShown() },
       priorityclasses: { reader: shown.priorityclasses, whenListed: whenShown },
       runtimeclasses: { reader: shown.runtimeclasses, whenListed: whenShown },
+      leases: { reader: shown.leases, whenListed: whenShown },
+      podtemplates: { reader: shown.podtemplates, whenListed: whenShown },
     },
     writer: facts.writer,
     health: { checks: () => judgeHealth(pods.healthFacts) },

@@ -15,6 +15,7 @@ import { readHostname } from '../host/facts/host-info.ts'
 import { extendTimeout, takeServiceManager } from '../host/service-manager.ts'
 import type { ServiceManager } from '../host/service-manager.ts'
 import { followNameJob } from '../control/node/follow-name.ts'
+import { KeptObjects } from '../control/serving/kept-objects.ts'
 import { LocalObjects } from '../control/serving/local-objects.ts'
 import { assemblePods } from '../control/assemble-pods.ts'
 import type { PodAssembly } from '../control/assemble-pods.ts'
@@ -122,6 +123,10 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
   localObjects.begin()
   const clusterObjects = createClusterObjects(config, assembly, { written: apiObjects, clock })
   clusterObjects.begin()
+  const keptObjects = new KeptObjects({
+    shown: assembly.shown,
+    written: (kind) => apiObjects.list(kind).map(({ manifest }) => manifest),
+  })
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
@@ -203,8 +208,9 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
     if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
-    const writing = apiObjects.run(async (snapshot) => {
-      await pods.takeSnapshot(snapshot)
+    const writing = apiObjects.run(async (snapshot, isSame) => {
+      if (!isSame) await pods.takeSnapshot(snapshot)
+      keptObjects.show()
       clusterObjects.showWritten()
     }, stop.signal)
     // No pod is admitted before it is known what the node has.

@@ -30,6 +30,7 @@ import { decodePath, findRoute, readTarget } from './requests/route.ts'
 import type { Route } from './requests/route.ts'
 import { reviewRoutes } from './reviews/review-routes.ts'
 import { statusResponse } from './requests/status-response.ts'
+import { withNodeLease } from './resources/derived-readers.ts'
 import { resourceRoutes } from './resources/resource-routes.ts'
 import { WatchLines } from './resources/watch-lines.ts'
 import { asksForWatch, openWatch } from './streams/watch-stream.ts'
@@ -46,7 +47,14 @@ export interface HandlerOptions {
 }
 
 /** What is served, from requests to answers; src/api/routes.ts tells the same in words. Knows no sockets. */
-export function createHandler({ podLogsDir, readers, network, clock, logger }: HandlerOptions): ApiHandler {
+export function createHandler({
+  podLogsDir,
+  readers: given,
+  network,
+  clock,
+  logger,
+}: HandlerOptions): ApiHandler {
+  const readers = withNodeLease(given, clock)
   const pods = readers.resources.pods
   const logs = new PodLogs({ podLogsDir, pods: pods.reader, clock })
   const streams = new PodStreams({ readers, logs, clock })
@@ -58,7 +66,7 @@ export function createHandler({ podLogsDir, readers, network, clock, logger }: H
       ...[...servedKinds, ...derivedKinds].map((kind) => toApiResource(kind)),
       ...computedResources,
     ]),
-    ...resourceRoutes(readers, new WatchLines(), clock),
+    ...resourceRoutes(readers, new WatchLines()),
     ...(readers.writer === undefined
       ? []
       : writeRoutes(readers, { writer: readers.writer, random: systemRandom })),

@@ -118,6 +118,8 @@ export class ApiRig {
   readonly nodes = new KindRig(this.shown.nodes, async () => {})
   readonly priorityclasses = new KindRig(this.shown.priorityclasses, async () => {})
   readonly runtimeclasses = new KindRig(this.shown.runtimeclasses, async () => {})
+  readonly leases = new KindRig(this.shown.leases, async () => {})
+  readonly podtemplates = new KindRig(this.shown.podtemplates, async () => {})
   readonly images: ImageEntry[] = []
   archives: readonly ArchiveReport[] = []
   /** What a collection of garbage comes to. */
@@ -221,6 +223,8 @@ export class ApiRig {
         nodes: this.nodes,
         priorityclasses: this.priorityclasses,
         runtimeclasses: this.runtimeclasses,
+        leases: this.leases,
+        podtemplates: this.podtemplates,
       },
       status: { daemonStatus: () => this.status, applied: () => this.applied },
       sources: {

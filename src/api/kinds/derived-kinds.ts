@@ -1,25 +1,6 @@
-import type { ResourceObject } from '../resource.ts'
 import { readVerbs } from './api-resource.ts'
 import { regardingEventKind } from './regarding-events.ts'
 import type { RoutedKind } from './served-kind.ts'
-
-/** coordination.k8s.io/v1 Lease: the node's alone, which says that podd is alive. */
-export interface LeaseObject extends ResourceObject {
-  readonly metadata: ResourceObject['metadata'] & {
-    readonly ownerReferences: readonly {
-      readonly apiVersion: string
-      readonly kind: string
-      readonly name: string
-      readonly uid: string
-    }[]
-  }
-  readonly spec: {
-    readonly holderIdentity: string
-    readonly leaseDurationSeconds: number
-    /** RFC 3339, with microseconds. */
-    readonly renewTime: string
-  }
-}
 
 const plain = {
   verbs: readVerbs,
@@ -31,18 +12,6 @@ const plain = {
   columns: [],
   cells: () => [],
 } as const
-
-export const leaseKind: RoutedKind = {
-  ...plain,
-  resource: 'leases',
-  singular: 'lease',
-  apiVersion: 'coordination.k8s.io/v1',
-  kind: 'Lease',
-  listKind: 'LeaseList',
-  namespaced: true,
-  tableRoot: '/apis/coordination.k8s.io/v1',
-  root: '/apis/coordination.k8s.io/v1',
-}
 
 /** There is none, and never will be: clients that look for some learn that from a list. */
 export const definitionKind: RoutedKind = {
@@ -73,9 +42,4 @@ export const serviceKind: RoutedKind = {
 }
 
 /** Kinds that are served and have no objects of their own. */
-export const derivedKinds: readonly RoutedKind[] = [
-  regardingEventKind,
-  leaseKind,
-  definitionKind,
-  serviceKind,
-]
+export const derivedKinds: readonly RoutedKind[] = [regardingEventKind, definitionKind, serviceKind]

@@ -8,6 +8,7 @@ import {
 } from './cluster-kinds.ts'
 import { configMapKind, secretKind } from './config-objects.ts'
 import { eventKind } from './events.ts'
+import { leaseKind, podTemplateKind } from './kept-objects.ts'
 import { podKind } from './pods.ts'
 import type { ServedKind } from './served-kind.ts'
 
@@ -15,10 +16,12 @@ import type { ServedKind } from './served-kind.ts'
 export const servedKinds: readonly ServedKind[] = [
   configMapKind,
   eventKind,
+  leaseKind,
   namespaceKind,
   nodeKind,
   claimKind,
   podKind,
+  podTemplateKind,
   secretKind,
   serviceAccountKind,
   priorityClassKind,

@@ -5,6 +5,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../cluster-objects.ts'
+import type { LeaseObject, PodTemplateObject } from '../kept-objects.ts'
 import type { ClaimObject, ConfigObject } from '../local-objects.ts'
 import type { EventObject, PodObject } from '../objects.ts'
 
@@ -20,4 +21,6 @@ export interface ServedResources {
   readonly nodes: NodeObject
   readonly priorityclasses: PriorityClassObject
   readonly runtimeclasses: RuntimeClassObject
+  readonly leases: LeaseObject
+  readonly podtemplates: PodTemplateObject
 }

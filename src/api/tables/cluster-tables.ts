@@ -5,7 +5,8 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../cluster-objects.ts'
-import type { LeaseObject } from '../kinds/derived-kinds.ts'
+import type { LeaseObject, PodTemplateObject } from '../kept-objects.ts'
+import { containerTexts, holderOf, templateLabels } from '../kinds/kept-objects.ts'
 import { internalAddress, nodeStatus } from '../kinds/cluster-kinds.ts'
 import { apiTable } from './api-table.ts'
 import { ageColumn, nameColumn } from './common-columns.ts'
@@ -25,10 +26,21 @@ export const leaseTable = apiTable<LeaseObject>('Lease', [
   nameColumn(),
   {
     name: 'Holder',
-    description: 'The node that podd runs on.',
-    cell: ({ spec }) => spec.holderIdentity,
+    description: 'Who has the lease.',
+    cell: (lease) => holderOf(lease),
   },
   ageColumn(),
+])
+
+export const podTemplateTable = apiTable<PodTemplateObject>('PodTemplate', [
+  nameColumn(),
+  {
+    name: 'Containers',
+    description: 'The names of the containers.',
+    cell: (object) => containerTexts(object, 'name'),
+  },
+  { name: 'Images', description: 'Their images.', cell: (object) => containerTexts(object, 'image') },
+  { name: 'Pod Labels', description: 'The labels of its pods.', cell: (object) => templateLabels(object) },
 ])
 
 const roleLabel = 'node-role.kubernetes.io/'

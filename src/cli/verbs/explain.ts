@@ -1,4 +1,5 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import { isKeptKind, keptKinds } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectKind, objectKinds } from '../../pod/kinds/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { string } from '../../pod/schema/types.ts'
@@ -35,6 +36,7 @@ What a field means, the Kubernetes documentation tells.`,
 function schemaOf({ kind }: ServedKind): ObjectType<Fields> {
   if (kind === 'Pod') return podSchema
   if (isObjectKind(kind)) return objectKinds[kind].schema
+  if (isKeptKind(kind)) return keptKinds[kind].schema
   const type = (of: Fields[string]['type']): Fields[string] => ({
     type: of,
     presence: 'optional',

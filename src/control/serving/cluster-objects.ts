@@ -4,6 +4,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../../api/cluster-objects.ts'
+import type { ResourceObject } from '../../api/resource.ts'
 import type { JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -15,6 +16,7 @@ import type { KeptObject, ObjectDocument } from '../../pod/objects/document.ts'
 import { uuidOfText } from '../../pod/values/hash.ts'
 import type { MachineInfo } from '../../host/facts/node-info.ts'
 import type { ObjectStore } from '../objects/object-store.ts'
+import type { ResourceStore } from '../status/resource-store.ts'
 import type { ShownResources } from '../status/shown-resources.ts'
 import { toNodeObject } from './node-object.ts'
 import type { NodeFacts } from './node-object.ts'
@@ -39,10 +41,6 @@ export interface ClusterObjectsDeps {
   readonly clock: Clock
 }
 
-interface Namespaced {
-  readonly metadata: { readonly namespace: string; readonly creationTimestamp?: string }
-}
-
 /** How long a list of nodes waits for the runtime's images; those that were known last are shown then. */
 const imagesMs = 1000
 
@@ -65,7 +63,7 @@ export class ClusterObjects {
 
   begin(): void {
     const { shown, objects } = this.#deps
-    for (const store of [shown.pods, shown.configmaps, shown.secrets, shown.persistentvolumeclaims])
+    for (const store of namespacedStores(shown))
       store.subscribe(({ type }) => {
         if (type !== 'MODIFIED') this.#reviewNamespaces()
       })
@@ -120,15 +118,10 @@ export class ClusterObjects {
   /** At once. */
   showNamespaces(): void {
     const { shown, createdMs, writtenNamespaces } = this.#deps
-    const all: readonly Namespaced[] = [
-      ...shown.pods.list(),
-      ...shown.configmaps.list(),
-      ...shown.secrets.list(),
-      ...shown.persistentvolumeclaims.list(),
-    ]
+    const all = namespacedStores(shown).flatMap((store) => store.list())
     const since = new Map(standingNamespaces.map((name) => [name, formatTime(createdMs)]))
     for (const { metadata } of all) {
-      const { namespace, creationTimestamp = formatTime(createdMs) } = metadata
+      const { namespace = '', creationTimestamp = formatTime(createdMs) } = metadata
       const known = since.get(namespace)
       if (known === undefined || creationTimestamp < known) since.set(namespace, creationTimestamp)
     }
@@ -241,6 +234,14 @@ export class ClusterObjects {
     const { machine, hostName } = this.#deps
     return uuidOfText(JSON.stringify([kind, machine.machineId, hostName, name]))
   }
+}
+
+/** Whose objects keep their namespace. */
+function namespacedStores(
+  shown: ShownResources,
+): readonly Pick<ResourceStore<ResourceObject>, 'list' | 'subscribe'>[] {
+  const { pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates } = shown
+  return [pods, configmaps, secrets, persistentvolumeclaims, leases, podtemplates]
 }
 
 /** A namespace that was made over the API; it terminates for as long as something in it does. */

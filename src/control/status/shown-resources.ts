@@ -5,6 +5,7 @@ import type {
   RuntimeClassObject,
   ServiceAccountObject,
 } from '../../api/cluster-objects.ts'
+import type { LeaseObject, PodTemplateObject } from '../../api/kept-objects.ts'
 import type { ClaimObject, ConfigObject } from '../../api/local-objects.ts'
 import type { EventObject, PodObject } from '../../api/objects.ts'
 import { ResourceStore, Revisions, byName } from './resource-store.ts'
@@ -26,6 +27,9 @@ export class ShownResources {
   readonly nodes: ResourceStore<NodeObject>
   readonly priorityclasses: ResourceStore<PriorityClassObject>
   readonly runtimeclasses: ResourceStore<RuntimeClassObject>
+  /** These are written by KeptObjects. */
+  readonly leases: ResourceStore<LeaseObject>
+  readonly podtemplates: ResourceStore<PodTemplateObject>
 
   /** @param wallMs now */
   constructor(wallMs: number) {
@@ -40,5 +44,7 @@ export class ShownResources {
     this.nodes = new ResourceStore<NodeObject>(this.revisions, byName)
     this.priorityclasses = new ResourceStore<PriorityClassObject>(this.revisions, byName)
     this.runtimeclasses = new ResourceStore<RuntimeClassObject>(this.revisions, byName)
+    this.leases = new ResourceStore<LeaseObject>(this.revisions, byName)
+    this.podtemplates = new ResourceStore<PodTemplateObject>(this.revisions, byName)
   }
 }

@@ -10,7 +10,9 @@ import { imagePullPolicyOf } from '../../pod/defaults/default-pod.ts'
 export function defaultManifest(manifest: JsonObject): JsonObject {
   switch (manifest['kind']) {
     case 'Pod':
-      return at(manifest, 'spec', defaultPodSpec)
+      return at(manifest, 'spec', (spec) => defaultPodSpec(withAdmitted(spec)))
+    case 'PodTemplate':
+      return at(manifest, 'template', (template) => at(template, 'spec', defaultPodSpec))
     case 'Secret':
       return joinStringData({ ...manifest, type: given(manifest['type']) ?? 'Opaque' })
     case 'PersistentVolumeClaim':
@@ -32,20 +34,23 @@ function joinStringData({ stringData, ...secret }: JsonObject): JsonObject {
   return { ...secret, data: { ...data, ...Object.fromEntries(encoded) } }
 }
 
-function defaultPodSpec(spec: JsonObject): JsonObject {
+/** With what is filled in of a pod, and not of a template (SetDefaults_Pod; admission by account and by priority). */
+function withAdmitted(spec: JsonObject): JsonObject {
   const account = given(spec['serviceAccountName']) ?? given(spec['serviceAccount']) ?? 'default'
-  const filled = withDefaults(
+  return withDefaults(
     { ...spec, serviceAccountName: account, serviceAccount: account },
-    {
-      restartPolicy: 'Always',
-      dnsPolicy: 'ClusterFirst',
-      terminationGracePeriodSeconds: 30,
-      securityContext: {},
-      schedulerName: 'default-scheduler',
-      enableServiceLinks: true,
-      preemptionPolicy: 'PreemptLowerPriority',
-    },
+    { enableServiceLinks: true, preemptionPolicy: 'PreemptLowerPriority' },
   )
+}
+
+function defaultPodSpec(spec: JsonObject): JsonObject {
+  const filled = withDefaults(spec, {
+    restartPolicy: 'Always',
+    dnsPolicy: 'ClusterFirst',
+    terminationGracePeriodSeconds: 30,
+    securityContext: {},
+    schedulerName: 'default-scheduler',
+  })
   const grace = filled['terminationGracePeriodSeconds']
   // `pkg/apis/core/v1/conversion.go`, Convert_v1_PodSpec_To_core_PodSpec, 1.36.
   const bounded =

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../base/json.ts'
-import { isJsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
 import { defaultManifest } from './default-manifest.ts'
 
 /** What podd shows in annotations of its own, and keeps of nobody. */
@@ -39,6 +39,7 @@ export function prepareNew(given: JsonObject, fresh: NewObject): JsonObject {
     ...(namespace === undefined ? {} : { namespace }),
     uid,
     creationTimestamp,
+    ...(kind === 'PodTemplate' && { generation: 1 }),
   }
   return defaultManifest({ ...withoutNulls(manifest), apiVersion, kind, metadata })
 }
@@ -59,7 +60,15 @@ export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject
     metadata: { ...withoutServerFields(metadataOf(given)), ...own },
     ...(before['status'] === undefined ? {} : { status: before['status'] }),
   }
-  return defaultManifest(next)
+  return withGeneration(before, defaultManifest(next))
+}
+
+/** A changed template is another generation (`pkg/registry/core/podtemplate/strategy.go`, PrepareForUpdate, 1.36). */
+function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
+  const { generation } = metadataOf(before)
+  if (after['kind'] !== 'PodTemplate' || typeof generation !== 'number') return after
+  if (sameData(before['template'], after['template'])) return after
+  return { ...after, metadata: { ...metadataOf(after), generation: generation + 1 } }
 }
 
 export function metadataOf(manifest: JsonObject): JsonObject {

@@ -38,7 +38,7 @@ export function decodeObject(
 }
 
 /** A name's template, which a dump carries beside the name. */
-function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
+export function dropTemplate(given: JsonObject): { manifest: JsonObject; template: readonly string[] } {
   const { metadata } = given
   if (!isJsonObject(metadata) || typeof metadata['name'] !== 'string' || metadata['name'] === '')
     return { manifest: given, template: [] }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ApiResource } from '../../api/kinds/api-resource.ts'
 import { kubernetesVersion } from '../../api/version.ts'
+import { isKeptKind, keptKinds } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectKind, objectKinds } from '../../pod/kinds/object-kinds.ts'
 import { objectMetaSchema, podSchema } from '../../pod/schema/pod-schema.ts'
 import { OpenApiSchemas } from './openapi-schemas.ts'
@@ -79,6 +80,7 @@ function addSchema(
   const extra = { 'x-kubernetes-group-version-kind': [gvk] }
   if (kind === 'Pod') schemas.add(podSchema, extra)
   else if (isObjectKind(kind)) schemas.add(objectKinds[kind].schema, extra)
+  else if (isKeptKind(kind)) schemas.add(keptKinds[kind].schema, extra)
   else
     schemas.set(kind, {
       type: 'object',

@@ -1,24 +1,35 @@
-import type { LeaseObject } from '../../api/kinds/derived-kinds.ts'
-import type { ResourceObject } from '../../api/resource.ts'
+import type { LeaseObject } from '../../api/kept-objects.ts'
+import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { ResourceReader } from '../requests/readers.ts'
+import type { ApiReaders, ResourceReader } from '../requests/readers.ts'
 import { mapReader } from './map-reader.ts'
 
 /** As long as a kubelet's (`pkg/kubelet/apis/config/v1beta1/defaults.go`, NodeLeaseDurationSeconds, 1.36). */
 const leaseDurationSeconds = 40
 
-export const leaseNamespace = 'kube-node-lease'
+const leaseNamespace = 'kube-node-lease'
+
+/** With the node's lease among those that clients wrote. */
+export function withNodeLease(readers: ApiReaders, clock: Pick<Clock, 'wallMs'>): ApiReaders {
+  const { leases, nodes } = readers.resources
+  const reader = joinReaders(nodeLeaseReader(nodes.reader, clock), leases.reader)
+  const whenListed = async (): Promise<void> => {
+    await Promise.all([leases.whenListed(), nodes.whenListed()])
+  }
+  return { ...readers, resources: { ...readers.resources, leases: { reader, whenListed } } }
+}
 
 /**
  * The node's lease, made of the node and owned by it (`pkg/kubelet/util/nodelease.go` SetNodeOwnerFunc, 1.36): whoever
  * lists it has an answer of this moment, who watches it hears of each change of the node.
  */
-export function leaseReader(
+function nodeLeaseReader(
   nodes: ResourceReader<ResourceObject>,
   clock: Pick<Clock, 'wallMs'>,
-): ResourceReader<ResourceObject> {
+): ResourceReader<LeaseObject> {
   return mapReader(nodes, ({ apiVersion, kind, metadata }): LeaseObject => {
     const { name, uid, creationTimestamp, resourceVersion } = metadata
+    const owned = { ownerReferences: [{ apiVersion, kind, name, uid }] }
     return {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
@@ -26,7 +37,7 @@ export function leaseReader(
         name,
         namespace: leaseNamespace,
         uid,
-        ownerReferences: [{ apiVersion, kind, name, uid }],
+        ...owned,
         ...(creationTimestamp !== undefined && { creationTimestamp }),
         ...(resourceVersion !== undefined && { resourceVersion }),
       },
@@ -37,6 +48,31 @@ export function leaseReader(
       },
     }
   })
+}
+
+/** The objects of two readers on one counter of revisions, those of the first before the others. */
+function joinReaders<T extends ResourceObject>(
+  first: ResourceReader<T>,
+  second: ResourceReader<T>,
+): ResourceReader<T> {
+  const both = <I>(a: readonly I[] | undefined, b: readonly I[] | undefined): readonly I[] | undefined =>
+    a === undefined || b === undefined ? undefined : a.concat(b)
+  const byRevision = (a: ResourceChange<T>, b: ResourceChange<T>): number => a.revision - b.revision
+  return {
+    get revision() {
+      return first.revision
+    },
+    list: () => first.list().concat(second.list()),
+    listAt: (revision) => both(first.listAt(revision), second.listAt(revision)),
+    changesAfter: (revision) =>
+      both(first.changesAfter(revision), second.changesAfter(revision))?.toSorted(byRevision),
+    subscribe(listener) {
+      const endings = [first.subscribe(listener), second.subscribe(listener)]
+      return () => {
+        for (const end of endings) end()
+      }
+    },
+  }
 }
 
 /** A kind without objects, on the counter of revisions of others. */

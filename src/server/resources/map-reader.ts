@@ -2,12 +2,12 @@ import type { ResourceChange, ResourceObject } from '../../api/resource.ts'
 import type { ResourceReader } from '../requests/readers.ts'
 
 /** The same objects in another form. One change stays one object for all who hear of it, so that they share its line. */
-export function mapReader(
+export function mapReader<T extends ResourceObject>(
   reader: ResourceReader<ResourceObject>,
-  convert: (object: ResourceObject) => ResourceObject,
-): ResourceReader<ResourceObject> {
-  const known = new WeakMap<ResourceChange<ResourceObject>, ResourceChange<ResourceObject>>()
-  const convertChange = (change: ResourceChange<ResourceObject>): ResourceChange<ResourceObject> => {
+  convert: (object: ResourceObject) => T,
+): ResourceReader<T> {
+  const known = new WeakMap<ResourceChange<ResourceObject>, ResourceChange<T>>()
+  const convertChange = (change: ResourceChange<ResourceObject>): ResourceChange<T> => {
     const converted = known.get(change) ?? {
       ...change,
       object: convert(change.object),

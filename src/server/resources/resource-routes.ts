@@ -1,16 +1,15 @@
 import { servedKinds } from '../../api/kinds/served-kinds.ts'
-import { definitionKind, leaseKind, serviceKind } from '../../api/kinds/derived-kinds.ts'
+import { definitionKind, serviceKind } from '../../api/kinds/derived-kinds.ts'
 import { regardingEventKind, toRegardingEvent } from '../../api/kinds/regarding-events.ts'
 import type { RoutedKind } from '../../api/kinds/served-kind.ts'
 import type { ResourceObject } from '../../api/resource.ts'
-import type { Clock } from '../../base/clock.ts'
 import { jsonResponse } from '../requests/api-request.ts'
 import type { ApiResponse } from '../requests/api-request.ts'
 import { objectNotFound } from '../requests/not-found.ts'
 import { booleanParam } from '../requests/query.ts'
 import type { ApiReaders, ResourceReader, ShownKind } from '../requests/readers.ts'
 import type { Call, Route } from '../requests/route.ts'
-import { emptyReader, leaseReader } from './derived-readers.ts'
+import { emptyReader } from './derived-readers.ts'
 import { listResources } from './list-resources.ts'
 import { readListOptions, readWatchOptions } from './list-options.ts'
 import { mapReader } from './map-reader.ts'
@@ -30,11 +29,7 @@ interface Served {
 }
 
 /** Lists, watches and single objects of every kind that is served, and podd's own form of Secrets, without their values. */
-export function resourceRoutes(
-  readers: ApiReaders,
-  lines: WatchLines,
-  clock: Pick<Clock, 'wallMs'>,
-): readonly Route[] {
+export function resourceRoutes(readers: ApiReaders, lines: WatchLines): readonly Route[] {
   const { events, nodes } = readers.resources
   const regarding = {
     kind: regardingEventKind,
@@ -53,12 +48,6 @@ export function resourceRoutes(
   const ofNode = { whenListed: nodes.whenListed, lines }
   return routes.concat(
     routesOf(regarding),
-    routesOf({
-      ...ofNode,
-      kind: leaseKind,
-      root: leaseKind.root,
-      reader: leaseReader(nodes.reader, clock),
-    }),
     ...[definitionKind, serviceKind].map((kind) =>
       routesOf({ ...ofNode, kind, root: kind.root, reader: emptyReader(nodes.reader) }),
     ),

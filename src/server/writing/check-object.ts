@@ -3,6 +3,8 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { decodeObject } from '../../pod/decode/decode-object.ts'
 import { decodePod } from '../../pod/decode/decode-pod.ts'
+import { keptProblems } from '../../pod/decode/kept-problems.ts'
+import { isKeptKind } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectKind } from '../../pod/kinds/object-kinds.ts'
 import type { FieldPath, FieldProblem } from '../../pod/schema/field-path.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
@@ -59,6 +61,7 @@ function problemsOf(kind: string, manifest: JsonObject): readonly FieldProblem[]
       readinessGateProblems(manifest),
     )
   if (kind === 'Namespace') return namespaceProblems(manifest)
+  if (isKeptKind(kind)) return keptProblems(kind, manifest)
   return isObjectKind(kind) ? decodeObject(kind, manifest, 'Strict').problems : []
 }
 

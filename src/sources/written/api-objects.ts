@@ -13,6 +13,7 @@ import type { Logger } from '../../base/logger.ts'
 import { makeDirectory } from '../../base/make-directory.ts'
 import { Semaphore } from '../../base/semaphore.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
+import { isKeptKind } from '../../pod/kinds/kept-kinds.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
@@ -30,8 +31,11 @@ export interface ApiObjectsOptions {
   readonly watch?: WatchDirectory
 }
 
-/** Takes a snapshot; resolves when it is in force. Never rejects. */
-export type TakeSnapshot = (snapshot: SourceSnapshot) => Promise<void>
+/**
+ * Takes a snapshot; resolves when it is in force. Never rejects.
+ * @param isSame nothing in it changed: what did is of no concern to pods
+ */
+export type TakeSnapshot = (snapshot: SourceSnapshot, isSame: boolean) => Promise<void>
 
 /**
  * The objects that were written over the API: a file each, in JSON, which may be edited and removed by hand, and a source
@@ -118,7 +122,7 @@ export class ApiObjects {
       this.#texts.set(basename(kept.path), text)
     }
     this.#objects.set(keyOf(kept), kept)
-    await this.#publish()
+    await this.#publish(isKeptKind(kept.kind))
     return kept
   }
 
@@ -131,7 +135,7 @@ export class ApiObjects {
     if (kept === undefined) return
     await this.#touchDisk(() => removeFileDurably(kept.path))
     this.#forget(kept)
-    await this.#publish()
+    await this.#publish(isKeptKind(kept.kind))
   }
 
   /** Its document is what the objects are in the sync loop: `problems` says why it is none. */
@@ -253,12 +257,12 @@ export class ApiObjects {
     return undefined
   }
 
-  async #publish(): Promise<void> {
+  async #publish(isSame = false): Promise<void> {
     const documents = [...this.#objects.values()]
       .filter(({ kind, manifest }) => kind !== 'Pod' || !isBeingDeleted(manifest))
       .flatMap(({ document }) => document ?? [])
     const problems = [...this.#problems.values()]
-    await this.#take({
+    const snapshot: SourceSnapshot = {
       source: 'api',
       location: this.#options.directory,
       ready: this.#directoryProblem === undefined,
@@ -268,7 +272,8 @@ export class ApiObjects {
       unreadable: problems
         .map(({ place }) => place.path)
         .filter((path) => this.#findByPath(path) === undefined),
-    })
+    }
+    await this.#take(snapshot, isSame)
   }
 }
 

@@ -1,145 +1,18 @@
-import { mkdtemp, readFile, readdir } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { PodObject } from '../../../src/api/objects.ts'
 import type { Json, JsonObject } from '../../../src/base/json.ts'
 import { isJsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
-import { systemClock } from '../../../src/base/clock.ts'
-import { ClusterObjects } from '../../../src/control/serving/cluster-objects.ts'
-import { ObjectStore } from '../../../src/control/objects/object-store.ts'
-import { LocalObjects } from '../../../src/control/serving/local-objects.ts'
-import { WrittenObjects } from '../../../src/control/serving/written-objects.ts'
-import { StatusStore } from '../../../src/control/status/status-store.ts'
-import { presentPod } from '../../../src/daemon/create-writing.ts'
-import type { ApiReaders } from '../../../src/server/requests/readers.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
-import { defaultObjectPolicies } from '../../../src/pod/objects/object-policy.ts'
-import { ApiRig } from '../../support/api-rig.ts'
-import { callApi } from '../../support/call-api.ts'
 import type { ApiAnswer } from '../../support/call-api.ts'
+import { pendingPod, startWritingRig } from '../../support/writing-rig.ts'
+import type { WritingRig } from '../../support/writing-rig.ts'
 
 const namespace = '/api/v1/namespaces/default'
 const pods = `${namespace}/pods`
 const configMaps = `${namespace}/configmaps`
 const secrets = `${namespace}/secrets`
-
-/** An API whose pods are shown and never run: whoever deletes one has to end it. */
-class WritingRig extends ApiRig {
-  readonly objects: ApiObjects
-  readonly ended: string[] = []
-  readonly #writing: WrittenObjects
-  readonly #stop = new AbortController()
-  readonly #running: Promise<void>
-
-  constructor(directory: string) {
-    super(directory)
-    this.objects = new ApiObjects({
-      directory: join(directory, 'api'),
-      persistSecrets: true,
-      logger: silentLogger,
-      watch: () => ({ close: async () => {} }),
-    })
-    const statuses = new StatusStore(this.shown.pods, presentPod(this.objects))
-    const store = new ObjectStore({ policies: defaultObjectPolicies, runtimeClasses: new Map() })
-    const local = new LocalObjects({
-      objects: store,
-      shown: this.shown,
-      rootDir: directory,
-      pods: () => [],
-      logger: silentLogger,
-    })
-    local.begin()
-    this.#writing = new WrittenObjects({
-      objects: this.objects,
-      pods: {
-        showNew: ({ pod, kept }) =>
-          statuses.publishProvisional(kept?.uid ?? '', pendingPod(pod.metadata, kept?.uid ?? '')),
-        refresh: (uid) => statuses.refresh(uid),
-        endPod: (uid, graceSeconds) => {
-          this.ended.push(`${uid} ${graceSeconds}`)
-          if (graceSeconds === 0) statuses.remove(uid)
-        },
-        knowsPod: () => false,
-      },
-      shown: this.shown.pods,
-      showClaims: () => local.measureClaims(),
-      nodeName: 'here',
-      logger: silentLogger,
-    })
-    this.#writing.begin()
-    const cluster = new ClusterObjects({
-      shown: this.shown,
-      objects: store,
-      machine: { machineId: 'm', systemUuid: 's', osImage: 'Linux' },
-      hostName: 'here',
-      writtenNamespaces: () => this.objects.list('Namespace').map(({ manifest }) => manifest),
-      runtimeClasses: new Map(),
-      writtenNode: () => this.objects.get({ kind: 'Node', namespace: '', name: 'here' })?.manifest,
-      readNode: () => ({
-        bootId: 'b',
-        kernel: '6.1',
-        architecture: 'amd64',
-        addresses: [],
-        podCidrs: [],
-        kubeletPort: 0,
-        capacity: { cpu: '2' },
-        allocatable: { cpu: '1900m' },
-        runtime: { name: 'containerd', version: '2.1.9' },
-        runtimeProblem: undefined,
-        pressure: [],
-        draining: false,
-      }),
-      listImages: async () => [],
-      createdMs: 0,
-      clock: systemClock,
-    })
-    cluster.begin()
-    cluster.refreshNode()
-    this.#running = this.objects.run(async ({ objects }) => {
-      store.replace(objects.map((document) => ({ source: 'api', document })))
-      cluster.showWritten()
-    }, this.#stop.signal)
-  }
-
-  override readers(): ApiReaders {
-    return { ...super.readers(), writer: this.#writing }
-  }
-
-  ask(method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> {
-    return callApi(this.socketPath, method, path, body, type)
-  }
-
-  override async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort()
-    await this.#running
-    await super[Symbol.asyncDispose]()
-  }
-}
-
-async function startRig(): Promise<WritingRig> {
-  const rig = new WritingRig(await mkdtemp(join(tmpdir(), 'podd-writing-')))
-  await rig.listen()
-  return rig
-}
-
-function pendingPod({ name, namespace: place }: { name: string; namespace: string }, uid: string): PodObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      name,
-      namespace: place,
-      uid,
-      generation: 1,
-      creationTimestamp: '2026-01-01T00:00:00Z',
-      annotations: { 'podd.dev/source': 'api', 'podd.dev/path': '/api' },
-    },
-    spec: { nodeName: 'here', priority: 0 },
-    status: { phase: 'Pending', conditions: [], qosClass: 'BestEffort' },
-  }
-}
 
 function pod(name: string, spec: JsonObject = {}): JsonObject {
   return {
@@ -165,7 +38,7 @@ function metadataOf({ body }: ApiAnswer): JsonObject {
 
 describe('creating', () => {
   it('gives a name, a UID and defaults, and keeps the object', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const made = await rig.ask('POST', pods, { ...pod(''), metadata: { generateName: 'web-' } })
     expect(made).toMatchObject({ code: 201, body: { spec: { restartPolicy: 'Always', nodeName: 'here' } } })
     const { name, uid } = metadataOf(made)
@@ -204,7 +77,7 @@ describe('creating', () => {
       'the namespace of the provided object does not match the namespace sent on the request',
     ],
   ])('refuses %s', async (_, body, code, reason, message) => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     await rig.ask('POST', pods, pod('taken'))
     const refused = await rig.ask('POST', pods, body)
     expect(refused).toMatchObject({ code, body: { kind: 'Status', reason } })
@@ -212,7 +85,7 @@ describe('creating', () => {
   })
 
   it('treats unknown fields as the request says', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const body = pod('a', { containres: [], containers: [{ name: 'main', image: 'a', imagee: 'b' }] })
     const strict = await rig.ask('POST', `${pods}?fieldValidation=Strict`, body)
     expect(strict).toMatchObject({
@@ -236,14 +109,14 @@ describe('creating', () => {
   })
 
   it('does nothing in a dry run, and says what it would have done', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await rig.ask('POST', `${pods}?dryRun=All`, pod('a'))).toMatchObject({ code: 201 })
     expect(await rig.ask('GET', `${pods}/a`)).toMatchObject({ code: 404 })
     expect(await rig.ask('POST', `${pods}?dryRun=Some`, pod('a'))).toMatchObject({ code: 422 })
   })
 
   it('names each cause, and the fields that podd cannot serve', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const refused = await rig.ask(
       'POST',
       pods,
@@ -267,7 +140,7 @@ describe('creating', () => {
 
 describe('changing', () => {
   it('takes PUT of what was read, refuses a stale one, and says of no change that there was none', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const made = await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
     const changed = await rig.ask('PUT', `${configMaps}/a`, { ...made.body, data: { x: '2' } })
     expect(changed).toMatchObject({
@@ -289,7 +162,7 @@ describe('changing', () => {
   })
 
   it('takes a pod as it is shown, and refuses what may not change', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const { body } = await rig.ask('POST', pods, pod('a'))
     const labelled = { ...body, metadata: { ...Object(body['metadata']), labels: { a: 'b' } } }
     const changed = await rig.ask('PUT', `${pods}/a`, labelled)
@@ -317,7 +190,7 @@ describe('changing', () => {
       ],
     ],
   ])('applies %s', async (type, patch) => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
     const changed = await rig.ask('PATCH', `${configMaps}/a`, patch, type)
     expect(changed).toMatchObject({ code: 200 })
@@ -325,7 +198,7 @@ describe('changing', () => {
   })
 
   it('refuses patches that fit nothing', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     await rig.ask('POST', configMaps, configMap('a', { x: '1' }))
     const patch = [{ op: 'remove', path: '/data/z' }]
     expect(await rig.ask('PATCH', `${configMaps}/a`, patch, 'application/json-patch+json')).toMatchObject({
@@ -335,7 +208,7 @@ describe('changing', () => {
   })
 
   it('keeps the texts of a Secret in base64 and none of them in an error', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'hidden' } }
     const made = await rig.ask('POST', secrets, secret)
     expect(made.body['data']).toEqual({ a: Buffer.from('hidden').toString('base64') })
@@ -352,7 +225,7 @@ describe('changing', () => {
 
 describe('deleting', () => {
   it('gives a pod its grace, shortens it when asked again, and forgets the pod once it has ended', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const made = await rig.ask('POST', pods, pod('a', { terminationGracePeriodSeconds: 20 }))
     const { uid } = metadataOf(made)
     const first = await rig.ask('DELETE', `${pods}/a`)
@@ -371,7 +244,7 @@ describe('deleting', () => {
   })
 
   it('deletes everything else at once', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const made = await rig.ask('POST', configMaps, configMap('a', {}))
     const { uid } = metadataOf(made)
     expect(await rig.ask('DELETE', `${configMaps}/a`, { dryRun: ['All'] })).toMatchObject({ code: 200 })
@@ -392,7 +265,7 @@ describe('deleting', () => {
   })
 
   it('leaves what comes from elsewhere to where it comes from', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const filed = pendingPod({ name: 'filed', namespace: 'default' }, 'f')
     rig.pods.put({
       ...filed,
@@ -414,7 +287,7 @@ describe('deleting', () => {
 
 describe('namespaces', () => {
   it('are made with what clients wait for, and go with what is in them once its pods have ended', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await rig.ask('POST', '/api/v1/namespaces/mine/pods', pod('a'))).toMatchObject({ code: 404 })
     const made = await rig.ask('POST', '/api/v1/namespaces', {
       apiVersion: 'v1',
@@ -443,7 +316,7 @@ describe('namespaces', () => {
     ['Big_One', {}, 'metadata.name: Invalid value'],
     ['fine', { labels: { 'a b': 'c' } }, 'metadata.labels: Invalid value'],
   ])('have names and labels like any object: %s', async (name, more, message) => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name, ...more } }
     const refused = await rig.ask('POST', '/api/v1/namespaces', body)
     expect(refused).toMatchObject({ code: 422, body: { reason: 'Invalid' } })
@@ -452,7 +325,7 @@ describe('namespaces', () => {
   })
 
   it('that stand always are not deleted', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await rig.ask('DELETE', '/api/v1/namespaces/default')).toMatchObject({ code: 403 })
     expect(await rig.ask('DELETE', '/api/v1/namespaces/none')).toMatchObject({ code: 404 })
   })
@@ -460,7 +333,7 @@ describe('namespaces', () => {
 
 describe('subresources', () => {
   it('add ephemeral containers, resize, and set the conditions that are no business of podd', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const containers = [{ name: 'main', image: 'x', resources: { requests: { cpu: '2' } } }]
     await rig.ask('POST', pods, pod('a', { containers }))
     const strategic = 'application/strategic-merge-patch+json'
@@ -510,7 +383,7 @@ describe('subresources', () => {
   })
 
   it('evict a pod, and refuse to bind one', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const { uid } = metadataOf(await rig.ask('POST', pods, pod('a')))
     const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', deleteOptions: { gracePeriodSeconds: 7 } }
     expect(await rig.ask('POST', `${pods}/a/binding`, {})).toMatchObject({ code: 409 })
@@ -523,7 +396,7 @@ describe('subresources', () => {
 })
 
 it('deletes a collection by selectors', async () => {
-  await using rig = await startRig()
+  await using rig = await startWritingRig()
   const labelled = (name: string, labels: JsonObject): JsonObject => ({
     ...configMap(name, {}),
     metadata: { name, labels },
@@ -548,7 +421,7 @@ describe('server-side apply', () => {
     rig.ask('PATCH', `${configMaps}/a?fieldManager=${manager}${query}`, configMap('a', data), type)
 
   it('makes the object, and removes what its manager leaves out', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await apply(rig, 'ann', { x: '1', y: '1' })).toMatchObject({
       code: 201,
       body: { data: { x: '1', y: '1' } },
@@ -562,7 +435,7 @@ describe('server-side apply', () => {
   })
 
   it('refuses what another manager has applied otherwise, until it is forced', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     await apply(rig, 'ann', { x: '1', y: '1' })
     expect(await apply(rig, 'bob', { x: '1', z: '1' })).toMatchObject({ code: 200 })
     expect(await apply(rig, 'bob', { x: '2' })).toMatchObject({
@@ -580,7 +453,7 @@ describe('server-side apply', () => {
   })
 
   it('merges a pod by its containers, and needs a manager', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     await rig.ask('POST', pods, pod('p'))
     const image = {
       apiVersion: 'v1',
@@ -600,7 +473,7 @@ describe('finalizers', () => {
   const strategic = 'application/strategic-merge-patch+json'
 
   it('keep a pod that has ended until they are gone', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const finalizers = ['example.com/a', 'example.com/b']
     await rig.ask('POST', pods, { ...pod('a'), metadata: { name: 'a', finalizers } })
     expect(await rig.ask('DELETE', `${pods}/a?gracePeriodSeconds=0`)).toMatchObject({ code: 200 })
@@ -633,7 +506,7 @@ describe('classes', () => {
   }
 
   it('are written, and a pod of one that is not there is refused', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const pod1 = pod('p', { runtimeClassName: 'kata' })
     expect(await rig.ask('POST', pods, pod1)).toMatchObject({
       code: 403,
@@ -655,7 +528,7 @@ describe('classes', () => {
   })
 
   it('give a new pod its overhead, node selector and tolerations, and are deleted by label', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const podFixed = { cpu: '10m', memory: '1Mi' }
     const labels = { test: 'yes' }
     const overhead = { podFixed }
@@ -702,7 +575,7 @@ describe('classes', () => {
 })
 
 it('says of a value of another type what Kubernetes says: the object cannot be read', async () => {
-  await using rig = await startRig()
+  await using rig = await startWritingRig()
   expect(await rig.ask('POST', pods, pod('p', { hostNetwork: 'yes' }))).toMatchObject({
     code: 400,
     body: { reason: 'BadRequest' },
@@ -715,7 +588,7 @@ describe('the node', () => {
   const gpus = (count: string) => ({ status: { capacity: { 'example.com/gpu': count } } })
 
   it('takes extended resources, which are all of them to be allocated, and keeps them', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const gpu = { 'example.com/gpu': '3' }
     const given = { status: { capacity: { ...gpu, cpu: '64' }, allocatable: gpu } }
     const shown = { capacity: { cpu: '2', ...gpu }, allocatable: { cpu: '1900m', ...gpu } }
@@ -741,12 +614,12 @@ describe('the node', () => {
   })
 
   it.each(['-1', '1.5', 'many'])('refuses %j of a resource', async (count) => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await rig.ask('PATCH', `${node}/status`, gpus(count), merge)).toMatchObject({ code: 422 })
   })
 
   it('takes labels and annotations, and nothing that only a scheduler would go by', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     const labels = { disk: 'ssd', 'kubernetes.io/os': 'plan9' }
     const annotations = { note: 'x' }
     expect(await rig.ask('PATCH', node, { metadata: { labels, annotations } }, merge)).toMatchObject({
@@ -765,7 +638,7 @@ describe('the node', () => {
   })
 
   it('is one: none can be made, deleted or written under another name', async () => {
-    await using rig = await startRig()
+    await using rig = await startWritingRig()
     expect(await rig.ask('PATCH', '/api/v1/nodes/other/status', gpus('1'), merge)).toMatchObject({
       code: 404,
     })

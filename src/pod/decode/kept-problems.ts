@@ -1,0 +1,49 @@
+import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject } from '../../base/json.ts'
+import { keptKinds } from '../kinds/kept-kinds.ts'
+import type { KeptKind } from '../kinds/kept-kinds.ts'
+import { checkValue } from '../schema/check-value.ts'
+import type { FieldProblem } from '../schema/field-path.ts'
+import { fillDefaults } from '../schema/fill-defaults.ts'
+import { objectMetaSchema } from '../schema/pod-schema.ts'
+import { Issues, fieldOf } from '../validation/issues.ts'
+import { validateClusterMetadata, validateMetadata } from '../validation/validate-metadata.ts'
+import { decodePod } from './decode-pod.ts'
+import { dropTemplate } from './decode-object.ts'
+
+/** What is wrong with an object of a kind that the API keeps for its clients. */
+export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldProblem[] {
+  const { schema, validate } = keptKinds[kind]
+  const { manifest } = dropTemplate(given)
+  const { template = null, ...rest } = manifest
+  // A template has its problems from the pod that it describes.
+  const own = kind === 'PodTemplate' ? rest : manifest
+  const { problems } = checkValue(schema, own, { fieldValidation: 'Strict' })
+  const issues = new Issues()
+  const filled = { metadata: fillDefaults(objectMetaSchema, own['metadata'] ?? {}) }
+  const metadata = fieldOf(filled, 'metadata', objectMetaSchema)
+  validateClusterMetadata(kind, own['metadata'], ['metadata'], issues)
+  if (metadata !== undefined) validateMetadata(metadata, ['metadata'], issues)
+  validate(own, issues)
+  return [
+    ...problems,
+    ...issues.problems,
+    ...(kind === 'PodTemplate' ? templateProblems(template ?? {}) : []),
+  ]
+}
+
+/** Source: ValidatePodTemplateSpec in pkg/apis/core/validation, 1.36. */
+function templateProblems(template: JsonObject[string]): readonly FieldProblem[] {
+  if (!isJsonObject(template))
+    return checkValue(keptKinds.PodTemplate.schema.fields.template.type, template, {
+      fieldValidation: 'Strict',
+    }).problems.map((problem) => ({ ...problem, path: ['template', ...problem.path] }))
+  const { metadata: given } = template
+  const metadata = isJsonObject(given) ? given : {}
+  const pod = { ...template, apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'template' } }
+  return decodePod(pod, 'Strict').problems.map((problem) => ({
+    ...problem,
+    path: ['template', ...problem.path],
+    ...(problem.near && { near: ['template', ...problem.near] }),
+  }))
+}

@@ -1,0 +1,179 @@
+import { readFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { isJsonObject } from '../../../src/base/json.ts'
+import type { Json, JsonObject } from '../../../src/base/json.ts'
+import { startWritingRig } from '../../support/writing-rig.ts'
+
+const leases = '/apis/coordination.k8s.io/v1/namespaces/default/leases'
+const templates = '/api/v1/namespaces/default/podtemplates'
+const merge = 'application/merge-patch+json'
+
+const lease = (name: string, spec: JsonObject = {}): JsonObject => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name },
+  spec: {
+    holderIdentity: 'one',
+    leaseDurationSeconds: 30,
+    acquireTime: '0001-01-01T00:00:02.000000Z',
+    renewTime: '2026-01-01T00:00:02.000001Z',
+    leaseTransitions: 0,
+    ...spec,
+  },
+})
+
+const template = (name: string, spec: JsonObject = {}, labels: JsonObject = {}): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'PodTemplate',
+  metadata: { name, labels },
+  template: {
+    metadata: { labels: { app: 'web' } },
+    spec: { containers: [{ name: 'main', image: 'web:1' }], ...spec },
+  },
+})
+
+const namesIn = ({ items }: JsonObject): readonly Json[] =>
+  (Array.isArray(items) ? items : []).map((item: Json) =>
+    isJsonObject(item) && isJsonObject(item['metadata']) ? (item['metadata']['name'] ?? null) : null,
+  )
+
+/** The first changes of a watch: of what kind, and of which object. */
+async function readChanges(socketPath: string, path: string, count: number): Promise<readonly string[]> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request({ socketPath, path, agent: false }, resolve).once('error', reject).end()
+  })
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) {
+    text += String(chunk)
+    if (text.split('\n').length > count) break
+  }
+  return text
+    .split('\n')
+    .slice(0, count)
+    .map((line) => {
+      const { type, object }: { type: string; object: { metadata: { name: string } } } = JSON.parse(line)
+      return `${type} ${object.metadata.name}`
+    })
+}
+
+describe('leases', () => {
+  it('are kept as they are written, changed, listed beside the node’s, and deleted by label', async () => {
+    await using rig = await startWritingRig()
+    const made = await rig.ask('POST', leases, lease('a'))
+    expect(made).toMatchObject({ code: 201, body: lease('a') })
+    const file = join(rig.directory, 'api', 'lease.default.a.json')
+    expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject(lease('a'))
+    const taken = { spec: { holderIdentity: 'two', leaseTransitions: 1 } }
+    expect(await rig.ask('PATCH', `${leases}/a`, taken, merge)).toMatchObject({
+      code: 200,
+      body: lease('a', taken.spec),
+    })
+    await rig.ask('POST', leases, { ...lease('b'), metadata: { name: 'b', labels: { old: 'yes' } } })
+    expect(namesIn((await rig.ask('GET', leases)).body)).toEqual(['a', 'b'])
+    const all = await rig.ask('GET', '/apis/coordination.k8s.io/v1/leases')
+    expect(namesIn(all.body)).toEqual(['here', 'a', 'b'])
+    expect(await rig.ask('DELETE', `${leases}?labelSelector=old%3Dyes`)).toMatchObject({ code: 200 })
+    expect(namesIn((await rig.ask('GET', leases)).body)).toEqual(['a'])
+    expect(await rig.ask('DELETE', `${leases}/a`)).toMatchObject({ code: 200 })
+    expect(await rig.ask('GET', `${leases}/a`)).toMatchObject({ code: 404 })
+  })
+
+  it('concern no pod: the sync loop is not asked to take them', async () => {
+    await using rig = await startWritingRig()
+    await rig.ask('POST', leases, lease('a'))
+    await rig.ask('PATCH', `${leases}/a`, { spec: { holderIdentity: 'two' } }, merge)
+    await rig.ask('DELETE', `${leases}/a`)
+    expect(rig.sameSnapshots).toBe(3)
+  })
+
+  it('are watched in the order of all changes, the node’s among them', async () => {
+    await using rig = await startWritingRig()
+    const { body } = await rig.ask('GET', '/apis/coordination.k8s.io/v1/leases')
+    const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {}
+    const since = String(metadata['resourceVersion'])
+    await rig.ask('POST', leases, lease('a'))
+    await rig.ask('PATCH', '/api/v1/nodes/here', { metadata: { labels: { site: 'x' } } }, merge)
+    await rig.ask('DELETE', `${leases}/a`)
+    const path = `/apis/coordination.k8s.io/v1/leases?watch=true&resourceVersion=${since}`
+    const seen = await readChanges(rig.socketPath, path, 3)
+    expect(seen).toEqual(['ADDED a', 'MODIFIED here', 'DELETED a'])
+  })
+
+  it('are refused where an API server refuses them', async () => {
+    await using rig = await startWritingRig()
+    const causes = [
+      [{ leaseDurationSeconds: 0 }, 'spec.leaseDurationSeconds'],
+      [{ leaseTransitions: -1 }, 'spec.leaseTransitions'],
+      [{ preferredHolder: 'two' }, 'spec.preferredHolder'],
+    ] as const
+    for (const [spec, field] of causes)
+      expect(await rig.ask('POST', leases, lease('a', spec))).toMatchObject({
+        code: 422,
+        body: { details: { causes: [{ field }] } },
+      })
+    expect(await rig.ask('POST', leases, lease('a', { renewTime: 'now' }))).toMatchObject({ code: 400 })
+    expect(
+      await rig.ask('DELETE', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/here'),
+    ).toMatchObject({ code: 405 })
+  })
+})
+
+describe('pod templates', () => {
+  it('are kept with the defaults of a template, and count the changes of theirs', async () => {
+    await using rig = await startWritingRig()
+    expect(await rig.ask('POST', templates, template('a'))).toMatchObject({
+      code: 201,
+      body: {
+        metadata: { generation: 1 },
+        template: {
+          spec: { restartPolicy: 'Always', containers: [{ terminationMessagePolicy: 'File' }] },
+        },
+      },
+    })
+    const labels = { metadata: { labels: { step: '1' } } }
+    expect(await rig.ask('PATCH', `${templates}/a`, labels, merge)).toMatchObject({
+      body: { metadata: { generation: 1, labels: { step: '1' } } },
+    })
+    const slower = { template: { spec: { terminationGracePeriodSeconds: 5 } } }
+    expect(await rig.ask('PATCH', `${templates}/a`, slower, merge)).toMatchObject({
+      body: { metadata: { generation: 2 }, ...slower },
+    })
+    const { body } = await rig.ask('GET', `${templates}/a`)
+    expect(body['template']).not.toHaveProperty('spec.serviceAccountName')
+    expect(await rig.ask('PUT', `${templates}/a`, body)).toMatchObject({ code: 200 })
+    await rig.ask('POST', templates, template('b', {}, { set: 'x' }))
+    expect(await rig.ask('DELETE', `${templates}?labelSelector=set%3Dx`)).toMatchObject({ code: 200 })
+    expect(namesIn((await rig.ask('GET', templates)).body)).toEqual(['a'])
+  })
+
+  it.each([
+    [
+      'a name that is none',
+      { containers: [{ name: 'A b', image: 'x' }] },
+      'template.spec.containers[0].name',
+    ],
+    ['no container', { containers: [] }, 'template.spec.containers'],
+  ])('are refused as their pods would be: %s', async (_, spec, field) => {
+    await using rig = await startWritingRig()
+    expect(await rig.ask('POST', templates, template('a', spec))).toMatchObject({
+      code: 422,
+      body: { details: { causes: [{ field }] } },
+    })
+  })
+
+  it('may be asked for with fields that no pod has: strictly they are refused', async () => {
+    await using rig = await startWritingRig()
+    const odd = template('a', { colour: 'red' })
+    expect(await rig.ask('POST', `${templates}?fieldValidation=Strict`, odd)).toMatchObject({
+      code: 400,
+      body: { message: expect.stringContaining('unknown field "template.spec.colour"') },
+    })
+    expect(await rig.ask('POST', `${templates}?fieldValidation=Warn`, odd)).toMatchObject({
+      code: 201,
+      warning: expect.stringContaining('template.spec.colour'),
+    })
+  })
+})

@@ -1,0 +1,149 @@
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { PodObject } from '../../src/api/objects.ts'
+import type { Json } from '../../src/base/json.ts'
+import { silentLogger } from '../../src/base/logger.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { ClusterObjects } from '../../src/control/serving/cluster-objects.ts'
+import { ObjectStore } from '../../src/control/objects/object-store.ts'
+import { KeptObjects } from '../../src/control/serving/kept-objects.ts'
+import { LocalObjects } from '../../src/control/serving/local-objects.ts'
+import { WrittenObjects } from '../../src/control/serving/written-objects.ts'
+import { StatusStore } from '../../src/control/status/status-store.ts'
+import { presentPod } from '../../src/daemon/create-writing.ts'
+import type { ApiReaders } from '../../src/server/requests/readers.ts'
+import { ApiObjects } from '../../src/sources/written/api-objects.ts'
+import { defaultObjectPolicies } from '../../src/pod/objects/object-policy.ts'
+import { ApiRig } from './api-rig.ts'
+import { callApi } from './call-api.ts'
+import type { ApiAnswer } from './call-api.ts'
+
+/** An API whose pods are shown and never run: whoever deletes one has to end it. */
+export class WritingRig extends ApiRig {
+  readonly objects: ApiObjects
+  readonly ended: string[] = []
+  /** How many changes were of no concern to pods. */
+  sameSnapshots = 0
+  readonly #writing: WrittenObjects
+  readonly #stop = new AbortController()
+  readonly #running: Promise<void>
+
+  constructor(directory: string) {
+    super(directory)
+    this.objects = new ApiObjects({
+      directory: join(directory, 'api'),
+      persistSecrets: true,
+      logger: silentLogger,
+      watch: () => ({ close: async () => {} }),
+    })
+    const statuses = new StatusStore(this.shown.pods, presentPod(this.objects))
+    const store = new ObjectStore({ policies: defaultObjectPolicies, runtimeClasses: new Map() })
+    const local = new LocalObjects({
+      objects: store,
+      shown: this.shown,
+      rootDir: directory,
+      pods: () => [],
+      logger: silentLogger,
+    })
+    local.begin()
+    this.#writing = new WrittenObjects({
+      objects: this.objects,
+      pods: {
+        showNew: ({ pod, kept }) =>
+          statuses.publishProvisional(kept?.uid ?? '', pendingPod(pod.metadata, kept?.uid ?? '')),
+        refresh: (uid) => statuses.refresh(uid),
+        endPod: (uid, graceSeconds) => {
+          this.ended.push(`${uid} ${graceSeconds}`)
+          if (graceSeconds === 0) statuses.remove(uid)
+        },
+        knowsPod: () => false,
+      },
+      shown: this.shown.pods,
+      showClaims: () => local.measureClaims(),
+      nodeName: 'here',
+      logger: silentLogger,
+    })
+    this.#writing.begin()
+    const cluster = new ClusterObjects({
+      shown: this.shown,
+      objects: store,
+      machine: { machineId: 'm', systemUuid: 's', osImage: 'Linux' },
+      hostName: 'here',
+      writtenNamespaces: () => this.objects.list('Namespace').map(({ manifest }) => manifest),
+      runtimeClasses: new Map(),
+      writtenNode: () => this.objects.get({ kind: 'Node', namespace: '', name: 'here' })?.manifest,
+      readNode: () => ({
+        bootId: 'b',
+        kernel: '6.1',
+        architecture: 'amd64',
+        addresses: [],
+        podCidrs: [],
+        kubeletPort: 0,
+        capacity: { cpu: '2' },
+        allocatable: { cpu: '1900m' },
+        runtime: { name: 'containerd', version: '2.1.9' },
+        runtimeProblem: undefined,
+        pressure: [],
+        draining: false,
+      }),
+      listImages: async () => [],
+      createdMs: 0,
+      clock: systemClock,
+    })
+    cluster.begin()
+    cluster.refreshNode()
+    const kept = new KeptObjects({
+      shown: this.shown,
+      written: (kind) => this.objects.list(kind).map(({ manifest }) => manifest),
+    })
+    this.#running = this.objects.run(async ({ objects }, isSame) => {
+      if (isSame) this.sameSnapshots += 1
+      else store.replace(objects.map((document) => ({ source: 'api', document })))
+      kept.show()
+      cluster.showWritten()
+    }, this.#stop.signal)
+  }
+
+  override readers(): ApiReaders {
+    return { ...super.readers(), writer: this.#writing }
+  }
+
+  ask(method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> {
+    return callApi(this.socketPath, method, path, body, type)
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+    await super[Symbol.asyncDispose]()
+  }
+}
+
+/** @param directory one that an earlier rig has written; left out, a new one */
+export async function startWritingRig(directory?: string): Promise<WritingRig> {
+  const rig = new WritingRig(directory ?? (await mkdtemp(join(tmpdir(), 'podd-writing-'))))
+  await rig.listen()
+  return rig
+}
+
+/** A pod that was written over the API, as it is shown before anything of it runs. */
+export function pendingPod(
+  { name, namespace: place }: { name: string; namespace: string },
+  uid: string,
+): PodObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace: place,
+      uid,
+      generation: 1,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      annotations: { 'podd.dev/source': 'api', 'podd.dev/path': '/api' },
+    },
+    spec: { nodeName: 'here', priority: 0 },
+    status: { phase: 'Pending', conditions: [], qosClass: 'BestEffort' },
+  }
+}
