@@ -12,11 +12,6 @@ export interface Reason {
 /** The specs that cannot pass by what podd is, and why; each pattern is held to match something. */
 export const reasons: readonly Reason[] = [
   { spec: /environment variables for services/u, why: 'it makes a Service' },
-  { spec: /PodTemplates/u, why: 'it keeps PodTemplates, of which controllers make pods' },
-  {
-    spec: /lease API should be available/u,
-    why: 'it keeps Leases, by which parts of a cluster elect leaders',
-  },
   { spec: /limit-ranger/u, why: 'it makes LimitRanges: quota' },
   { spec: /resource-quota/u, why: 'it makes ResourceQuotas' },
   {

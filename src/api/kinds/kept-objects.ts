@@ -52,8 +52,8 @@ export function containerTexts({ template }: PodTemplateObject, field: 'name' | 
 export function templateLabels({ template }: PodTemplateObject): string {
   const metadata = template?.['metadata']
   const labels = isJsonObject(metadata) ? metadata['labels'] : undefined
-  const pairs = Object.entries(isJsonObject(labels) ? labels : {}).map(
-    ([key, value]) => `${key}=${String(value)}`,
+  const pairs = Object.entries(isJsonObject(labels) ? labels : {}).flatMap(([key, value]) =>
+    typeof value === 'string' ? [`${key}=${value}`] : [],
   )
   return pairs.toSorted().join(',') || '<none>'
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { keptKinds } from '../kinds/kept-kinds.ts'
 import type { KeptKind } from '../kinds/kept-kinds.ts'
@@ -33,17 +33,22 @@ export function keptProblems(kind: KeptKind, given: JsonObject): readonly FieldP
 }
 
 /** Source: ValidatePodTemplateSpec in pkg/apis/core/validation, 1.36. */
-function templateProblems(template: JsonObject[string]): readonly FieldProblem[] {
-  if (!isJsonObject(template))
-    return checkValue(keptKinds.PodTemplate.schema.fields.template.type, template, {
-      fieldValidation: 'Strict',
-    }).problems.map((problem) => ({ ...problem, path: ['template', ...problem.path] }))
+function templateProblems(template: Json): readonly FieldProblem[] {
+  if (!isJsonObject(template)) {
+    const { type } = keptKinds.PodTemplate.schema.fields.template
+    return belowTemplate(checkValue(type, template, { fieldValidation: 'Strict' }).problems)
+  }
   const { metadata: given } = template
   const metadata = isJsonObject(given) ? given : {}
   const pod = { ...template, apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'template' } }
-  return decodePod(pod, 'Strict').problems.map((problem) => ({
-    ...problem,
-    path: ['template', ...problem.path],
-    ...(problem.near && { near: ['template', ...problem.near] }),
-  }))
+  return belowTemplate(decodePod(pod, 'Strict').problems)
+}
+
+function belowTemplate(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+  return problems.map((problem) =>
+    Object.assign({}, problem, {
+      path: ['template', ...problem.path],
+      near: problem.near && ['template', ...problem.near],
+    }),
+  )
 }

@@ -92,8 +92,9 @@ describe('leases', () => {
   it('are watched in the order of all changes, the node’s among them', async () => {
     await using rig = await startWritingRig()
     const { body } = await rig.ask('GET', '/apis/coordination.k8s.io/v1/leases')
-    const metadata = isJsonObject(body['metadata']) ? body['metadata'] : {}
-    const since = String(metadata['resourceVersion'])
+    expect(body).toMatchObject({ metadata: { resourceVersion: expect.stringMatching(/^\d+$/u) } })
+    const { metadata = {} } = body
+    const since = isJsonObject(metadata) ? JSON.stringify(metadata['resourceVersion']).slice(1, -1) : ''
     await rig.ask('POST', leases, lease('a'))
     await rig.ask('PATCH', '/api/v1/nodes/here', { metadata: { labels: { site: 'x' } } }, merge)
     await rig.ask('DELETE', `${leases}/a`)
