@@ -3,10 +3,9 @@ import type { PodAction } from '../../decide/plan/pod-action.ts'
 import type { ContainerSpec } from '../../pod/schema/container-schema.ts'
 import { podResolvConf } from '../../translate/network/dns.ts'
 import type { HostVolume } from '../../translate/volumes/mounts.ts'
-import { buildSandboxConfig } from './create-sandbox.ts'
+import { buildSandboxConfig, prepareVolumes } from './create-sandbox.ts'
 import { foreseeImages } from './fetch-images.ts'
 import type { ForeseenImages } from './fetch-images.ts'
-import { prepareVolumes } from './mount-volumes.ts'
 import type { PodContext, SandboxNeeds } from './pod-context.ts'
 
 type StartAction = Extract<PodAction, { kind: 'start-container' }>

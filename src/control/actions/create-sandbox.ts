@@ -1,13 +1,13 @@
-import { errorMessage } from '../../base/errors.ts'
+import { errorMessage, PoddError } from '../../base/errors.ts'
 import { isCriError } from '../../cri/cri-error.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import { sandboxHold } from '../../decide/plan/hold.ts'
 import { podManifestHash } from '../../pod/values/hash.ts'
 import type { SandboxId } from '../../pod/values/ids.ts'
+import type { HostVolume } from '../../translate/volumes/mounts.ts'
 import { toSandboxConfig } from '../../translate/sandbox-config.ts'
 import type { ActionOutcome } from './action-outcome.ts'
 import { appliedPod } from '../../decide/plan/resize.ts'
-import { mountVolumes } from './mount-volumes.ts'
 import type { PodContext, SandboxInUse, SandboxNeeds } from './pod-context.ts'
 import { podResolver } from '../../translate/network/dns.ts'
 import { recordEvent } from './pod-context.ts'
@@ -105,4 +105,38 @@ export async function buildSandboxConfig(
     resources: host.resources,
     userRange: pod.spec.hostUsers === false ? host.volumes.userRange(ref.uid) : undefined,
   })
+}
+
+/** Makes the pod's volumes. */
+export function prepareVolumes(ctx: PodContext): Promise<ReadonlyMap<string, HostVolume>> {
+  return ctx.host.volumes.prepare({
+    uid: ctx.ref.uid,
+    pod: ctx.pod,
+    source: ctx.record.source,
+    warn: (message) => recordEvent(ctx, { type: 'Warning', reason: 'VolumeOwnershipNotChanged', message }),
+  })
+}
+
+/**
+ * Waits for the pod's volumes, which have to be ready before its sandbox is made. Returns a hold, and records the
+ * kubelet's event, where one can't be made (`pkg/kubelet/kubelet.go` SyncPod, WaitForAttachAndMount, 1.36).
+ */
+async function mountVolumes(
+  ctx: PodContext,
+  volumes: ReturnType<typeof prepareVolumes>,
+): Promise<ActionOutcome | undefined> {
+  try {
+    await volumes
+    return undefined
+  } catch (error) {
+    if (!(error instanceof PoddError)) throw error
+    const message = errorMessage(error)
+    recordEvent(ctx, { type: 'Warning', reason: 'FailedMount', message })
+    const untilMs = ctx.clock.wallMs() + retryMs
+    return {
+      kind: 'held',
+      key: sandboxHold,
+      hold: { untilMs, waiting: { reason: 'ContainerCreating', message } },
+    }
+  }
 }

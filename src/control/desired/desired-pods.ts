@@ -1,17 +1,13 @@
-import { errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
 import { newUuid } from '../../base/random.ts'
 import { sameData } from '../../base/json.ts'
 import { trace } from '../../base/trace.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { inOrderOfAdmission, newPodRecord } from '../../decide/sources/new-pod-record.ts'
-import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
-import { podManifestHash } from '../../pod/values/hash.ts'
+import type { Problem, SourceName } from '../../pod/objects/document.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import type { ObservedPod } from '../../pod/state/observed.ts'
 import type { EvictionEnd, PodRecord } from '../../pod/state/pod-record.ts'
-import { readManifestHash } from '../../translate/identity/labels.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { PodAdmission } from './pod-admission.ts'
 import type { ChangedObjects } from '../objects/object-store.ts'
@@ -20,10 +16,14 @@ import type { UnreadableRecord } from '../../store/pod-records.ts'
 import {
   asksForNewPod,
   changesHands,
+  endAsSpecified,
   isLeaving,
-  keptOf,
+  isOfDocument,
+  keepsResources,
   leftAloneProblem,
+  newEntry,
   notAppliedProblem,
+  readmission,
 } from './pod-entry.ts'
 import type { PodEntry, WantedPod } from './pod-entry.ts'
 import { PodWorkers } from './pod-workers.ts'
@@ -86,17 +86,8 @@ export class DesiredPods {
   adopt(records: readonly PodRecord[], unreadable: readonly UnreadableRecord[]): void {
     this.workers.noteUnreadable(unreadable)
     for (const saved of inOrderOfAdmission(records)) {
-      // What was refused before may be welcome to this podd, with its config.
-      const isRefused = saved.failed?.admission === true && saved.failed.until === undefined
-      const record = isRefused ? { ...saved, failed: undefined } : saved
-      try {
-        const pod = this.#deps.podFromManifest(record.manifest)
-        const worker = this.workers.add({ record, pod, saved: true, adopted: true })
-        this.#adoptInto(this.#entry(podKey(record)), worker)
-      } catch (error) {
-        this.#deps.logger.error({ uid: record.uid, pod: record.name, err: error }, 'cannot use a pod record')
-        this.workers.noteUnreadable([{ uid: record.uid, path: record.path, message: errorMessage(error) }])
-      }
+      const worker = this.workers.restore(saved)
+      if (worker !== undefined) this.#adoptInto(this.#entry(podKey(worker.ref)), worker)
     }
     // Whether there is room for those that never ran depends on what has ended meanwhile.
     this.#queue.reviewStarted()
@@ -114,12 +105,7 @@ export class DesiredPods {
     const before = entry.worker
     if (before === undefined || !isLeaving(worker)) entry.worker = worker
     if (before === undefined || isLeaving(before) || isLeaving(worker)) return
-    before.end({
-      cause: 'replaced',
-      reason: 'Killing',
-      message: 'Another pod bears its name',
-      graceSeconds: before.state.pod.spec.terminationGracePeriodSeconds,
-    })
+    endAsSpecified(before, 'replaced', 'Another pod has its name')
   }
 
   /** Confirms the adopted pods of the sources that `isSilent` names, which have not spoken yet. */
@@ -142,12 +128,7 @@ export class DesiredPods {
       this.#dropNext(key, entry)
       // Whoever deletes it over the API may give it more time than its manifest does.
       if (worker.state.record.ending?.cause === 'removed') continue
-      worker.end({
-        cause: 'removed',
-        reason: 'Killing',
-        message: 'The manifest was removed',
-        graceSeconds: worker.state.pod.spec.terminationGracePeriodSeconds,
-      })
+      endAsSpecified(worker, 'removed', 'The manifest was removed')
     }
     // What goes or gets smaller makes room for what is new.
     const isKnown = ([key]: readonly [PodKey, WantedPod]): boolean =>
@@ -161,22 +142,10 @@ export class DesiredPods {
   /** Starts the pods that were evicted until now, as new pods. */
   readmitEvicted(now: EvictionEnd): void {
     for (const entry of this.#entries.values()) {
-      const { worker, next } = entry
-      // Of one that no source has confirmed it isn't known whether it is wanted still.
-      if (worker === undefined || next !== undefined || worker.state.stage === 'adopted') continue
-      const { record, pod } = worker.state
-      if (record.failed?.until !== now || isLeaving(worker)) continue
-      // Evicted for the node's sake it stays as it failed, as in a cluster: whoever wrote it over the API decides.
-      if (record.source === 'api' && now === 'pressure-ends') continue
-      const { manifest, source, path } = record
-      entry.next = {
-        wanted: {
-          document: { pod, manifest, place: { path }, owner: record.owner, kept: keptOf(record) },
-          source,
-        },
-        replacement: undefined,
-      }
-      worker.end({
+      const wanted = readmission(entry, now)
+      if (wanted === undefined) continue
+      entry.next = { wanted, replacement: undefined }
+      entry.worker?.end({
         cause: 'replaced',
         reason: 'Killing',
         message: 'The node has room for the pod again',
@@ -229,12 +198,8 @@ export class DesiredPods {
       ? entry.next
       : undefined
     if (isLeaving(worker)) {
-      if (ready !== undefined) {
-        entry.next = { wanted, replacement: ready.replacement }
-        return undefined
-      }
-      this.#dropNext(key, entry)
-      entry.next = { wanted, replacement: undefined }
+      if (ready === undefined) this.#dropNext(key, entry)
+      entry.next = { wanted, replacement: ready?.replacement }
       return undefined
     }
     const { document, source } = wanted
@@ -260,19 +225,15 @@ export class DesiredPods {
   /** What is kept for versions whose pods were told to end, until they are admitted. */
   #promises(): readonly Neighbour[] {
     return this.#replacements.promises((key) => {
-      const { worker, next } = this.#entries.get(key) ?? {}
-      if (next?.replacement !== undefined) return true
-      if (worker?.state.isWaiting !== true) return false
-      const { admission } = worker.state
-      // One that waits for something else than room needs what it asked for no more.
-      return admission === undefined || (admission.kind === 'blocked' && admission.reason === 'Blocked')
+      const entry = this.#entries.get(key)
+      return entry !== undefined && keepsResources(entry)
     })
   }
 
   #startNew(key: PodKey, entry: PodEntry, wanted: WantedPod, pulled?: ReadonlySet<string>): void {
     const { document, source } = wanted
     const found = this.workers.findUnrecorded(key)
-    const fate = found && this.workers.fateOf(found, this.#matches(found, document))
+    const fate = found && this.workers.fateOf(found, isOfDocument(found, document))
     // It holds the name for as long as it runs.
     if (fate === 'leave') {
       entry.held = wanted
@@ -304,15 +265,6 @@ export class DesiredPods {
     this.#queue.admit(worker)
   }
 
-  #matches(observed: ObservedPod, document: PodDocument): boolean {
-    const [sandbox] = observed.sandboxes
-    const { kept } = document
-    if (kept !== undefined && kept.uid !== observed.uid) return false
-    return (
-      sandbox !== undefined && readManifestHash(sandbox.annotations) === podManifestHash(document.manifest)
-    )
-  }
-
   /** The name is free: what was waiting for it starts. */
   #releaseName(worker: PodWorker): void {
     const key = podKey(worker.ref)
@@ -334,11 +286,9 @@ export class DesiredPods {
   }
 
   #entry(key: PodKey): PodEntry {
-    const known = this.#entries.get(key)
-    if (known !== undefined) return known
-    const fresh: PodEntry = { worker: undefined, next: undefined, held: undefined, refused: undefined }
-    this.#entries.set(key, fresh)
-    return fresh
+    const entry = this.#entries.get(key) ?? newEntry()
+    this.#entries.set(key, entry)
+    return entry
   }
 
   #dropNext(key: PodKey, entry: PodEntry): void {

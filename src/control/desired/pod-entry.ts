@@ -2,7 +2,10 @@ import { sameData } from '../../base/json.ts'
 import { makesNewPod } from '../../decide/sources/diff-pod.ts'
 import type { PodDocument, Problem, SourceName } from '../../pod/objects/document.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
-import type { PodRecord } from '../../pod/state/pod-record.ts'
+import { podManifestHash } from '../../pod/values/hash.ts'
+import type { ObservedPod } from '../../pod/state/observed.ts'
+import type { EvictionEnd, PodEnding, PodRecord } from '../../pod/state/pod-record.ts'
+import { readManifestHash } from '../../translate/identity/labels.ts'
 import type { UnreadableRecord } from '../../store/pod-records.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { Replacement } from './replacement.ts'
@@ -25,6 +28,10 @@ export interface PodEntry {
   refused: { readonly wanted: WantedPod; readonly message: string } | undefined
 }
 
+export function newEntry(): PodEntry {
+  return { worker: undefined, next: undefined, held: undefined, refused: undefined }
+}
+
 /** Another source has the pod's name and says something else of it: what the pod was given is not that source's. */
 export function changesHands(record: PodRecord, { document, source }: WantedPod): boolean {
   return record.source !== source && !sameData(record.manifest, document.manifest)
@@ -36,7 +43,7 @@ export function asksForNewPod({ ref, state }: PodWorker, { pod, kept }: PodDocum
 }
 
 /** What a pod that starts again keeps: one that the API was given stays itself. */
-export function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
+function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
   return source === 'api' ? { uid, createdAtMs: acceptedAtMs, metadata: {} } : undefined
 }
 
@@ -47,6 +54,40 @@ export function isLeaving(worker: PodWorker): boolean {
     worker.state.stage === 'gone' ||
     (worker.state.stage === 'ending' && worker.state.goesAway)
   )
+}
+
+/** Ends a pod within the grace period that its manifest gives it. */
+export function endAsSpecified(worker: PodWorker, cause: PodEnding['cause'], message: string): void {
+  const graceSeconds = worker.state.pod.spec.terminationGracePeriodSeconds
+  worker.end({ cause, reason: 'Killing', message, graceSeconds })
+}
+
+/** What starts again, as a new pod, in place of one that was evicted until now; undefined where it stays evicted. */
+export function readmission({ worker, next }: PodEntry, now: EvictionEnd): WantedPod | undefined {
+  // Whether a pod that no source has confirmed is still wanted is not known.
+  if (worker === undefined || next !== undefined || worker.state.stage === 'adopted') return undefined
+  const { record, pod } = worker.state
+  if (record.failed?.until !== now || isLeaving(worker)) return undefined
+  // A pod that was written over the API and evicted for the node's sake stays failed, as in a cluster: its writer decides.
+  if (record.source === 'api' && now === 'pressure-ends') return undefined
+  const { manifest, source, path, owner } = record
+  return { document: { pod, manifest, place: { path }, owner, kept: keptOf(record) }, source }
+}
+
+/** Whether resources are kept for the version that takes the pod's place. */
+export function keepsResources({ worker, next }: PodEntry): boolean {
+  if (next?.replacement !== undefined) return true
+  if (worker?.state.isWaiting !== true) return false
+  const { admission } = worker.state
+  // A pod that waits for anything but resources no longer needs those it asked for.
+  return admission === undefined || (admission.kind === 'blocked' && admission.reason === 'Blocked')
+}
+
+/** Whether what the runtime holds without a record was made from this document. */
+export function isOfDocument(observed: ObservedPod, { kept, manifest }: PodDocument): boolean {
+  const [sandbox] = observed.sandboxes
+  if (kept !== undefined && kept.uid !== observed.uid) return false
+  return sandbox !== undefined && readManifestHash(sandbox.annotations) === podManifestHash(manifest)
 }
 
 /** Why the newest version of a pod is not applied; undefined where it is. */

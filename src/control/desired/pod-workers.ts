@@ -1,4 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
+import { errorMessage } from '../../base/errors.ts'
+import type { Logger } from '../../base/logger.ts'
 import type { Neighbour } from '../../decide/admission/admit-pod.ts'
 import { decideUnrecorded } from '../../decide/sources/decide-unrecorded.ts'
 import { podKey } from '../../pod/values/ids.ts'
@@ -16,6 +18,7 @@ export interface PodWorkersDeps {
   readonly makeWorker: (input: NewWorker) => PodWorker
   readonly podFromManifest: (manifest: PodRecord['manifest']) => Pod
   readonly clock: Clock
+  readonly logger: Logger
   /** What the newest relist found, by UID. */
   readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
 }
@@ -43,6 +46,22 @@ export class PodWorkers {
     const worker = this.#deps.makeWorker(input)
     this.#workers.set(worker.ref.uid, worker)
     return worker
+  }
+
+  /** The worker of an earlier podd's pod; undefined where its record can't be used, which is noted. */
+  restore(saved: PodRecord): PodWorker | undefined {
+    // A pod that was rejected before may be admitted by this podd, with its config.
+    const isRejected = saved.failed?.admission === true && saved.failed.until === undefined
+    const record = isRejected ? { ...saved, failed: undefined } : saved
+    const { uid, name, path, manifest } = record
+    try {
+      const pod = this.#deps.podFromManifest(manifest)
+      return this.add({ record, pod, saved: true, adopted: true })
+    } catch (error) {
+      this.#deps.logger.error({ uid, pod: name, err: error }, 'cannot use a pod record')
+      this.noteUnreadable([{ uid, path, message: errorMessage(error) }])
+      return undefined
+    }
   }
 
   /** Of a pod that is gone. */
