@@ -4,6 +4,7 @@ import { newUuid } from '../base/random.ts'
 import type { HealthFacts } from '../decide/node/judge-health.ts'
 import { newPodRecord } from '../decide/sources/new-pod-record.ts'
 import type { PodDocument, Problem, SourceName, SourceSnapshot } from '../pod/objects/document.ts'
+import type { PodStatus } from '../pod/state/status.ts'
 import type { PodKey, PodUid } from '../pod/values/ids.ts'
 import type { Pod } from '../pod/schema/pod-schema.ts'
 import { computeQosClass } from '../pod/spec/qos.ts'
@@ -147,13 +148,17 @@ export class PodSystem {
     return new Promise((resolve) => this.#loops.loop.post({ kind: 'snapshot', snapshot, onTaken: resolve }))
   }
 
-  /** Shows a pod that a source is about to give, until its worker says how it is. */
-  showNew(document: PodDocument, source: SourceName): void {
+  /**
+   * Shows a pod that a source is about to give, until its worker says how it is.
+   * @param last how it was when it ended, of one that no source gives any more
+   */
+  showNew(document: PodDocument, source: SourceName, last?: PodStatus): void {
     const { clock, host } = this.#options
     const uid = document.kept?.uid ?? newUuid()
     const nowMs = document.kept?.createdAtMs ?? clock.wallMs()
     const record = newPodRecord({ uid, document, source, nowMs, createdAtMs: undefined })
-    const status = { phase: 'Pending', conditions: [], qosClass: computeQosClass(document.pod.spec) } as const
+    const qosClass = computeQosClass(document.pod.spec)
+    const status = last ?? ({ phase: 'Pending', conditions: [], qosClass } as const)
     const object = toPodObject(document.pod, record, { status, nodeName: host.hostName })
     this.statuses.publishProvisional(uid, object)
   }

@@ -30,7 +30,9 @@ export function createWriting(
   const writing = new WrittenObjects({
     objects,
     pods: {
-      showNew: (document) => pods.showNew(document, 'api'),
+      showNew: (document, last) => pods.showNew(document, 'api', last),
+      showGone: (uid) => pods.statuses.removeProvisional(uid),
+      onHeld: (listener) => pods.statuses.onHeld(listener),
       refresh: (uid) => pods.statuses.refresh(uid),
       endPod: (uid, graceSeconds) => pods.endPod(uid, graceSeconds),
       knowsPod: (uid) => pods.knowsPod(uid),

@@ -127,13 +127,14 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
     shown: assembly.shown,
     written: (kind) => apiObjects.list(kind).map(({ manifest }) => manifest),
   })
+  const writing = createWriting(apiObjects, assembly, { localObjects, logger })
   const readers = createReaders(config, assembly, {
     clusterObjects,
     reach,
     meter,
     terminations,
     localObjects,
-    writer: createWriting(apiObjects, assembly, { localObjects, logger }),
+    writer: writing,
     sources,
     holds,
     startedAtMs: () => startedAtMs(clock, started),
@@ -208,15 +209,17 @@ export async function startDaemon({ config, warnings }: DaemonRequest): Promise<
       trials.wrap(source).run((snapshot) => pods.offerSnapshot(snapshot), stop.signal),
     )
     if (manager !== undefined) void tellStart(manager, assembly, { clock, logger }, stop.signal)
-    const writing = apiObjects.run(async (snapshot, isSame) => {
+    const keeping = apiObjects.run(async (snapshot, isSame) => {
       if (!isSame) await pods.takeSnapshot(snapshot)
       keptObjects.show()
       clusterObjects.showWritten()
     }, stop.signal)
     // No pod is admitted before it is known what the node has.
-    const opened = apiObjects.whenLoaded.then(() => openRuntime(assembly, reach, stop.signal))
+    const loaded = apiObjects.whenLoaded.then(() => writing.showHeld())
+    const opened = loaded.then(() => openRuntime(assembly, reach, stop.signal))
+    void pods.whenListed.then(() => writing.settle())
     const watching = opened.then(() => runtime.watch((found) => pods.reportRuntime(found), stop.signal))
-    await Promise.all([pods.run(stop.signal, opened), watching, writing, ...running])
+    await Promise.all([pods.run(stop.signal, opened), watching, keeping, ...running])
   } catch (error) {
     // What podd itself names stands in the way of this start; anything else is a defect.
     if (!stop.signal.aborted && (error instanceof PoddError || !guard.crash(error, 'run'))) throw error

@@ -50,8 +50,12 @@ export class WritingRig extends ApiRig {
     this.#writing = new WrittenObjects({
       objects: this.objects,
       pods: {
-        showNew: ({ pod, kept }) =>
-          statuses.publishProvisional(kept?.uid ?? '', pendingPod(pod.metadata, kept?.uid ?? '')),
+        showNew({ pod, kept: { uid } = { uid: '' } }, last) {
+          const pending = pendingPod(pod.metadata, uid)
+          statuses.publishProvisional(uid, { ...pending, status: last ?? pending.status })
+        },
+        showGone: (uid) => statuses.removeProvisional(uid),
+        onHeld: (listener) => statuses.onHeld(listener),
         refresh: (uid) => statuses.refresh(uid),
         endPod: (uid, graceSeconds) => {
           this.ended.push(`${uid} ${graceSeconds}`)
@@ -109,6 +113,13 @@ export class WritingRig extends ApiRig {
     return { ...super.readers(), writer: this.#writing }
   }
 
+  /** What a new podd does with what an earlier one kept. */
+  async restore(): Promise<void> {
+    await this.objects.whenLoaded
+    await this.#writing.showHeld()
+    await this.#writing.settle()
+  }
+
   ask(method: string, path: string, body?: Json, type?: string): Promise<ApiAnswer> {
     return callApi(this.socketPath, method, path, body, type)
   }
@@ -123,6 +134,7 @@ export class WritingRig extends ApiRig {
 /** @param directory one that an earlier rig has written; left out, a new one */
 export async function startWritingRig(directory?: string): Promise<WritingRig> {
   const rig = new WritingRig(directory ?? (await mkdtemp(join(tmpdir(), 'podd-writing-'))))
+  await rig.restore()
   await rig.listen()
   return rig
 }

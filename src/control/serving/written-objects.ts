@@ -1,18 +1,29 @@
 import type { PodObject } from '../../api/objects.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { isJsonObject, sameData } from '../../base/json.ts'
 import type { Logger } from '../../base/logger.ts'
 import { isPodDocument } from '../../pod/objects/document.ts'
 import type { PodDocument } from '../../pod/objects/document.ts'
+import { computeQosClass } from '../../pod/spec/qos.ts'
+import type { PodStatus } from '../../pod/state/status.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import type { ApiObjects } from '../../sources/written/api-objects.ts'
+import { finalizersOf } from '../../decide/writing/finalizers.ts'
 import { isBeingDeleted } from '../../sources/written/api-objects.ts'
 import type { KeptManifest, ObjectName } from '../../sources/written/kept-document.ts'
 import type { ResourceStore } from '../status/resource-store.ts'
 
 /** The pods, as far as writing needs them. */
 export interface WritablePods {
-  /** Shows a pod until its worker says how it is. */
-  showNew(document: PodDocument): void
+  /**
+   * Shows a pod until its worker says how it is.
+   * @param last how it was when it ended, where it has
+   */
+  showNew(document: PodDocument, last?: PodStatus): void
+  /** Says that nothing is left of a pod that was shown so. */
+  showGone(uid: PodUid): void
+  /** Tells of each pod that is gone but for its finalizers, as it was last. */
+  onHeld(listener: (object: PodObject) => void): void
   /** Shows a pod again, of which the API keeps something else now. */
   refresh(uid: PodUid): void
   endPod(uid: PodUid, graceSeconds: number): void
@@ -44,12 +55,35 @@ export class WrittenObjects {
 
   /** Removes the pods that were deleted once they have ended; ends with the process. */
   begin(): void {
-    const { shown, objects } = this.#deps
+    const { shown, objects, pods } = this.#deps
+    pods.onHeld((object) => this.#keepLast(object))
     shown.subscribe(({ type, object }) => {
       if (type !== 'DELETED') return
       const kept = objects.findPod(object.metadata.uid)
       if (kept === undefined || !isBeingDeleted(kept.manifest)) return
       this.#forget(kept)
+    })
+  }
+
+  /** Shows the deleted pods that finalizers hold, as they were last; once the objects are loaded. */
+  async showHeld(): Promise<void> {
+    await this.exclusively(async () => {
+      for (const { kind, manifest, document } of this.#deps.objects.list())
+        if (kind === 'Pod' && isBeingDeleted(manifest) && finalizersOf(manifest).length > 0)
+          if (document !== undefined && isPodDocument(document))
+            this.#deps.pods.showNew(document, lastStatus(manifest, document))
+    })
+  }
+
+  /** Settles what ended while no podd was there to hear of it; once it is known what runs. */
+  async settle(): Promise<void> {
+    await this.exclusively(async () => {
+      const { objects, pods } = this.#deps
+      for (const kept of objects.list()) {
+        if (kept.kind !== 'Pod' || !isBeingDeleted(kept.manifest) || pods.knowsPod(kept.uid)) continue
+        if (finalizersOf(kept.manifest).length > 0) pods.showGone(kept.uid)
+        else this.#forget(kept)
+      }
     })
   }
 
@@ -104,6 +138,24 @@ export class WrittenObjects {
     return kind === 'Pod' && isBeingDeleted(manifest) && shown.get(uid) === undefined && !pods.knowsPod(uid)
   }
 
+  /** A pod that finalizers hold is shown as it was, also by the next podd. */
+  #keepLast({ metadata, status }: PodObject): void {
+    const { objects, logger } = this.#deps
+    void objects
+      .exclusively(async () => {
+        const kept = objects.findPod(metadata.uid)
+        const last = plainJson(status)
+        if (kept === undefined || last === undefined || sameData(kept.manifest['status'], last)) return
+        await objects.put({ ...kept.manifest, status: last })
+      })
+      .catch((error: unknown) =>
+        logger.error(
+          { pod: metadata.name, uid: metadata.uid, err: error },
+          'cannot keep the last status of a pod',
+        ),
+      )
+  }
+
   #forget(kept: KeptManifest): void {
     const { objects, logger } = this.#deps
     void objects
@@ -116,4 +168,19 @@ export class WrittenObjects {
         logger.error({ pod: kept.name, uid: kept.uid, err: error }, 'cannot remove a deleted pod'),
       )
   }
+}
+
+/** How a pod was when it ended; that it has ended is all that is known where podd was killed just then. */
+function lastStatus({ status }: JsonObject, { pod }: PodDocument): PodStatus {
+  if (isWhole(status)) return status
+  return { phase: 'Failed', conditions: [], qosClass: computeQosClass(pod.spec) }
+}
+
+function isWhole(status: unknown): status is PodStatus {
+  return isJsonObject(status) && typeof status['phase'] === 'string' && Array.isArray(status['conditions'])
+}
+
+function plainJson(status: PodStatus): JsonObject | undefined {
+  const copy: unknown = JSON.parse(JSON.stringify(status))
+  return isJsonObject(copy) ? copy : undefined
 }

@@ -39,7 +39,7 @@ export function presentWritten(
       ...(overhead === undefined ? {} : { overhead }),
     },
     status: gateReadiness(
-      { ...object.status, conditions: [...object.status.conditions, ...conditionsOf(status)] },
+      { ...object.status, conditions: withOthers(object.status.conditions, conditionsOf(status)) },
       isJsonObject(spec) ? spec : {},
     ),
   }
@@ -67,7 +67,12 @@ function withoutFound(spec: JsonObject): JsonObject {
   return rest
 }
 
-/** Those that clients set. */
+/** What podd says of a condition comes before what is kept of it. */
+function withOthers(own: readonly PodCondition[], others: readonly PodCondition[]): readonly PodCondition[] {
+  return own.concat(others.filter(({ type }) => own.every((condition) => condition.type !== type)))
+}
+
+/** Those that clients set, and all of a pod that has ended. */
 function conditionsOf(status: Json | undefined): readonly PodCondition[] {
   const conditions = isJsonObject(status) ? status['conditions'] : undefined
   return Array.isArray(conditions) ? conditions.filter((condition) => isCondition(condition)) : []

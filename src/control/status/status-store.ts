@@ -17,6 +17,7 @@ export class StatusStore {
   /** What was said of pods that are shown otherwise. */
   readonly #said = new Map<PodUid, PodObject>()
   readonly #present: (object: PodObject) => PodObject
+  #onHeld: (object: PodObject) => void = () => {}
 
   /** @param present what is shown of a pod, where that is more than was said */
   constructor(
@@ -41,10 +42,13 @@ export class StatusStore {
     this.#shown.put(uid, object)
   }
 
-  /** One that has finalizers stays as it was when it ended, until a client has removed them or podd ends. */
+  /** One that has finalizers stays as it was when it ended, until a client has removed them. */
   #hide(uid: PodUid): void {
-    if (isFinalizing(this.#shown.get(uid))) {
+    const last = this.#shown.get(uid)
+    if (last !== undefined && isFinalizing(last)) {
+      const isNew = !this.#finalizing.has(uid)
       this.#finalizing.add(uid)
+      if (isNew) this.#onHeld(last)
       return
     }
     this.#finalizing.delete(uid)
@@ -79,13 +83,17 @@ export class StatusStore {
     return this.#shown.list()
   }
 
+  /** Tells of each pod that is gone but for its finalizers, as it was last. One listener, which neither throws nor waits. */
+  onHeld(listener: (object: PodObject) => void): void {
+    this.#onHeld = listener
+  }
+
   subscribe(listener: (change: ResourceChange<PodObject>) => void): () => void {
     return this.#shown.subscribe(listener)
   }
 }
 
 /** It was deleted, and its clients have something left to do for it. */
-function isFinalizing(object: PodObject | undefined): boolean {
-  const { deletionTimestamp, finalizers = [] } = object?.metadata ?? {}
+function isFinalizing({ metadata: { deletionTimestamp, finalizers = [] } }: PodObject): boolean {
   return deletionTimestamp !== undefined && finalizers.length > 0
 }

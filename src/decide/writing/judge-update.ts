@@ -7,6 +7,7 @@ import { computeQosClass } from '../../pod/spec/qos.ts'
 import type { QosClass } from '../../pod/spec/qos.ts'
 import { Issues } from '../../pod/validation/issues.ts'
 import type { FieldProblem } from '../../pod/schema/field-path.ts'
+import { finalizersOf } from './finalizers.ts'
 
 /** What of an object a request may change. */
 export type UpdateScope = 'object' | 'status' | 'resize' | 'ephemeralcontainers'
@@ -23,6 +24,7 @@ export function judgeUpdate(
 ): readonly FieldProblem[] {
   const issues = new Issues()
   const { kind } = after
+  judgeFinalizers(before, after, issues)
   const [old, fresh] = [objectAt(before, 'spec'), objectAt(after, 'spec')]
   if (kind === 'Pod') judgePod(old, fresh, scope, issues)
   if (kind === 'Pod' && scope === 'resize') judgeClass(before, after, issues)
@@ -31,6 +33,18 @@ export function judgeUpdate(
   else if (kind === 'RuntimeClass') judgeField(before, after, 'handler', issues)
   else if (kind === 'PriorityClass') judgeField(before, after, 'value', issues)
   return issues.problems
+}
+
+/** Who deletes an object counts on those that it has (ValidateNoNewFinalizers). */
+function judgeFinalizers(before: JsonObject, after: JsonObject, issues: Issues): void {
+  if (objectAt(before, 'metadata')['deletionTimestamp'] === undefined) return
+  const known = finalizersOf(before)
+  const added = finalizersOf(after).filter((name) => !known.includes(name))
+  if (added.length > 0)
+    issues.forbidden(
+      ['metadata', 'finalizers'],
+      `no new finalizers can be added if the object is being deleted, found new finalizers []string{${added.map((name) => JSON.stringify(name)).join(', ')}}`,
+    )
 }
 
 const podFields =

@@ -2,6 +2,7 @@ import type { ResourceObject } from '../../api/resource.ts'
 import { formatTime } from '../../base/clock.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
+import { finalizersOf } from '../../decide/writing/finalizers.ts'
 import { metadataOf } from '../../decide/writing/prepare-object.ts'
 import { ApiError } from '../requests/api-error.ts'
 import { invalidMetaOptions } from '../requests/invalid-options.ts'
@@ -80,8 +81,11 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     const answer = success(kind.resource, shown)
     if (kind.kind === 'Namespace') return deleteNamespace(written, kept, { shown, dryRun: options.dryRun })
     if (kind.kind !== 'Pod') {
-      if (!options.dryRun) await writer.remove(kept)
-      return answer
+      const isHeld = finalizersOf(kept.manifest).length > 0
+      if (!isHeld && !options.dryRun) await writer.remove(kept)
+      if (!isHeld || options.dryRun) return answer
+      await writer.put(withDeletion(kept.manifest, 0, written.clock.wallMs()))
+      return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
     }
     const graceSeconds = graceOf(written, shown, kept.manifest, options.graceSeconds)
     const manifest = withDeletion(kept.manifest, graceSeconds, written.clock.wallMs())
@@ -111,7 +115,8 @@ async function deleteNamespace(
   const content = writer.list().filter(({ namespace }) => namespace === kept.name)
   for (const object of content) {
     if (object.kind !== 'Pod') {
-      await writer.remove(object)
+      if (finalizersOf(object.manifest).length === 0) await writer.remove(object)
+      else await writer.put(withDeletion(object.manifest, 0, nowMs))
       continue
     }
     const { spec } = object.manifest

@@ -1,6 +1,7 @@
 import type { ResourceObject } from '../../api/resource.ts'
 import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
+import { isReleased } from '../../decide/writing/finalizers.ts'
 import { judgeUpdate } from '../../decide/writing/judge-update.ts'
 import type { UpdateScope } from '../../decide/writing/judge-update.ts'
 import { isOwnAnnotation, metadataOf, prepareUpdate } from '../../decide/writing/prepare-object.ts'
@@ -51,7 +52,13 @@ export function updateObject(written: WrittenKind, update: Update): Promise<Writ
     if (sameData(manifest, kept.manifest)) return { object: read() ?? manifest, status: 200, warnings }
     if (options.dryRun) return { object: preview(shown, manifest), status: 200, warnings }
     await writer.put(manifest)
-    return { object: read() ?? manifest, status: 200, warnings }
+    const object = read() ?? manifest
+    // A pod goes when it has ended, a namespace with what is in it.
+    if (kind.kind !== 'Pod' && kind.kind !== 'Namespace' && isReleased(manifest)) {
+      await writer.remove(kept)
+      await writer.settleNamespace(target.namespace)
+    }
+    return { object, status: 200, warnings }
   })
 }
 

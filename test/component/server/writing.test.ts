@@ -469,33 +469,6 @@ describe('server-side apply', () => {
   })
 })
 
-describe('finalizers', () => {
-  const strategic = 'application/strategic-merge-patch+json'
-
-  it('keep a pod that has ended until they are gone', async () => {
-    await using rig = await startWritingRig()
-    const finalizers = ['example.com/a', 'example.com/b']
-    await rig.ask('POST', pods, { ...pod('a'), metadata: { name: 'a', finalizers } })
-    expect(await rig.ask('DELETE', `${pods}/a?gracePeriodSeconds=0`)).toMatchObject({ code: 200 })
-    const held = { deletionTimestamp: expect.any(String), finalizers }
-    expect(await rig.ask('GET', `${pods}/a`)).toMatchObject({ code: 200, body: { metadata: held } })
-    expect(await rig.ask('POST', pods, pod('a'))).toMatchObject({ code: 409 })
-    const without = (name: string) => ({ metadata: { '$deleteFromPrimitiveList/finalizers': [name] } })
-    const first = await rig.ask('PATCH', `${pods}/a`, without('example.com/a'), strategic)
-    expect(first).toMatchObject({ code: 200, body: { metadata: { finalizers: ['example.com/b'] } } })
-    expect(await rig.ask('GET', `${pods}/a`)).toMatchObject({ code: 200 })
-    const last = await rig.ask(
-      'PATCH',
-      `${pods}/a`,
-      { metadata: { finalizers: null } },
-      'application/merge-patch+json',
-    )
-    expect(last).toMatchObject({ code: 200 })
-    expect(await rig.ask('GET', `${pods}/a`)).toMatchObject({ code: 404 })
-    expect(await rig.ask('POST', pods, pod('a'))).toMatchObject({ code: 201 })
-  })
-})
-
 describe('classes', () => {
   const classes = '/apis/node.k8s.io/v1/runtimeclasses'
   const runtimeClass = {
