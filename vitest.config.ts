@@ -4,7 +4,7 @@ import { LongestFirst, onEachContainerd } from './test/lib/slow-suites.ts'
 import { slowness } from './test/support/slowness.ts'
 
 /** Much of what tests do is waiting for files, sockets and processes. */
-const maxWorkers = availableParallelism() + 1
+const maxWorkers = availableParallelism() + 2
 /**
  * Those wait for containers most of the time. Each has a podd, a containerd and shims, which take of what a host has
  * once, such as inotify instances.

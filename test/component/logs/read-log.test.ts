@@ -173,17 +173,17 @@ describe('findSince', () => {
 
   const growing = Array.from({ length: 10_000 }, (_, index) => index)
 
-  it.each([0, 1, 500, 5000, 9000, 9999, 20_000])(
-    'begins less than 2 MiB before second %i',
-    async (second) => {
-      const { record, readBytes, size } = await find(await writeSeconds(growing), second)
+  it('begins less than 2 MiB before a second', async () => {
+    const path = await writeSeconds(growing)
+    for (const second of [0, 1, 500, 5000, 9000, 9999, 20_000]) {
+      const { record, readBytes, size } = await find(path, second)
       const wanted = Math.min(second, growing.length)
       expect(Number.isInteger(record)).toBe(true)
       expect(record).toBeLessThanOrEqual(wanted)
       expect(wanted - record).toBeLessThan(2 * 262)
       expect(readBytes).toBeLessThan(size / 12)
-    },
-  )
+    }
+  })
 
   it('begins before the first new line where the clock was set back afterwards', async () => {
     // The first thousand lines bear times of the future.

@@ -279,11 +279,11 @@ export const runtimeCases: readonly LedgerSection[] = [
   },
   {
     test: 'test/e2e_node/image_pull_test.go',
-    file: 'e2e/image-pulls.test.ts',
+    file: 'e2e/image-pull-order.test.ts',
     cases: {
       'parallel image pull with MaxParallelImagePulls=5': 'parallel-image-pulls',
       'serialize image pull': 'serial-image-pulls',
-      'Image pull retry backs off on error': 'image-pull-backs-off',
+      'Image pull retry backs off on error': at('e2e/image-pulls.test.ts', 'image-pull-backs-off'),
     },
   },
 ]
