@@ -1,7 +1,6 @@
 import { wrap } from './output/wrap.ts'
 import type { FlagSpec } from './arguments/parse-arguments.ts'
-import type { Verb } from './arguments/verb.ts'
-import type { VerbEntry } from './verbs.ts'
+import type { Verb, VerbEntry } from './arguments/verb.ts'
 
 /** Flags that every verb takes. */
 export const globalFlags: readonly FlagSpec[] = [

@@ -16,7 +16,7 @@ import { printResult } from './output/print.ts'
 import { findSocket } from './arguments/socket-path.ts'
 import { UsageError } from './arguments/usage-error.ts'
 import type { Verb, VerbContext } from './arguments/verb.ts'
-import type { VerbEntry } from './verbs.ts'
+import type { VerbEntry } from './arguments/verb.ts'
 import { verbs } from './verbs.ts'
 
 /** What surrounds a call: the process, or a test. */

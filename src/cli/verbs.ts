@@ -1,13 +1,4 @@
-import type { Verb } from './arguments/verb.ts'
-
-export interface VerbEntry {
-  readonly name: string
-  readonly aliases?: readonly string[]
-  /** One line for `podd --help`. */
-  readonly summary: string
-  /** Loads the verb's code: a call pays only for the verb it names. */
-  load(): Promise<Verb>
-}
+import type { VerbEntry } from './arguments/verb.ts'
 
 /** All verbs, in the order of the help. */
 export const verbs: readonly VerbEntry[] = [

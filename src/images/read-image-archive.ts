@@ -2,27 +2,12 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { errorCode, errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
+import type { ArchiveContent } from '../decide/node/plan-image-archives.ts'
 import { normalizeImageName } from '../pod/values/image-name.ts'
 import { fileBytes, streamBytes } from './byte-source.ts'
 import { decompress, detectCompression } from './open-archive.ts'
 import { readTar } from './read-tar.ts'
 import type { TarEnd, TarFile } from './read-tar.ts'
-
-/** What a file that should be an archive of images holds. */
-export type ArchiveReading =
-  | {
-      readonly kind: 'archive'
-      /** Complete names of its images. */
-      readonly images: readonly string[]
-      /** Of its indexes, which name all else that it holds by digest: equal for equal images. */
-      readonly digest: string
-      /** It has its end mark, and so is complete. */
-      readonly isMarked: boolean
-    }
-  /** It ends too early: it may still be written. */
-  | { readonly kind: 'incomplete'; readonly message: string }
-  /** It is something else, or damaged. */
-  | { readonly kind: 'bad'; readonly message: string }
 
 /** An index names each image in some hundred bytes. */
 const mostIndexBytes = 16 * 1024 * 1024
@@ -34,7 +19,7 @@ const indexFiles: readonly string[] = ['index.json', 'manifest.json']
  * replaces an image of the same name before it finds a damaged layer. Throws the system's errors where the file can't be
  * read.
  */
-export async function readImageArchive(path: string): Promise<ArchiveReading> {
+export async function readImageArchive(path: string): Promise<ArchiveContent> {
   const compression = await detectCompression(path)
   const files = new Map<string, Buffer>()
   const options = {
@@ -68,9 +53,9 @@ export async function readImageArchive(path: string): Promise<ArchiveReading> {
   }
 }
 
-const incomplete: ArchiveReading = { kind: 'incomplete', message: 'it ends in the middle' }
+const incomplete: ArchiveContent = { kind: 'incomplete', message: 'it ends in the middle' }
 
-function toReading(end: TarEnd, files: ReadonlyMap<string, Buffer>): ArchiveReading {
+function toReading(end: TarEnd, files: ReadonlyMap<string, Buffer>): ArchiveContent {
   if (end.kind === 'malformed') return { kind: 'bad', message: end.message }
   if (end.kind === 'truncated') return incomplete
   const isMarked = end.kind === 'complete'

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { readRest } from '../base/read-bounded.ts'
 import { parseImageName } from '../pod/values/image-name.ts'
-import type { ArchiveReading } from './read-image-archive.ts'
+import type { ArchiveContent } from '../decide/node/plan-image-archives.ts'
 
 const mostListBytes = 1024 * 1024
 
 /** Reads a list of images: a name in each line, comments from `#` on. Throws the system's errors. */
-export async function readImageList(path: string): Promise<ArchiveReading> {
+export async function readImageList(path: string): Promise<ArchiveContent> {
   const file = await open(path)
   try {
     const data = await readRest(file, mostListBytes)
@@ -19,7 +19,7 @@ export async function readImageList(path: string): Promise<ArchiveReading> {
   }
 }
 
-export function parseImageList(text: string): ArchiveReading {
+export function parseImageList(text: string): ArchiveContent {
   const images: string[] = []
   for (const [index, line] of text.split('\n').entries()) {
     const name = line.replace(/(?:^|\s)#.*$/u, '').trim()

@@ -101,3 +101,13 @@ export type VerbResult =
   /** Listings of which each adds to the ones before: one header, then rows as they come. */
   | { readonly kind: 'watch'; readonly listings: AsyncIterable<Listing>; readonly format: OutputFormat }
   | { readonly kind: 'chunks'; readonly chunks: AsyncIterable<Uint8Array> }
+
+/** A verb in the table of verbs. */
+export interface VerbEntry {
+  readonly name: string
+  readonly aliases?: readonly string[]
+  /** One line for `podd --help`. */
+  readonly summary: string
+  /** Loads the verb's code: a call pays only for the verb it names. */
+  load(): Promise<Verb>
+}

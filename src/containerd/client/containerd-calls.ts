@@ -8,6 +8,7 @@ export type CallHeaders = Readonly<Record<string, string>>
 /** Sends calls over a connection to containerd's socket. */
 export interface CallChannel {
   unary(method: WireMethod, request: object, signal: AbortSignal, headers?: CallHeaders): Promise<object>
+  /** Resolves or rejects when the stream has ended; with the code RUNTIME_UNSUPPORTED where there is no such service. */
   stream(
     method: WireMethod,
     request: object,

@@ -5,25 +5,7 @@ import { newUuid } from '../../base/random.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
 import type { ProcessExit, RuntimeEvent, RuntimeEvents } from '../../pod/state/runtime-event.ts'
 import { criHeaders, criNamespace, methodOf } from './containerd-calls.ts'
-
-/** What the stream needs of a connection to containerd's socket. A lost one shows as errors of calls. */
-export interface EventChannel {
-  /** Resolves when calls can be sent, or when waiting for that makes no sense. */
-  ready(signal?: AbortSignal): Promise<void>
-  unary(
-    method: WireMethod,
-    request: object,
-    signal: AbortSignal,
-    headers?: Readonly<Record<string, string>>,
-  ): Promise<object>
-  /** Resolves or rejects when the stream has ended; the error's code is RUNTIME_UNSUPPORTED where there is no such service. */
-  stream(
-    method: WireMethod,
-    request: object,
-    onMessage: (message: object) => void,
-    signal: AbortSignal,
-  ): Promise<void>
-}
+import type { ContainerdChannel } from './containerd-calls.ts'
 
 /** What the stream needs of proto/containerd-events.proto. */
 export interface EventDefinitions {
@@ -32,7 +14,7 @@ export interface EventDefinitions {
 }
 
 export interface ContainerdEventsOptions {
-  readonly channel: EventChannel
+  readonly channel: ContainerdChannel
   readonly definitions: EventDefinitions
   readonly clock: Clock
 }
@@ -67,7 +49,7 @@ const markerTries = 50
  * its task was deleted, right before CRI takes note. Whoever asks CRI after the first may have to ask again.
  */
 export class ContainerdEvents implements RuntimeEvents {
-  readonly #channel: EventChannel
+  readonly #channel: ContainerdChannel
   readonly #clock: Clock
   readonly #publish: WireMethod
   readonly #subscribe: WireMethod

@@ -2,20 +2,11 @@ import { PoddError, errorCode } from '../../base/errors.ts'
 import { isJsonObject } from '../../base/json.ts'
 import type { WireMethod } from '../../base/wire-method.ts'
 import { criHeaders, methodOf } from './containerd-calls.ts'
+import type { ContainerdChannel } from './containerd-calls.ts'
 import type { TerminalSize } from './exec-process-spec.ts'
 
 /** What commands need of a connection to containerd's socket. */
-export interface ExecChannel {
-  /** Resolves when calls can be sent, or when waiting for that makes no sense. */
-  ready(signal?: AbortSignal): Promise<void>
-  /** Rejects with an error whose code is RUNTIME_NOT_FOUND, RUNTIME_UNAVAILABLE, RUNTIME_UNSUPPORTED, … */
-  unary(
-    method: WireMethod,
-    request: object,
-    signal: AbortSignal,
-    headers?: Readonly<Record<string, string>>,
-  ): Promise<object>
-}
+export type ExecChannel = Pick<ContainerdChannel, 'ready' | 'unary'>
 
 /** What commands need of proto/containerd-tasks.proto and proto/containerd-containers.proto. */
 export interface ExecDefinitions {

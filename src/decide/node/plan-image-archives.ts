@@ -1,13 +1,17 @@
-/** What a complete file holds, as far as it was read. */
+/** What a file that should be an archive of images, or a list of them, holds. */
 export type ArchiveContent =
   | {
       readonly kind: 'archive'
-      /** Complete names. */
+      /** Complete names of its images. */
       readonly images: readonly string[]
+      /** Of an archive's indexes, which name all else that it holds by digest: equal for equal images. */
       readonly digest: string
+      /** It has its end mark, and so is complete. */
       readonly isMarked: boolean
     }
+  /** It ends too early: it may still be written. */
   | { readonly kind: 'incomplete'; readonly message: string }
+  /** It is something else, or damaged. */
   | { readonly kind: 'bad'; readonly message: string }
 
 /** A file in the directory of image archives. */
