@@ -1,8 +1,10 @@
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
-import { hostFactNames } from '../pod/values/host-facts.ts'
 import type { Decoded, OptionType } from './option-type.ts'
 import { path } from './option-type.ts'
+
+/** What a host itself gives for `${NAME}`: its node's name, its architecture as images have it, and its machine id. */
+const hostFactNames: readonly string[] = ['NODE_NAME', 'ARCH', 'MACHINE_ID']
 
 type Texts = Readonly<Record<string, string>>
 

@@ -1,4 +1,5 @@
 import type { ServedKind } from '../../api/kinds/served-kind.ts'
+import type { PodObject } from '../../api/objects.ts'
 import type { ResourceList, ResourceObject, WatchEvent } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { listPath, namedInAll, readNamespace } from '../arguments/namespace.ts'
@@ -6,12 +7,14 @@ import { isOutputFormat, readOutputFormat, unknownFormat } from '../arguments/ou
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Listing, VerbContext, VerbResult } from '../arguments/verb.ts'
 import { ServerError } from '../client/client.ts'
-import { creationNotes } from '../output/creation-notes.ts'
 import { daemonNotes } from '../output/daemon-notes.ts'
 import { customListing } from '../output/custom-columns.ts'
 import { printJsonPath } from '../output/json-path-template.ts'
 import { listObjects } from '../output/object-listing.ts'
 import { sortObjects } from '../output/sort-objects.ts'
+
+/** What a container that is being created is shown as. */
+const created: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
 
 /** Some objects of a kind. */
 export interface Asked {
@@ -157,4 +160,21 @@ function withQuery({ path, fields = [], labels }: Asking, params: Readonly<Recor
 async function notesOn(kind: ServedKind, { client, signal }: VerbContext): Promise<readonly string[]> {
   if (kind.resource !== 'pods') return []
   return daemonNotes(await client.get<DaemonStatus>('/podd/v1/status', signal))
+}
+
+/** For what pods wait whose containers are being created: how far the pull of an image is, say. */
+function creationNotes(objects: readonly ResourceObject[]): readonly string[] {
+  const notes = objects
+    .filter((object) => isPod(object))
+    .flatMap(({ metadata: { namespace, name }, status }) =>
+      [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].flatMap(({ state }) => {
+        const { reason = '', message = '' } = state.waiting ?? {}
+        return created.has(reason) && message !== '' ? [`${namespace}/${name}: ${message}`] : []
+      }),
+    )
+  return [...new Set(notes)]
+}
+
+function isPod(object: ResourceObject): object is PodObject {
+  return object.kind === 'Pod'
 }

@@ -1,3 +1,4 @@
+import type { Logger } from '../../base/logger.ts'
 import { findExecutable } from '../../host/find-executable.ts'
 import { commandOutput, runCommand } from '../../host/run-command.ts'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
@@ -14,7 +15,7 @@ import {
 } from './forward-rules.ts'
 import { lockSeconds, selectFirewalls } from './firewall.ts'
 import type { Firewall } from './firewall.ts'
-import { missingMasquerade } from './masquerade-rules.ts'
+import { ensureMasquerade, missingMasquerade } from './masquerade-rules.ts'
 
 /** The rules of the table `nat` that sandboxes need, by the sandbox's id; those that all share under ''. */
 export type SandboxRules = ReadonlyMap<string, readonly string[]>
@@ -213,5 +214,23 @@ export class NetworkRules {
     }
     this.#known.set(firewall, known)
     return known
+  }
+}
+
+/** Adds the rules for the traffic of pods. Pods may work without them, so a failure is only logged. */
+export async function openFirewall(
+  places: ContainerdPlaces,
+  podCidrs: readonly string[],
+  logger: Logger,
+): Promise<void> {
+  for (const firewall of selectFirewalls(podCidrs)) {
+    // One after the other: both wait for the same lock.
+    for (const ensure of [ensureMasquerade, ensureForwardRules]) {
+      try {
+        await ensure(places, firewall, podCidrs)
+      } catch (error) {
+        logger.warn({ err: error }, 'cannot add firewall rules for the traffic of pods')
+      }
+    }
   }
 }

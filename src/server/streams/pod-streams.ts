@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { logProtocols } from '../../api/log-protocols.ts'
 import {
   chooseProtocol,
   commandProtocols,
@@ -23,6 +22,12 @@ import { findRoute, readTarget } from '../requests/route.ts'
 import { acceptWebSocket, checkHandshake } from './accept-web-socket.ts'
 import { refuseLong } from './command-limits.ts'
 import { serveCommand } from './serve-command.ts'
+
+/**
+ * How a log is sent over a WebSocket: as binary messages, or in base64 as text, for what runs in a browser
+ * (`apimachinery/pkg/util/httpstream/wsstream/stream.go`, 1.36). A client that names none gets binary messages.
+ */
+const logProtocols = ['binary.k8s.io', 'base64.binary.k8s.io', ''] as const
 
 export interface PodStreamsDeps {
   readonly readers: Pick<ApiReaders, 'resources' | 'reach'>
