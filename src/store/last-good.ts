@@ -50,6 +50,13 @@ export function createLastGoodStore(
   options: { readonly persistSecrets?: boolean; readonly report?: StateReport } = {},
 ): LastGoodStore {
   const { persistSecrets = true, report } = options
+  // Of many documents few change at a time.
+  const known = new WeakMap<SourceDocument, string>()
+  const textOf = (document: SourceDocument): string => {
+    const text = known.get(document) ?? JSON.stringify({ ...document.place, manifest: document.manifest })
+    known.set(document, text)
+    return text
+  }
   return {
     async load(source, location) {
       const path = join(directory, `${source}.json`)
@@ -76,13 +83,10 @@ export function createLastGoodStore(
     async save(source, location, documents, mountPoint) {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const kept = documents.filter(({ manifest }) => persistSecrets || !holdsSecrets(manifest))
-      const copy = {
-        version,
-        location,
-        ...(mountPoint !== undefined && { mountPoint }),
-        documents: kept.map(({ manifest, place }) => Object.assign({}, place, { manifest })),
-      }
-      await writeFileAtomic(join(directory, `${source}.json`), `${JSON.stringify(copy)}\n`, { mode: 0o600 })
+      const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
+      const texts = kept.map((document) => textOf(document))
+      const copy = `${head.slice(0, -1)},"documents":[${texts.join(',')}]}\n`
+      await writeFileAtomic(join(directory, `${source}.json`), copy, { mode: 0o600 })
     },
   }
 }

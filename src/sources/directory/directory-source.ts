@@ -7,14 +7,14 @@ import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
 import { DirectoryFiles } from './directory-files.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
 import { listManifests } from './list-manifests.ts'
-import { isManifestPath } from '../manifest-name.ts'
+import { isManifestPath } from '../../pod/values/manifest-name.ts'
 import { directoryProblem, refusedProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
 import type { DirectoryIdentity } from './directory-facts.ts'
 import { DirectoryFacts, identify } from './directory-facts.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import type { DirectoryHint, DirectoryWatch } from '../watch-directory.ts'
-import { watchDirectory } from '../watch-directory.ts'
+import type { DirectoryHint, DirectoryWatch } from '../watch/watch-directory.ts'
+import { watchDirectory } from '../watch/watch-directory.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -216,11 +216,9 @@ class DirectoryLoop {
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
       await this.#facts.note(identity)
-      if (before?.device !== identity.device) {
-        this.#mountPoint = await this.#findMountPoint()
-        // What was watched lies below what was mounted there.
-        if (before !== undefined) await this.#watchAgain()
-      }
+      if (before?.device !== identity.device) this.#mountPoint = await this.#findMountPoint()
+      // What was watched lies below what was mounted there, or went with a directory above it.
+      if (before !== undefined && before.id !== identity.id) await this.#watchAgain()
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       this.#isRead = true

@@ -1,10 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
-import { isHiddenName, isManifestName } from '../manifest-name.ts'
-
-/** Deeper subdirectories are not read. */
-const maxDepth = 32
+import { isHiddenName, isManifestName, maxDirectoryDepth } from '../../pod/values/manifest-name.ts'
 
 /**
  * The manifests of a directory by their names, those in subdirectories (`sub/a.yaml`) only where `recursive`. A link to a
@@ -12,7 +9,7 @@ const maxDepth = 32
  */
 export async function listManifests(directory: string, recursive: boolean): Promise<readonly string[]> {
   if (!recursive) return (await readdir(directory)).filter((name) => isManifestName(name))
-  return await listTree(directory, '', maxDepth)
+  return await listTree(directory, '', maxDirectoryDepth)
 }
 
 async function listTree(directory: string, prefix: string, depth: number): Promise<readonly string[]> {
