@@ -121,7 +121,9 @@ describePodd('resources', { config }, (rig) => {
     expect((await podd.cliOk('get', 'pods', pod)).split('\n')[1]).toMatch(
       new RegExp(`^${pod} +0/1 +${reason} `, 'u'),
     )
-    expect(status.message).toMatch(new RegExp(`^Node didn't have enough resource: ${name}, ${numbers}$`, 'u'))
+    expect(status.message).toMatch(
+      new RegExp(`^Pod was rejected: Node didn't have enough resource: ${name}, ${numbers}$`, 'u'),
+    )
     podd.removeManifest(pod)
     await podd.untilGone(pod)
   })

@@ -313,7 +313,7 @@ describePodd('security context', {}, (rig) => {
       const pod = await podd.untilPhase('unsafe', 'Failed')
       expect(pod.status).toMatchObject({
         reason: 'SysctlForbidden',
-        message: 'forbidden sysctl: "net.core.somaxconn" not allowlisted',
+        message: 'Pod was rejected: forbidden sysctl: "net.core.somaxconn" not allowlisted',
       })
       for (const name of ['sysctls', 'unsafe']) podd.removeManifest(name)
       await podd.untilGone('sysctls')

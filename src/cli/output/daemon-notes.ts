@@ -10,8 +10,10 @@ export function daemonNotes({ problems, runtime, sources }: DaemonStatus): reado
       .map(({ source, path }) => `warning: ${path} has not been read yet (source ${source})`),
     ...(runtime.healthy
       ? []
-      : [
-          `warning: the container runtime at ${runtime.endpoint} does not work: ${runtime.message ?? 'no answer'}`,
-        ]),
+      : [`warning: ${runtimeWords(runtime.endpoint)} does not work: ${runtime.message ?? 'no answer'}`]),
   ]
+}
+
+function runtimeWords(endpoint: string): string {
+  return endpoint === 'embedded' ? 'the embedded containerd' : `the container runtime at ${endpoint}`
 }

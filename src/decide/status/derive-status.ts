@@ -59,12 +59,14 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
     observedGeneration: podGeneration(record),
     phase,
     conditions,
-    ...(why === undefined ? {} : { reason: why.reason, message: why.message }),
+    ...(why === undefined
+      ? {}
+      : { reason: why.reason, message: wasRejected(record) ? rejection(why.message) : why.message }),
     ...addresses('hostIP', facts.hostIps),
     ...addresses('podIP', ips),
     ...(record.startedAtMs === undefined ? {} : { startTime: formatTime(record.startedAtMs) }),
     qosClass: computeQosClass(pod.spec),
-    ...(isNeverLetIn(facts)
+    ...(wasNeverAdmitted(facts)
       ? {}
       : {
           ...(facts.blocked === undefined ? derivePodResources({ pod, record, observed, phase }) : {}),
@@ -81,10 +83,20 @@ export function deriveStatus(given: StatusFacts): DerivedStatus {
 }
 
 /** A pod that was refused before anything of it was made has no containers to tell of (`pkg/kubelet/kubelet.go` rejectPod, 1.36). */
-function isNeverLetIn({ record, observed }: StatusFacts): boolean {
-  if (record.failed?.admission !== true || record.failed.until !== undefined) return false
+function wasNeverAdmitted({ record, observed }: StatusFacts): boolean {
+  if (!wasRejected(record)) return false
   if (observed.containers.length > 0) return false
   return Object.values(record.containers).every(({ ended }) => ended === undefined)
+}
+
+/** Rejected for good at its admission, and not evicted. */
+function wasRejected({ failed }: PodRecord): boolean {
+  return failed?.admission === true && failed.until === undefined
+}
+
+/** `pkg/kubelet/kubelet.go` rejectPod, 1.36; the event has the message alone. */
+function rejection(message: string): string {
+  return `Pod was rejected: ${message}`
 }
 
 /** While no sandbox is ready, a pod keeps the addresses that it had (`pkg/kubelet/pleg/generic.go` getPodIPs, 1.36). */

@@ -89,7 +89,7 @@ describe('podd status', () => {
     rig.status = { ...rig.status, runtime }
     const { exitCode, stdout } = await podd('status')
     expect(exitCode).toBe(1)
-    expect(stdout).toContain('the container runtime at embedded does not work: containerd is gone')
+    expect(stdout).toContain('the embedded containerd does not work: containerd is gone')
   })
 
   it('names the report of the last crash', async () => {

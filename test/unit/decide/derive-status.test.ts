@@ -326,7 +326,11 @@ describe('deriveStatus', () => {
     const failed = { reason: 'OutOfcpu', message: 'too much', admission: true }
     const pod = { containers: ['a'], init: ['i'] }
     const { status } = deriveStatus(statusFacts({ pod, record: { failed } }))
-    expect(status).toMatchObject({ phase: 'Failed', reason: 'OutOfcpu' })
+    expect(status).toMatchObject({
+      phase: 'Failed',
+      reason: 'OutOfcpu',
+      message: 'Pod was rejected: too much',
+    })
     expect(Object.keys(status).filter((key) => key.endsWith('ontainerStatuses'))).toEqual([])
     const ran = deriveStatus(
       statusFacts({ pod, containers: [exitedContainer('a', 1)], record: { failed } }),
