@@ -4,7 +4,7 @@ export interface ProbeReportObject {
   readonly probe: 'liveness' | 'readiness' | 'startup'
   /** What stands: a result that has reached its threshold. */
   readonly result: 'success' | 'failure' | 'unknown'
-  /** How often each came of it. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
+  /** How often each result occurred. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
   readonly counts: {
     readonly success: number
     readonly failure: number

@@ -46,7 +46,7 @@
  * POST /podd/v1/images/remove?image=NAME                  RemovedImage; ?force=true: also one that is pinned or used
  * POST /podd/v1/images/prune                              GarbageReport, of images alone; ?dryRun ?all as with gc
  * POST /podd/v1/images/pin?image=NAME, …/unpin            image garbage collection keeps away from it, or no longer does
- * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes images that nobody needs, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
+ * POST /podd/v1/gc                                       GarbageReport (garbage.ts); removes unused images, and what pods left; ?dryRun=true: only tells; ?all=true: those younger than imageMinimumGCAge too
  * POST /podd/v1/namespaces/{ns}/persistentvolumeclaims/{name}/purge   deletes a claim's data
  * GET  /podd/v1/namespaces/{ns}/pods/{name}/probes        ProbeReportObject[] (probe-reports.ts)
  * POST /podd/v1/namespaces/{ns}/pods/{name}/restart       RestartReply; ?container (any number)

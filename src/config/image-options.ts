@@ -1,7 +1,7 @@
 import { duration, integer } from './option-type.ts'
 import { option } from './option.ts'
 
-/** When images that nobody needs are removed; a part of the table in options.ts. */
+/** When unused images are removed; a part of the table in options.ts. */
 export const imageOptions = {
   imageGcHighThresholdPercent: option({
     field: 'imageGCHighThresholdPercent',

@@ -275,7 +275,7 @@ function isOptionKey(key: string): key is OptionKey {
   return Object.hasOwn(options, key)
 }
 
-/** What applies where nobody says anything. */
+/** What applies where nothing is set. */
 export function defaultConfig(): PoddConfig {
   return completeConfig({})
 }

@@ -1,7 +1,7 @@
-/** Where the config file is read from when nobody says otherwise. */
+/** Where the config file is read from by default. */
 export const defaultConfigPath = '/etc/podd/config.yaml'
 
-/** Where sockets and the like live when nobody says otherwise. */
+/** Where sockets and the like live by default. */
 export const defaultRunDir = '/run/podd'
 
 /** The API socket of the podd whose runtime directory is `runDir`. */

@@ -96,7 +96,7 @@ export class EmbeddedContainerd {
     return this.#state.current
   }
 
-  /** What somebody should do something about while containerd runs. */
+  /** Problems that need an operator although containerd runs. */
   problems(): readonly Problem[] {
     return this.#program.problem === undefined ? [] : [this.#program.problem]
   }

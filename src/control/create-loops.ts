@@ -93,7 +93,7 @@ export function createLoops(options: PodSystemOptions): Loops {
   const watch: RuntimeWatch = new RuntimeWatch({
     clock,
     pulse: options.pulse,
-    // Who found it gone before knows better why.
+    // The first report of the loss has the better reason.
     onGap: (message) => observer.reportGone(reconciler.runtimeProblem ?? message),
     onFrozen: options.onRuntimeFrozen,
   })

@@ -101,7 +101,7 @@ export class PodSystem {
     return this.#loops.reconciler.listed ? this.#loops.desired.workers.get(uid) : undefined
   }
 
-  /** What came of a pod's probes. */
+  /** The results of a pod's probes. */
   probes(uid: PodUid): readonly ProbeReport[] {
     return this.#loops.prober.reports(uid)
   }

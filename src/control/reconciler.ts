@@ -65,7 +65,7 @@ export class Reconciler {
     this.#reconcile()
   }
 
-  /** How the runtime was found; undefined: it answered, and was listed. */
+  /** The runtime's health; undefined: it answered, and was listed. */
   takeHealth(problem: string | undefined): void {
     const { desired, awaited, knowledge, archives, node } = this.#parts
     const before = this.#runtimeProblem
@@ -90,7 +90,7 @@ export class Reconciler {
     if (problem !== undefined && !this.#listed) awaited.tell(problem)
   }
 
-  /** Once for each time that the runtime can't be used, whatever is found out about it meanwhile. */
+  /** One event for each loss of the runtime, however often its reason changes meanwhile. */
   #tell(problem: string | undefined): void {
     const wasTold = this.#isToldGone
     this.#isToldGone = problem !== undefined
@@ -110,7 +110,7 @@ export class Reconciler {
       })
   }
 
-  /** Nothing is made before the runtime was listed: it may hold pods whose records are lost. */
+  /** No pod is started before the runtime was listed: it may hold pods whose records are lost. */
   #reconcile(): void {
     const { snapshots, desired, awaited, node } = this.#parts
     const { wanted, changed } = snapshots.merge()
@@ -120,7 +120,7 @@ export class Reconciler {
     desired.confirmAdopted((source) => snapshots.isSilent(source))
     node.readmitDrained()
     this.endOrphans()
-    // What waits for objects may be sure now that there are no more.
+    // What waits for objects knows now that no more will come.
     if (!this.#objectsKnown && snapshots.areReady) for (const worker of desired.workers.all()) worker.wake()
     this.#objectsKnown = snapshots.areReady
     if (!this.#hasCollected && this.knowsAllPods) {
@@ -135,7 +135,7 @@ export class Reconciler {
     this.endOrphans()
   }
 
-  /** Ends the pods that no source has, once that is known. */
+  /** Ends orphaned pods, once all sources have spoken. */
   endOrphans(): void {
     const { snapshots, desired } = this.#parts
     if (this.#listed && snapshots.areReady) desired.workers.endOrphans()

@@ -21,7 +21,7 @@ export interface AttachedContainer {
 
 const protocol = 'v4.channel.k8s.io'
 const upgrade = 'SPDY/3.1'
-/** What is told of a failure at most. */
+/** The longest message about a failure, in characters. */
 const mostStatusBytes = 16 * 1024
 
 /**

@@ -26,7 +26,7 @@ const mostReports = 10
 const freeCrashes = 3
 const windowMs = 600_000
 const waitMs = 60_000
-/** How long the daemon may take to let go of the pods after a crash. */
+/** How long the loops may take to stop after a crash. */
 const letGoMs = 10_000
 /** Exit code where the process can't be replaced: EX_SOFTWARE, for a supervisor that starts it again. */
 const crashedExitCode = 70
@@ -43,7 +43,7 @@ export class CrashGuard {
   /** A restart for the memory that podd takes: the how manieth in a row. */
   #renewal: number | undefined
   #isStopping = false
-  /** Until it fires, the pods are being let go of. */
+  /** Until it fires, the loops are stopping. */
   #patience: Timer | undefined
 
   constructor(options: CrashGuardOptions) {
@@ -103,7 +103,7 @@ export class CrashGuard {
     return this.#crashed
   }
 
-  /** Letting go of the pods takes too long. */
+  /** Stopping the loops takes too long. */
   async #giveUp(): Promise<void> {
     process.exit(this.mustRestart ? await this.restart() : 0)
   }

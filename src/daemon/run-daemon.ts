@@ -50,7 +50,7 @@ export interface DaemonRequest {
  *
  * Start: directories and locks, the socket (so that the CLI can ask from the first moment), records,
  * sources and the loop, and beside them the runtime: pods are shown before it is there, and begun when
- * it was listed. End: the loops let go of the pods, events are flushed, the socket goes last.
+ * it was listed. End: the loops stop, events are flushed, the socket is removed last.
  */
 export async function startDaemon({ config, warnings }: DaemonRequest): Promise<number> {
   const clock = systemClock

@@ -15,7 +15,7 @@ export interface SelfWatchOptions {
   readonly memoryLimitBytes: number
   /** How many restarts for its memory led to this podd, one after the other. */
   readonly restarts: number
-  /** Has podd let go of the pods and restart. */
+  /** Restarts podd; the pods keep running. */
   readonly restart: (restarts: number) => void
   readonly clock: Clock
   readonly logger: Logger

@@ -36,7 +36,7 @@ interface NextFile {
 
 /**
  * Reads the files of a container's log one after the other, and one instance after the other, each time to the end of what
- * is there. A file at hand stays open, whatever rotation makes of it.
+ * is there. An open file stays open, whatever rotation makes of it.
  */
 export class InstanceReader {
   readonly #request: InstanceReaderOptions
@@ -74,7 +74,7 @@ export class InstanceReader {
     }
   }
 
-  /** Reads the rest of the file at hand, then turns to its successor. */
+  /** Reads the rest of the open file, then continues with its successor. */
   async *#finish(next: NextFile): AsyncGenerator<Buffer, void> {
     let kept: FileHandle | undefined = next.handle
     try {
@@ -150,7 +150,7 @@ export class InstanceReader {
     }
   }
 
-  /** The file that followed the one at hand, if rotation has put that aside. */
+  /** The file that followed the open one, if rotation has renamed that. */
   async #successor(): Promise<NextFile | undefined> {
     for (;;) {
       const file = await this.#nextName()

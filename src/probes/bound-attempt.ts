@@ -8,7 +8,7 @@ export interface AttemptBounds {
 }
 
 export interface Attempt<T> {
-  /** Begins; calls `settle` once it knows. Returns how to let go of what it holds, called exactly once at the end. */
+  /** Begins; calls `settle` once it knows. Returns a function that releases what it holds, called exactly once at the end. */
   readonly begin: (settle: (value: T) => void) => () => void
   /** What it comes to when time is up. */
   readonly onTimeout: () => T

@@ -12,7 +12,7 @@ export interface ExecSyncRequest {
   readonly cmd: readonly string[]
   /** For the runtime, which kills the command then. */
   readonly timeoutMs: number
-  /** Nobody waits any more. */
+  /** The call was cancelled. */
   readonly signal: AbortSignal
   /** To be told when the runtime gets the call. */
   readonly onSent?: () => void

@@ -30,7 +30,7 @@ export type UnaryReply =
 export interface RunningCall {
   /** Whether the server has greeted. */
   readonly isConnected: () => boolean
-  /** Lets go of everything; nothing is reported afterwards. */
+  /** Releases everything; nothing is reported afterwards. */
   readonly cancel: () => void
 }
 

@@ -36,7 +36,7 @@ export function createHttpConnection(endpoint: Endpoint): HttpConnection {
     })
   }
   const destroy = (): void => {
-    // A socket may still fail while it closes; nobody is interested any more.
+    // A socket may still fail while it closes; its errors no longer matter.
     socket?.on('error', () => undefined)
     socket?.destroy()
   }

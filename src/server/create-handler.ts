@@ -86,7 +86,7 @@ export function createHandler({
   }
 
   function toResponse(request: ApiRequest, error: unknown): ApiResponse {
-    // What is nobody's intention is a defect, and the log has its place.
+    // An unexpected error is a defect: it is logged with its stack.
     if (!(error instanceof PoddError) && !request.signal.aborted)
       logger.error({ path: request.target, err: error }, 'API request failed')
     return statusResponse(error)

@@ -18,7 +18,7 @@ export interface NetworkOptions {
   readonly names: readonly string[]
   readonly rootDir: string
   readonly tokenFile: string | undefined
-  /** Told of certificates that can't be read. */
+  /** Called for certificates that can't be read. */
   readonly report?: StateReport | undefined
 }
 

@@ -43,7 +43,7 @@ const version = migrations.length + 1
  * One file of mode 0600 for each source, in `directory`, which is made when it is first needed.
  * @param options.persistSecrets whether Secrets are kept too (`true`); without, a boot with the source
  * away leaves the pods that need them waiting
- * @param options.report told of a copy that can't be read
+ * @param options.report called for a copy that can't be read
  */
 export function createLastGoodStore(
   directory: string,

@@ -41,7 +41,7 @@ export class PodRecordStore {
   readonly #directory: string
   readonly #report: StateReport | undefined
 
-  /** @param report told of each record that can't be read */
+  /** @param report called for each record that can't be read */
   constructor(rootDir: string, report?: StateReport) {
     this.#directory = join(rootDir, 'records')
     this.#report = report

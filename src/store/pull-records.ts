@@ -48,7 +48,7 @@ export class PullRecordStore {
   readonly #pulling: string
   readonly #report: StateReport | undefined
 
-  /** @param report told of each file that can't be read */
+  /** @param report called for each file that can't be read */
   constructor(rootDir: string, report?: StateReport) {
     this.#report = report
     this.#pulled = join(rootDir, 'image-pulls/pulled')

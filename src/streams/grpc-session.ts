@@ -262,7 +262,7 @@ export class GrpcSession {
     this.#rest()
   }
 
-  /** A connection without calls keeps no process alive, and one that was let go ends. */
+  /** A connection without calls keeps no process alive; a lost one is closed with its last call. */
   #rest(): void {
     if (this.#streams.size + this.#waiting.size > 0) return
     if (this.#isLost) this.#socket.destroy()

@@ -17,7 +17,7 @@ export const resetStatus = { protocolError: 1, refused: 3, cancelled: 5 } as con
 const types = { open: 1, reply: 2, reset: 3, ping: 6, leave: 7, headers: 8 } as const
 
 const headBytes = 8
-/** Go's clients send what one read gave, 32 KiB; the format allows 16 MiB, which nobody has to hold. */
+/** Go's clients send what one read gave, 32 KiB; the format allows 16 MiB. */
 const mostDataBytes = 1024 * 1024
 const mostControlBytes = 64 * 1024
 const fin = 1

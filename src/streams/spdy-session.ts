@@ -98,7 +98,7 @@ export class SpdyStream extends Duplex {
 
 /**
  * SPDY/3.1 over a connection, as `kubectl port-forward` and the container runtime speak it: many streams, no flow control
- * but the connection's own. A stream that nobody reads stops them all, so that memory stays bounded.
+ * but the connection's own. A stream that is not read stops them all, so that memory stays bounded.
  */
 export class SpdySession {
   /** Resolves when the connection has ended, and with it all streams. */

@@ -27,7 +27,7 @@ export interface ConfigHashInput {
  * The hash that a container bears, or would bear: of its name and image, and where the pod asks to be
  * restarted, `.` and a hash of what its ConfigMaps and Secrets hold. A running container whose pod began or
  * stopped to ask is taken as it is; so is one that could not start again, for something it needs is gone,
- * and any as long as the sources have not told of all objects.
+ * and any as long as the sources have not given all objects.
  */
 export function computeSpecHash(input: ConfigHashInput): string {
   const { container, running, objectsKnown = true } = input

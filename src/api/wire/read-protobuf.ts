@@ -151,7 +151,7 @@ function emptyOf(type: string): Json {
   return type === 'items' ? [] : {}
 }
 
-/** What the encoder writes of a field that nobody set. */
+/** What the encoder writes for a field that is not set. */
 function isZero(value: Json): boolean {
   if (value === 0 || value === '' || value === false) return true
   return isJsonObject(value) && Object.keys(value).length === 0

@@ -46,7 +46,7 @@ export interface VerbContext {
   readonly deps: CliDeps
   readonly clock: Clock
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Aborted by Ctrl-C, and when nobody reads the output any more. */
+  /** Aborted by Ctrl-C, and when the output is closed. */
   readonly signal: AbortSignal
   /** For verbs that are a conversation: the streams themselves. */
   readonly stdio: {

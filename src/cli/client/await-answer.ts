@@ -9,7 +9,7 @@ const aliveMs = 10_000
 
 /**
  * Gives what `ask` gives, however long that takes, as long as the daemon answers anybody: one that is stopped or hangs
- * still takes connections. Throws PoddError DAEMON_SILENT where it answers nobody, and what `ask` throws.
+ * still takes connections. Throws PoddError DAEMON_SILENT where it answers no call, and what `ask` throws.
  */
 export async function awaitAnswer<T>(
   {

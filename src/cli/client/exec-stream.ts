@@ -97,7 +97,7 @@ async function takeOutput(
         await once(stream, 'drain', { signal })
     }
   } catch {
-    // The connection broke, or nobody reads the output any more.
+    // The connection broke, or the output was closed.
   }
   return undefined
 }

@@ -32,7 +32,7 @@ export async function* mergeLines(
       yield step.value
     }
   } finally {
-    // The readers that still wait end with the call's signal; nobody is told of their fate.
+    // The readers that still wait end with the call's signal; their results are dropped.
     for (const waiting of pending.values()) waiting.catch(() => {})
   }
 }

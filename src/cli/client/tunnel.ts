@@ -11,7 +11,7 @@ export interface ForwardedConnection {
   readonly problem: Promise<PoddError | undefined>
 }
 
-/** What is told of a failed connection at most. */
+/** The longest message about a failed connection, in characters. */
 const mostProblemBytes = 16 * 1024
 
 /** Opens a connection to a port over a WebSocket that carries SPDY/3.1. */

@@ -33,7 +33,7 @@ const placeKeys = [
 ] as const satisfies readonly (keyof DaemonPlaces)[]
 
 /**
- * Where a socket is named, the podd that answers there, with the places that it says are its own; where nobody does,
+ * Where a socket is named, the podd that answers there, with the places that it says are its own; where none does,
  * the one whose places the flags name. Without a socket, the one that config file, flags and defaults come to.
  *
  * @throws PoddError DAEMON_NOT_RUNNING or another of ApiClient's, PLACES_DIFFER, BAD_CONFIG

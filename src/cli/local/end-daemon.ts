@@ -9,7 +9,7 @@ import { findLockHolder } from '../../server/listeners/instance-lock.ts'
 import { askStatus } from '../client/ask-status.ts'
 import type { DownRequest } from '../arguments/deps.ts'
 
-/** How long a daemon may take to let go of its pods. */
+/** How long a daemon may take to stop; its pods keep running. */
 const daemonEndMs = 15_000
 
 /**

@@ -84,7 +84,7 @@ export function readCredentials(rootDir: string): readonly Json[] {
       const content: Json = JSON.parse(readTail(path, mostStateBytes))
       return [content]
     } catch {
-      // There is none, or nobody can use it.
+      // There is none, or it can't be used.
       return []
     }
   })

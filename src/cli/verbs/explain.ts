@@ -16,7 +16,7 @@ export const explainVerb: Verb = {
   help: `Shows the fields that manifests of a kind may have, their types, and what podd does with each: whether it works as in
 Kubernetes, has no effect here, or is refused. It needs no daemon; the fields are those that this podd decodes.
 What a field means, the Kubernetes documentation tells.`,
-  flags: [{ name: 'recursive', doc: 'The names of all fields below, without what is told of them.' }],
+  flags: [{ name: 'recursive', doc: 'The names of all fields below, without their descriptions.' }],
   examples: [
     ['explain pod.spec.containers', 'what a container may have'],
     ['explain pods --recursive', 'all fields of a pod'],

@@ -18,7 +18,7 @@ export interface ExecFifos {
   readonly paths: { readonly stdin: string; readonly stdout: string; readonly stderr: string }
   readonly stdout: Socket
   readonly stderr: Socket | undefined
-  /** Opens the writing end, once the shim reads from the other. Resolves with undefined where nobody ever does. */
+  /** Opens the writing end, once the shim reads from the other. Resolves with undefined where it never does. */
   openStdin(signal: AbortSignal): Promise<Socket | undefined>
   /** Closes podd's ends. */
   close(): void
@@ -85,7 +85,7 @@ export async function makeExecFifos(
   }
 }
 
-/** Opening to write fails with ENXIO while nobody reads. */
+/** Opening to write fails with ENXIO while nothing reads. */
 async function untilRead(
   openEnd: () => Promise<Socket>,
   clock: Clock,

@@ -147,7 +147,7 @@ export class ExecProcess {
 
   /**
    * Waits for the end of the output. A process that the command left behind may hold it open for ever: then it is
-   * enough that nothing has come for a while, and that nobody is busy with what came.
+   * enough that nothing has come for a while, and that no reader is busy with what came.
    */
   async #drain(): Promise<void> {
     const { fifos, clock } = this.#options

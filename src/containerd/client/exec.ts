@@ -90,7 +90,7 @@ export class ContainerdExec {
   }
 
   /**
-   * Ends what a podd left that ended without a word: nobody reads the output of those commands any more. What can't be
+   * Ends what a podd left that was killed: nothing reads the output of those commands any more. What can't be
    * ended is left to the next podd. Never rejects.
    */
   async sweep(): Promise<void> {

@@ -8,7 +8,7 @@ import { runCommand } from '../../host/run-command.ts'
 import { findShims } from '../process/containerd-process.ts'
 import type { ContainerdBooks } from './containerd-books.ts'
 
-/** CRI's namespace. Whoever uses the others on this containerd (ctr, nerdctl) looks after them. */
+/** CRI's namespace. The other namespaces belong to other clients (ctr, nerdctl). */
 const namespace = 'k8s.io'
 
 /** Where containerd keeps a shim's files, below its state and below its root. */

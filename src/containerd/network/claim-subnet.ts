@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 const own = new Set<string>()
 
 /**
- * Whether nobody else has claimed this subnet; from then on it is this process's, until it ends. The bridge, which
+ * Whether no other process has claimed this subnet; from then on it is this process's, until it ends. The bridge, which
  * shows others that a subnet is taken, is there with the first pod only. An abstract socket leaves nothing behind
  * and belongs to a network namespace, as subnets do.
  */

@@ -39,7 +39,7 @@ function forwardRules(places: ContainerdPlaces): readonly (readonly string[])[] 
 /** How often the removal of rules is retried if the rules have changed meanwhile. */
 const removalTries = 5
 
-/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once nobody uses them. */
+/** Removes every rule and chain of this instance's network, and the CNI plugins' shared chains once no network uses them. */
 export async function removeNetworkRules(places: ContainerdPlaces): Promise<void> {
   for (const family of ['iptables', 'ip6tables']) {
     const save = findExecutable(`${family}-save`)

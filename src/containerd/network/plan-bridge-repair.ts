@@ -55,7 +55,7 @@ export function planBridgeRepair(
   const isAdrift = (port: string): boolean => bridge === undefined || state.masters.get(port) !== bridgeName
   const adrift = ports.filter((port) => isAdrift(port))
   repairs.push(...adrift.map((port) => ({ kind: 'attach', port }) as const))
-  // A bridge without carrier tells its addresses to nobody: with a port attached to it they can be read.
+  // A bridge without carrier doesn't show its addresses: with a port attached to it they can be read.
   const known = bridge?.isUp === true ? bridge.addresses : []
   for (const address of wish.gateways)
     if (known?.includes(address.split('/')[0] ?? '') === false) repairs.push({ kind: 'add-address', address })

@@ -5,7 +5,7 @@ import type { GrpcStatus } from '../../streams/grpc-status.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 
 /**
- * Whether CRI answers on the socket. False covers all that can be wrong: no socket, nobody behind it,
+ * Whether CRI answers on the socket. False covers all that can be wrong: no socket, nothing behind it,
  * a runtime that is still loading, one that hangs until the deadline.
  */
 export async function criAnswers(socketPath: string, clock: Clock, deadlineMs: number): Promise<boolean> {

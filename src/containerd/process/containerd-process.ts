@@ -94,7 +94,7 @@ async function launchUnit(containerdPath: string, places: ContainerdPlaces): Pro
   const unit = `${places.unitName}.service`
   const installed = await runCommand('systemctl', ['cat', unit])
   if (installed.exitCode === 0 && installed.stdout.includes(places.configPath)) {
-    // A failure shows in that nobody answers.
+    // A failure shows in that nothing answers.
     await runCommand('systemctl', ['start', unit], { timeoutMs: 90_000 })
     return
   }

@@ -84,7 +84,7 @@ export function needsWriteOut({ version }: Pick<ImageImportTarget, 'version'>): 
 const sandboxLease = /^[0-9a-f]{64}$/u
 
 /**
- * Removes the leases of pulls and imports that nobody goes on with, and with them the layers that no image has. Each
+ * Removes the leases of pulls and imports that nothing continues, and with them the layers that no image has. Each
  * would keep what it has unpacked for a day. Throws HostCommandError.
  */
 export async function dropUnfinished(target: ImageImportTarget): Promise<void> {

@@ -20,7 +20,7 @@ const maxRounds = 250
 export async function killContainers(places: ContainerdPlaces, clock: Clock): Promise<ReadonlySet<string>> {
   const system = detectCgroups(readMounts())
   const cgroups = new Set<string>()
-  // A container may fork while it is being killed: look again until nobody is left.
+  // A container may fork while it is being killed: look again until none is left.
   for (let round = 0; round < maxRounds; round += 1) {
     const processes = listProcesses()
     const shims = findShims(places, processes)

@@ -120,7 +120,7 @@ export async function startContainerd(
   })
 }
 
-/** containerd goes before its log: a failure is only said. */
+/** containerd goes before its log: a failure is only logged. */
 export async function boundLog({ places: { logPath }, logger }: ContainerdHome): Promise<void> {
   await boundContainerdLog(logPath).catch((error: unknown) =>
     logger.warn({ err: error, path: logPath }, "cannot bound containerd's log"),

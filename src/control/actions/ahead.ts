@@ -12,7 +12,7 @@ type StartAction = Extract<PodAction, { kind: 'start-container' }>
 
 /**
  * What the first steps of a plan need of the host and of the image store, begun while the pod's record is written and its
- * sandbox is made. Nothing of it changes what the runtime has. Whoever needs a part handles its failure.
+ * sandbox is made. Nothing of it changes what the runtime has. The code that needs a part handles its failure.
  */
 export class AheadWork {
   readonly images: ForeseenImages
@@ -82,7 +82,7 @@ export class AheadWork {
   }
 
   #begin<T>(work: Promise<T>): Promise<T> {
-    // Whoever needs it hears of its failure.
+    // The code that needs it handles its failure.
     work.catch(() => undefined)
     this.#begun.push(work)
     return work

@@ -1,11 +1,11 @@
 import { PoddError } from '../../base/errors.ts'
 
-/** Thrown into a pass to make it let go of its waits. */
+/** Thrown into a pass to end its waits. */
 export class Interrupted extends PoddError {
   constructor() {
-    super('INTERRUPTED', 'the pod has something more urgent to do')
+    super('INTERRUPTED', 'the pod has more urgent work')
   }
 }
 
-/** Thrown by a pass whose view of the runtime doesn't hold any more: the pod is looked at again at once. */
+/** Thrown by a pass whose view of the runtime is outdated: the pod is read again at once. */
 export class OutdatedView extends Interrupted {}

@@ -31,7 +31,7 @@ export async function unlinkGone({ host, logger }: LinkLogsDeps, pod: ObservedPo
   }
 }
 
-/** A missing link costs a log shipper its file, never the pod its container: a failure is only said, once. */
+/** A missing link costs a log shipper its file, never the pod its container: a failure is only logged, once. */
 export async function linkLog(
   { host, logger }: LinkLogsDeps,
   ref: PodRef,

@@ -32,11 +32,11 @@ export interface HookInFlight {
 
 /** What ends waits; calls that change something are never cancelled. */
 export interface PassSignals {
-  /** Aborted when the pod is to end, or podd lets go of it. */
+  /** Aborted when the pod is to end, or podd stops. */
   readonly pass: AbortSignal
   /** Aborted also when the manifest has changed: for waits for what it may not want any more. */
   readonly manifest: AbortSignal
-  /** Aborted when podd lets go of the pod, or it is gone: for hooks, which outlive a pass. */
+  /** Aborted when podd stops, or the pod is gone: for hooks, which outlive a pass. */
   readonly life: AbortSignal
 }
 

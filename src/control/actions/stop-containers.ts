@@ -134,7 +134,7 @@ export async function stopContainer(
 
 /**
  * Stops all containers of the pod by the ending's deadline or within the pod's grace, and then its sandboxes. All preStop
- * hooks run at once; then they end in waves, sidecars last. Who has no grace left waits for nobody
+ * hooks run at once; then they end in waves, sidecars last. A container without grace left does not wait for the others
  * (`pkg/kubelet/kuberuntime/kuberuntime_container.go` killContainersWithSyncResult, Kubernetes 1.36).
  */
 export async function stopPod(ctx: PodContext): Promise<void> {

@@ -1,7 +1,7 @@
 import type { ArchiveReport } from '../../api/image-archives.ts'
 import type { ArchiveFile, ArchiveStage } from '../../decide/node/plan-image-archives.ts'
 
-/** What podd makes of a file, as the API shows it. */
+/** The state of a file, as the API shows it. */
 export function toArchiveReport(
   directory: string,
   { name, isList, content, failure }: Pick<ArchiveFile, 'name' | 'isList' | 'content' | 'failure'>,

@@ -30,7 +30,7 @@ export interface ImageArchivesOptions {
   readonly events: NodeEventRecorder
   readonly clock: Clock
   readonly logger: Logger
-  /** Has on record that these images were imported, and not pulled. Never rejects. */
+  /** Records that these images were imported, and not pulled. Never rejects. */
   readonly onImported: (names: readonly string[]) => Promise<void>
   /** These images are there now: pods that wait for them may go on. */
   readonly onImages: (names: readonly string[]) => void

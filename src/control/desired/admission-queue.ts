@@ -5,7 +5,7 @@ import type { PodAdmission } from './pod-admission.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 import type { PodWorkers } from './pod-workers.ts'
 
-/** Lets pods in one at a time, in the order they came, so that two never both believe to have got the last port. */
+/** Admits pods one at a time, in the order they came, so that two never get the same last port. */
 export class AdmissionQueue {
   readonly #workers: PodWorkers
   readonly #admission: PodAdmission

@@ -106,7 +106,7 @@ export class AwaitedPods {
     this.#publishAll()
   }
 
-  /** As what a pod was shown, which it is to stay; asks once. */
+  /** The identity under which a pod was shown, which it keeps; can be taken once. */
   take(key: PodKey): PodRecord | undefined {
     const record = this.#awaited.get(key)?.record
     this.#awaited.delete(key)
@@ -128,7 +128,7 @@ export class AwaitedPods {
     for (const awaited of this.#awaited.values()) this.#publish(awaited, awaited.record.acceptedAtMs)
   }
 
-  /** No pod's trouble keeps the others from being shown. */
+  /** A failing pod keeps no other from being shown. */
   #publish(awaited: Awaited, sinceMs: number): void {
     const { uid, name } = awaited.record
     try {

@@ -33,7 +33,7 @@ import type { ReplacementQueueDeps } from './replacement-queue.ts'
 
 export interface DesiredPodsDeps
   extends PodWorkersDeps, Pick<ReplacementQueueDeps, 'images' | 'foreseeStart' | 'missingReference'> {
-  /** As what a pod was shown before it could be begun; asks once. */
+  /** The identity under which a pod was shown before its worker began; can be taken once. */
   readonly takeShown: (key: PodKey) => Pick<PodRecord, 'uid' | 'acceptedAtMs'> | undefined
   readonly logger: Logger
   readonly admission: PodAdmission
@@ -114,7 +114,7 @@ export class DesiredPods {
   }
 
   /**
-   * Brings the pods in line with what is wanted.
+   * Reconciles the pods with what is wanted.
    * @param mayRemove whether a pod that isn't wanted may go: the sources have spoken
    */
   reconcile(wanted: ReadonlyMap<PodKey, WantedPod>, mayRemove: (record: PodRecord) => boolean): void {
@@ -180,7 +180,7 @@ export class DesiredPods {
     this.#replacements.review()
   }
 
-  /** No pod's trouble keeps the others from being brought in line. */
+  /** A failing pod keeps no other from being reconciled. */
   #tryToWant(key: PodKey, wanted: WantedPod): void {
     try {
       this.#want(key, wanted)
@@ -193,7 +193,7 @@ export class DesiredPods {
     const entry = this.#entry(key)
     const { worker } = entry
     if (worker === undefined) return this.#startNew(key, entry, wanted)
-    // What was made ready for this very version is of use still.
+    // What was prepared for this version can still be used.
     const ready = sameData(entry.next?.wanted.document.manifest, wanted.document.manifest)
       ? entry.next
       : undefined

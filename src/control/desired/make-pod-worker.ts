@@ -88,7 +88,7 @@ export function makePodWorker(around: WorkerSurroundings, input: NewWorker): Pod
   )
 }
 
-/** What the prober is to know of a pod: its running containers, each once its postStart hook is done. */
+/** What the prober needs to know of a pod: its running containers, each once its postStart hook is done. */
 function probedPod(state: Readonly<PodState>, hostIps: readonly string[]): ProbedPod {
   const { observed, pod, ref, record, postStarts } = state
   const specs = [...pod.spec.initContainers, ...pod.spec.containers]

@@ -47,7 +47,7 @@ function keptOf({ source, uid, acceptedAtMs }: PodRecord): PodDocument['kept'] {
   return source === 'api' ? { uid, createdAtMs: acceptedAtMs, metadata: {} } : undefined
 }
 
-/** On its way out for good: its name will be free. */
+/** It ends for good: its name will be free. */
 export function isLeaving(worker: PodWorker): boolean {
   return (
     worker.state.stage === 'stopped' ||

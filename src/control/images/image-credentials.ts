@@ -12,9 +12,9 @@ export interface ImageCredentials {
   candidates(request: PullRequest): Promise<readonly PullCredential[]>
   /** Whether the pod may use an image that is on the machine without a pull. */
   mayUse(request: ImageRequest, present: PresentImage): Promise<boolean>
-  /** Has on record that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
+  /** Records that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
   begin(image: string): Promise<void>
-  /** Has on record what came of it. Never rejects. */
+  /** Records its outcome. Never rejects. */
   end(image: string, outcome: PullOutcome): Promise<void>
 }
 

@@ -63,7 +63,7 @@ export class ImagePuller {
     this.#pulls = new ImagePulls({ ...options, credentials: this.#credentials })
   }
 
-  /** Resolves when the image is at hand; throws ImageError, or the signal's reason. */
+  /** Resolves when the image is present; throws ImageError, or the signal's reason. */
   async ensure(request: ImageRequest): Promise<PresentImage> {
     const { container } = request
     if (parseImageName(container.image) === undefined) throw this.#refuseName(request)
@@ -118,7 +118,7 @@ export class ImagePuller {
     for (const key of this.#backoffs.keys()) if (key.startsWith(`${uid} `)) this.#backoffs.delete(key)
   }
 
-  /** The image if it is at hand, by any name. Throws ImageError, with an event. */
+  /** The image if it is present, by any name. Throws ImageError, with an event. */
   async find(request: Pick<ImageRequest, 'pod' | 'container'>): Promise<PresentImage | undefined> {
     try {
       return await this.#look(request.container.image)

@@ -146,7 +146,7 @@ export class ImagePulls {
     }
   }
 
-  /** Has a pull on record before it begins and when it has ended, whoever still waits for it. */
+  /** Records a pull before it begins and when it has ended, whoever still waits for it. */
   async #recorded(image: string, signal: AbortSignal, work: () => Promise<UsedCredential>): Promise<void> {
     const { credentials } = this.#options
     await credentials.begin(image)

@@ -3,7 +3,7 @@ import type { PodRef } from '../../pod/values/ids.ts'
 import type * as cri from '../../cri-types/cri-v1.ts'
 import type { PullSecrets } from '../../pod/objects/pod-references.ts'
 
-/** An image at hand. */
+/** An image that is present. */
 export interface PresentImage {
   /** What CreateContainer takes: the id that the name resolved to. */
   readonly ref: string
@@ -33,7 +33,7 @@ export interface PullProgress {
   readonly totalBytes: number | undefined
 }
 
-/** An image to be pulled now, whether or not it is at hand. */
+/** An image to be pulled now, whether or not it is present. */
 export interface PullRequest {
   readonly image: string
   /** The pod that needs it; undefined where a user asks for it. */

@@ -12,7 +12,7 @@ import type { VerificationRules } from '../../decide/images/verify-access.ts'
 import { normalizeImageName } from '../../pod/values/image-name.ts'
 import type { LoadedPulls, PullIntent, PullRecordStore } from '../../store/pull-records.ts'
 
-/** What came of a pull. */
+/** The outcome of a pull. */
 export type PullOutcome =
   | { readonly kind: 'pulled'; readonly used: UsedCredential }
   | { readonly kind: 'failed' }
@@ -85,7 +85,7 @@ export class PulledImages {
     })
   }
 
-  /** Has on disk that a pull is about to begin. Throws PoddError where it cannot be: then it must not. */
+  /** Records on disk that a pull is about to begin. Throws PoddError where that fails: then it must not begin. */
   async begin(image: string): Promise<void> {
     await this.#turn.run(async () => {
       // Before the intent is among what an earlier podd left.
@@ -104,7 +104,7 @@ export class PulledImages {
     })
   }
 
-  /** Has on disk what came of a pull that was begun. What cannot be written is logged, and credentials are verified then. */
+  /** Records on disk the outcome of a pull that was begun. A failed write is logged, and credentials are verified then. */
   async end(image: string, outcome: PullOutcome): Promise<void> {
     await this.#turn.run(async () => {
       try {
@@ -122,7 +122,7 @@ export class PulledImages {
   }
 
   /**
-   * Has on disk that these images were imported: all pods may use them, however they were pulled before. Never
+   * Records on disk that these images were imported: all pods may use them, however they were pulled before. Never
    * rejects: what cannot be written is logged.
    */
   async noteImported(images: readonly string[]): Promise<void> {

@@ -10,7 +10,7 @@ export interface FollowNameOptions {
   readonly nodeName: string
   /** A restart now would break off what podd does about the host. */
   readonly isBusy: () => boolean
-  /** Has podd let go of the pods and restart. */
+  /** Restarts podd; the pods keep running. */
   readonly restart: () => void
   readonly events: NodeEventRecorder
   readonly clock: Clock

@@ -9,9 +9,9 @@ import { podKey } from '../../pod/values/ids.ts'
 import type { PodKey } from '../../pod/values/ids.ts'
 import type { PodWorker } from '../worker/pod-worker.ts'
 
-/** Where it is kept that this host is being shut down: it doesn't outlast the boot. */
+/** The mark that this host is being shut down: it doesn't outlast the boot. */
 export interface DrainMark {
-  /** Whether it stands, of this boot. */
+  /** Whether the mark of this boot is there. */
   read(): boolean
   write(): Promise<void>
   remove(): Promise<void>
@@ -34,9 +34,9 @@ export interface DrainResult {
   readonly stuck: readonly PodKey[]
 }
 
-/** How often it is looked whether a group has ended. */
+/** How often to check whether a group has ended. */
 const pollMs = 50
-/** How long is waited in the end for pods that were killed because their time was over. */
+/** How long to wait in the end for pods that were killed at their deadline. */
 const killedMs = 10_000
 
 /** `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`, 1.36. */
@@ -63,12 +63,12 @@ export class NodeDrain {
     return this.#isDraining
   }
 
-  /** Why no pod is admitted; undefined where nothing stands against it. */
+  /** Why no pod is admitted; undefined where pods are. */
   refusal(): NodeRefusal | undefined {
     return this.#isDraining ? { reason: 'NodeShutdown', message: refusal } : undefined
   }
 
-  /** Resolves when all pods have ended, or their time is over. Who asks meanwhile waits for the same. Throws where undone. */
+  /** Resolves when all pods have ended, or their time is over. Later calls wait for the same end. Throws where undone. */
   run(): Promise<DrainResult> {
     this.#running ??= this.#drain().finally(() => {
       this.#running = undefined

@@ -82,7 +82,7 @@ export interface NodePods {
   readonly namedImages: () => readonly ImageUse[]
   /** Whether a pod that the runtime holds without a worker is no source's. */
   readonly isRemoved: (pod: ObservedPod) => boolean
-  /** Ends the pods that no source has. */
+  /** Ends orphaned pods. */
   readonly endOrphans: () => void
   /** Starts the pods that were evicted until now. */
   readonly readmit: (now: EvictionEnd) => void

@@ -8,11 +8,11 @@ import type { NodeJob } from '../jobs/node-jobs.ts'
 
 export interface SelfCheckOptions {
   readonly checks: () => readonly HealthCheck[]
-  /** Left out, nobody waits for a sign of life. */
+  /** Left out, no watchdog expects keep-alives. */
   readonly watchdog?: {
-    /** Within this time a sign has to come. */
+    /** The watchdog's interval. */
     readonly periodMs: number
-    /** Gives one; throws where that failed. */
+    /** Sends a keep-alive; throws where that failed. */
     readonly feed: () => Promise<void>
   }
   readonly memory: {
@@ -23,7 +23,7 @@ export interface SelfCheckOptions {
     readonly restarts: number
     /** A restart now would break off what podd does about the host. */
     readonly isBusy: () => boolean
-    /** Has podd let go of the pods and restart; the count is for the process that takes over. */
+    /** Restarts podd while the pods keep running; the count is for the process that takes over. */
     readonly restart: (restarts: number) => void
   }
   readonly events: NodeEventRecorder

@@ -14,7 +14,7 @@ export function execProbes(runtime: Pick<RuntimeService, 'execSync'>): ExecSync 
       )
       return { exitCode, output: Buffer.concat([stdout, stderr]).toString('utf8') }
     } catch (error) {
-      // The runtime's own word, and not that there was none.
+      // An answer of the runtime itself, not its absence.
       const isAnswer = isCriError(error, 'RUNTIME_TIMEOUT') && error.grpcCode !== undefined
       if (isAnswer) return { exitCode: -1, output: '', timedOut: true }
       throw error

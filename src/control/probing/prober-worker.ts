@@ -37,7 +37,7 @@ export interface ProbedPod {
   readonly containers: readonly ProbedContainer[]
 }
 
-/** How often each came of it. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
+/** How often each result occurred. `repeated`: podd itself was too busy or the runtime silent, and the probe was sent again. */
 export interface ProbeCounts {
   readonly success: number
   readonly failure: number

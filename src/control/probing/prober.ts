@@ -1,6 +1,6 @@
 /**
  * Probes what runs. It is told which containers run (`setPod`), probes them by itself, and says when a
- * verdict changes (`onResult`); nobody polls it. One worker per container and kind of probe, all of them
+ * verdict changes (`onResult`); it is never polled. One worker per container and kind of probe, all of them
  * on one timer (prober-schedule.ts); what results mean is decided in decide/probe-reducer.ts.
  */
 import type { Clock } from '../../base/clock.ts'

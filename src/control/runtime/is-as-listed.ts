@@ -39,7 +39,7 @@ function findReady(pod: ObservedPod | undefined, id: string): boolean | undefine
   return undefined
 }
 
-/** Undefined also where the state is not the runtime's own word. */
+/** Undefined also where the runtime itself did not report the state. */
 function findState(
   pod: ObservedPod | undefined,
   id: string,

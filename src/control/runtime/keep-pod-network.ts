@@ -14,7 +14,7 @@ export interface KeepPodNetworkDeps {
   readonly logger: Logger
 }
 
-/** The rules are read by a program, which costs more than a hundred looks at the bridge: in so many glances once. */
+/** The rules are read by a program, which costs more than a hundred looks at the bridge: once in so many glances. */
 const glancesPerRules = 3
 
 /** Both do nothing while containerd does not run, and throw HostCommandError and what the runtime's calls throw. */

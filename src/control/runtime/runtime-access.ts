@@ -142,7 +142,7 @@ export class RuntimeAccess {
     }
   }
 
-  /** Asks the runtime who it is, and tells it of the pods' network. */
+  /** Asks the runtime for its name and version, and passes it the pods' network. */
   async #meet(signal: AbortSignal): Promise<void> {
     const { podCidrs } = this.#options.config
     const version = await this.#client.connect(AbortSignal.any([signal, AbortSignal.timeout(firstAnswerMs)]))
@@ -154,7 +154,7 @@ export class RuntimeAccess {
     this.#version = version.runtimeVersion
   }
 
-  /** A runtime that wasn't there when podd started is met when it is. */
+  /** Asks a runtime that was unavailable at the start who it is, as soon as it answers. */
   async #meetLater(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options
     while (this.#version === undefined && !signal.aborted) {
@@ -228,7 +228,7 @@ export class RuntimeAccess {
     return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, logger })
   }
 
-  /** What somebody should do something about while the runtime works. */
+  /** Problems that need an operator although the runtime works. */
   problems(): readonly Problem[] {
     return this.#embedded?.problems() ?? []
   }

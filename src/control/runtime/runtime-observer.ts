@@ -71,7 +71,7 @@ export class RuntimeObserver {
   #health: RuntimeHealth | undefined
   /** See `losses`; a list that began before the last one doesn't prove that the runtime is back. */
   #losses = 0
-  /** Since the last full list an event told of a kill for memory, which no list shows. */
+  /** Since the last full list an event reported an OOM kill, which no list shows. */
   #hasOomKill = false
   /** Everything was seen once: a pod that was not is one of podd's own. */
   #hasListed = false
@@ -189,7 +189,7 @@ export class RuntimeObserver {
       signal.addEventListener('abort', onAbort, { once: true })
     })
     while (!signal.aborted) {
-      // A frozen runtime holds nobody up who stops.
+      // A frozen runtime must not delay the stop.
       await Promise.race([this.#tryRelist(), aborted])
       this.#listedAtMs = clock.monotonicMs()
       const timer = clock.startTimer(this.#relistPeriodMs(), () => this.#relistSlot.wake())
@@ -204,7 +204,7 @@ export class RuntimeObserver {
       await this.relist()
       if (losses === this.#losses) this.#setHealth({ healthy: true })
     } catch (error) {
-      // Who found it gone before knows better why than a call that could not be sent.
+      // The first report of the loss has a better reason than a call that could not be sent.
       if (this.#health?.healthy === false) return
       this.#options.logger.warn({ err: error }, 'cannot list the containers of the runtime')
       this.#setHealth({ healthy: false, message: errorMessage(error) })

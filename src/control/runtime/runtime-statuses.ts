@@ -14,7 +14,7 @@ export interface RuntimeStatusesOptions {
   readonly isNotFound: (error: unknown) => boolean
 }
 
-/** After an exit event the runtime's own books may lag behind for a moment. */
+/** After an exit event the runtime's own records may lag behind for a moment. */
 const exitSettleDelaysMs = [2, 4, 8, 16, 32, 64, 128, 256]
 
 /**

@@ -16,7 +16,7 @@ interface Sample {
   readonly stats: ReadonlyMap<string, cri.ContainerStats>
 }
 
-/** Less tells little: the kernel books CPU time by its tick. */
+/** A shorter time is inaccurate: the kernel accounts CPU time by its tick. */
 const leastWindowMs = 1000
 /** More tells of the past. */
 const longestWindowMs = 60_000

@@ -63,7 +63,7 @@ export class PodWorker {
   readonly #endPass: EndPass
   /** Ends only waits for what a changed manifest may not want any more. */
   #outdate = new AbortController()
-  /** Ends hooks, when podd lets go of the pod or it is gone. */
+  /** Ends hooks, when podd stops or the pod is gone. */
   readonly #life = new AbortController()
   readonly #volumeRefresh: VolumeRefresh
   readonly #warn = (reason: string, message: string): void =>

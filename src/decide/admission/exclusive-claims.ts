@@ -5,7 +5,7 @@ type Blocked = Extract<Admission, { readonly kind: 'blocked' }>
 
 /**
  * Why a pod has to wait for another one that uses the same claim, whose access mode is ReadWriteOncePod;
- * undefined where it needn't. A pod that takes the place of one of its name waits for nobody: it starts when
+ * undefined where it needn't. A pod that takes the place of one of its name does not wait: it starts when
  * that one has ended (`pkg/scheduler/framework/plugins/volumerestrictions` and
  * `pkg/kubelet/volumemanager/cache`, AddPodToVolume, 1.36).
  * @param isExclusive whether the claim of that name, in the pod's namespace, is for one pod alone

@@ -44,7 +44,7 @@ export interface ReplacementPlan {
 /**
  * Which pods may be ended for their new versions. A version alone may be enough, where what it asks for is free; those
  * that wait for what the others hold go together. No pod is ended before each version of its group is ready and fits.
- * Of versions that want the same, the first one that can have it gets it; one that can't be prepared is in nobody's way.
+ * Of versions that want the same, the first one that can have it gets it; one that can't be prepared delays no other.
  */
 export function planReplacements({ pods, versions, limits }: ReplacementFacts): ReplacementPlan {
   const holders = pods.map((pod) => ({ ...pod, shares: hostShares(pod.pod) }))

@@ -15,7 +15,7 @@ const volumeKinds: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The rules that the level restricted has beyond those of baseline. Root among users of the pod's own is nobody on
+ * The rules that the level restricted has beyond those of baseline. Root in a user namespace of the pod's own is an unprivileged user on
  * the host (`policy/check_runAsNonRoot.go`, `policy/check_procMount.go`, 1.36).
  */
 export function restrictedRules(spec: PodSpec): readonly Violation[] {

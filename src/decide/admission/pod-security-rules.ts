@@ -58,7 +58,7 @@ export function podSecurityRules(spec: PodSpec, exceptions: Exceptions): readonl
     ...hostPorts(spec, exceptions),
     ...hostProbes(spec),
     ...privileged(spec),
-    // With users of its own a pod harms nobody by it (since 1.35).
+    // In a user namespace of its own a pod may have it (since 1.35).
     ...(spec.hostUsers === false ? [] : procMounts(spec)),
     ...confinement(spec),
     ...seLinux(spec),

@@ -26,7 +26,7 @@ export interface HealthCheck {
 const longestWaitMs = 120_000
 /** So long two lists may take beyond their period: each asks twice, and a call has two minutes. */
 const longestListMs = 300_000
-/** What keeps podd from its work for less is noted by nobody, and a slow host may cost it. */
+/** What keeps podd from its work for less goes unnoticed, and may be due to a slow host. */
 export const noticeableBlockMs = 15_000
 /** How long a check fails after podd was blocked: less than the self-check's period, so that one that passed fails one run. */
 const blockCountsMs = 30_000

@@ -18,7 +18,7 @@ export interface LogLimits {
 /** Names are of files in the log's directory. */
 export type LogAction =
   | { readonly kind: 'remove'; readonly name: string }
-  /** Makes `NAME.gz` of a file that nobody writes to. */
+  /** Makes `NAME.gz` of a file that is no longer written to. */
   | { readonly kind: 'compress'; readonly name: string }
   /** Renames the live file, and has the runtime make another. */
   | { readonly kind: 'rotate'; readonly to: string }

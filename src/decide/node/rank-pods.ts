@@ -37,7 +37,7 @@ const worthwhile: Readonly<Record<StarvedResource, number>> = {
  * Pods in the order in which they are evicted: those over their requests first, then by priority, then by how far they
  * are over their requests (`pkg/kubelet/eviction/helpers.go`, rankMemoryPressure, rankDiskPressureFunc and
  * rankPIDPressure, 1.36). Critical pods are left out; so is, unlike in the kubelet, a pod that uses next to nothing of
- * what is short, for its end would help nobody.
+ * what is short, for its end would free nothing.
  */
 export function rankForEviction(
   candidates: readonly EvictionCandidate[],
@@ -59,7 +59,7 @@ export function rankForEviction(
     })
 }
 
-/** The kubelet counts inodes beyond 0, for nobody can request them. */
+/** The kubelet counts inodes beyond 0, since no pod can request them. */
 function requestOf({ requested }: EvictionCandidate, resource: StarvedResource): number {
   return resource === 'memory' || resource === 'ephemeral-storage' ? (requested[resource] ?? 0) : 0
 }

@@ -117,7 +117,7 @@ export type Allocations = NonNullable<PodRecord['allocated']>
 
 /**
  * What a pod and its containers go on with while it isn't known whether the host has room for what a new manifest asks
- * for; undefined where it asks for no more than before, so that nobody has to be asked.
+ * for; undefined where it asks for no more than before, so that no check is needed.
  * @param open what was held back of earlier manifests
  */
 export function computeHeldBack(

@@ -39,7 +39,7 @@ export function shouldRestart(
 }
 
 /**
- * Whether a container that is stopped while it runs (a failed probe, a state nobody knows) is to run
+ * Whether a container that is stopped while it runs (a failed probe, an unknown state) is to run
  * again: there is no exit code yet that a rule could be asked about.
  */
 export function restartsAfterStop(

@@ -37,7 +37,7 @@ export interface TrialRecord {
 export interface SourceAtStart {
   readonly name: SourceName
   readonly location: string
-  /** Undefined where it can't be read now, or nobody asked. */
+  /** Undefined where it can't be read now, or was not asked for. */
   readonly fingerprint: string | undefined
 }
 

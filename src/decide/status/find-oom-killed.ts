@@ -11,7 +11,7 @@ const killedExitCode = 137
  * say so: that watches the container's cgroup, which is gone a moment after the container. The pod's own stays, and tells
  * whether there were kills since a container of it last ended. Undefined where more than one could be meant.
  *
- * @param before how many kills there were then; undefined where nobody had counted
+ * @param before how many kills there were then; undefined where they were not counted
  * @param now how many there are; undefined where that can't be known
  */
 export function findOomKilled(

@@ -38,7 +38,7 @@ interface Owner {
 /**
  * What a server-side apply makes of an object: the manifest merged into it, less what the same manager has applied
  * before and leaves out now (`structured-merge-diff/v6/merge/update.go`, Updater.Apply). What was written before the
- * first apply belongs to nobody.
+ * first apply has no owner.
  */
 export function applyManifest(
   current: JsonObject,

@@ -116,7 +116,7 @@ function keyOf(step: string): JsonObject {
     const key: Json = JSON.parse(step.slice(2))
     return isJsonObject(key) ? key : {}
   } catch {
-    // Nobody's key: nothing has it.
+    // A key that nothing has.
     return { '': '' }
   }
 }

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import { isJsonObject, sameData } from '../../base/json.ts'
 import { defaultManifest } from './default-manifest.ts'
 
-/** What podd shows in annotations of its own, and keeps of nobody. */
+/** What podd shows in annotations of its own, and keeps from no client. */
 const ownAnnotations: readonly string[] = ['podd.dev/source', 'podd.dev/path']
 
 export function isOwnAnnotation(key: string): boolean {

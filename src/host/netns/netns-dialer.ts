@@ -45,7 +45,7 @@ export class NetnsDialers {
     dialer.linger?.cancel()
     const id = (this.#lastId += 1)
     const timer = this.#clock.startTimer(dialMs, () =>
-      dialer.waiting.get(id)?.reject(failed(`nobody took a connection to port ${port} in time`)),
+      dialer.waiting.get(id)?.reject(failed(`no connection to port ${port} was accepted in time`)),
     )
     try {
       return await new Promise<Socket>((resolve, reject) => {

@@ -23,7 +23,7 @@ export interface LiveDataOptions {
   readonly onUnauthorized: () => void
 }
 
-/** What podd tells, kept as it is now by watches; what it tells nobody by itself is asked for again and again. */
+/** What podd tells, kept as it is now by watches; what no watch gives is polled. */
 export class LiveData {
   readonly #options: LiveDataOptions
   readonly #pods = new WatchedObjects<PodObject>()

@@ -134,7 +134,7 @@ export const podSpecSchema = object('PodSpec', {
   dnsConfig: optional(podDNSConfigSchema),
   readinessGates: refused(
     list(readinessGateSchema),
-    'nobody could set the condition of a pod that was not written over the API',
+    'the condition of a pod that was not written over the API cannot be set',
   ),
   runtimeClassName: optional(string, {
     kind: 'supported',

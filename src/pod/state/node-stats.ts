@@ -58,7 +58,7 @@ export interface HostStats {
   readonly bootedAtMs: number
   readonly memoryCapacityBytes: number
   readonly memoryAvailableBytes: number
-  /** The kubelet's measure: what is used, but for the page cache that nobody touched lately. */
+  /** The kubelet's measure: what is used, without the inactive page cache. */
   readonly memoryWorkingSetBytes: number
   readonly memoryUsageBytes: number
   readonly swapUsedBytes: number

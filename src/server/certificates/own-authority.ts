@@ -25,7 +25,7 @@ export interface AuthorityOptions {
   readonly rootDir: string
   /** Host names and addresses under which the listener is reached. */
   readonly names: readonly string[]
-  /** Told of a file that can't be read: it is put aside, and what stood in it is made again. */
+  /** Called for a file that can't be read: it is put aside, and its content is made again. */
   readonly report?: StateReport | undefined
   readonly clock: Clock
 }

@@ -9,7 +9,7 @@ export type TokenReader = (token: string) => Identity | undefined
 
 /**
  * Who asks over TLS: the subject of a client certificate that podd's authority has signed (CN is the user, each O a
- * group), or whose bearer token it is, or nobody that is known (`apiserver/pkg/authentication/request`, 1.36).
+ * group), or whose bearer token it is, or an unknown client (`apiserver/pkg/authentication/request`, 1.36).
  * @throws ApiError Unauthorized for a certificate or token that is not valid
  */
 export function identifyClient(

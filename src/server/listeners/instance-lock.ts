@@ -35,7 +35,7 @@ export function holdInstanceLock(directory: string): () => void {
 }
 
 /**
- * The process that holds the lock of a directory; undefined where nobody does. The kernel says of each descriptor
+ * The process that holds the lock of a directory; undefined where none does. The kernel shows for each descriptor
  * what it locks (proc_pid_fdinfo(5)); /proc/locks would name the `flock` program, which has ended.
  *
  * @throws PoddError DAEMON_UNKNOWN where it is held by a process that can't be seen from here; LOCK_FAILED

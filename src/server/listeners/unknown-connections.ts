@@ -5,7 +5,7 @@ const mostOfAddress = 256
 
 type Ends = Pick<Socket, 'remoteAddress' | 'remotePort'>
 
-/** Bounds what a host that nobody knows may hold of a listener: connections, handshakes, and heads of requests. */
+/** Bounds what an unauthenticated host may hold of a listener: connections, handshakes, and heads of requests. */
 export class UnknownConnections {
   readonly #ports = new Map<string, Set<number>>()
 

@@ -66,7 +66,7 @@ export interface ImageStore {
   listArchives(): readonly ArchiveReport[]
   /** Imports an archive (docker-save or OCI tar) at an absolute path on this host; gives the names it brought. */
   importImages(path: string, options: { readonly pin: boolean }): Promise<readonly string[]>
-  /** Removes all images that nobody needs; `young`: also those younger than the minimum age. */
+  /** Removes all unused images; `young`: also those younger than the minimum age. */
   collect(
     options: { readonly dryRun: boolean; readonly young: boolean; readonly imagesOnly: boolean },
     signal: AbortSignal,

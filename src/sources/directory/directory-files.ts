@@ -160,7 +160,7 @@ export class DirectoryFiles {
     if (!this.#taken.has(name) || this.#missing.has(name)) return
     this.noteMove()
     const path = join(this.#options.directory, name)
-    // What no event told of may have been gone for long.
+    // What no event reported may have been gone for long.
     const isKnownReplaced = hint === undefined || this.#missing.names().length > 0
     const isReplaced = isKnownReplaced || (await isBeingReplaced(path, this.#taken.fingerprint(name)))
     this.#missing.note(name, isReplaced)

@@ -70,7 +70,7 @@ export function firstHeader(headers: ResponseHeaders, name: string): string | un
   return typeof value === 'string' ? value : value?.[0]
 }
 
-/** Ends a response whose body nobody reads. */
+/** Ends a response whose body is not read. */
 export function discard(body: Body): void {
   body.on('error', () => undefined).destroy()
 }

@@ -136,7 +136,7 @@ export function hugePageSizeName(quantity: string): string {
   return `${size}PB`
 }
 
-/** What the sandbox is told of the pod as a whole, for runtimes that size a virtual machine by it (`kuberuntime_sandbox_linux.go`, 1.36). */
+/** The resources of the pod as a whole, as the sandbox gets them, for runtimes that size a virtual machine by it (`kuberuntime_sandbox_linux.go`, 1.36). */
 export function sandboxResources(
   spec: PodSpecView,
   facts: ResourceFacts,

@@ -17,7 +17,7 @@ export interface ContainerGarbageOptions {
   readonly observedPods: () => ReadonlyMap<PodUid, ObservedPod>
   /** Whether a pod that the runtime holds without a worker is no source's: its record is not just unreadable. */
   readonly isRemoved: (pod: ObservedPod) => boolean
-  /** Ends the pods that no source has. */
+  /** Ends orphaned pods. */
   readonly endOrphans: () => void
   readonly allSourcesReady: () => boolean
   readonly policy: ContainerGarbagePolicy

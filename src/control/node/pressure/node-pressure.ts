@@ -52,7 +52,7 @@ export interface NodePressureOptions {
     resource: StarvedResource,
     signal: AbortSignal,
   ) => Promise<readonly EvictablePod[]>
-  /** Makes room without ending a pod, where there is a way. Throws what stands against it. */
+  /** Makes room without ending a pod, where there is a way. Throws what prevented it. */
   readonly reclaim: (threshold: Threshold, signal: AbortSignal) => Promise<void>
   /** Other pods than before may be admitted. */
   readonly onShortages: (shortages: readonly PressureCondition[]) => void
@@ -71,14 +71,14 @@ const deadlineMs = 1_800_000
 /** `pkg/kubelet/eviction/eviction_manager.go`, podCleanupTimeout and podCleanupPollFreq, 1.36. */
 const cleanupMs = 30_000
 const cleanupPollMs = 250
-/** How long is waited for the volumes of a pod that has ended. */
+/** How long to wait for the removal of an ended pod's volumes. */
 const reclaimMs = 300_000
 /** From one look to the next while something is short. */
 const reliefPollMs = 1000
 /** The grace of a pod that a hard threshold evicts, in seconds (immediateEvictionGracePeriodSeconds). */
 const hardGraceSeconds = 1
 
-/** What stands against the relief is logged when it begins, and again after this. */
+/** What prevents the relief is logged when it begins, and again after this. */
 const repeatWarningMs = 3_600_000
 
 /** The kubelet's events (`pkg/kubelet/nodestatus/setters.go`, 1.36). */
@@ -116,7 +116,7 @@ export class NodePressure {
     return this.#observations
   }
 
-  /** Why a pod isn't admitted now; undefined where nothing stands against it. */
+  /** Why a pod isn't admitted now; undefined where it is. */
   refusal(pod: Pick<Pod, 'spec'>): NodeRefusal | undefined {
     return refuseUnderPressure(pod.spec, this.#shortages)
   }
@@ -134,7 +134,7 @@ export class NodePressure {
     }
   }
 
-  /** While something is short it is looked more often, for pods wait for the end of that. */
+  /** While the node is short of something, it is measured more often: pods wait for the end of the shortage. */
   async #awaitRelief(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     const untilMs = clock.monotonicMs() + (this.#options.periodMs ?? periodMs) - reliefPollMs
@@ -205,7 +205,7 @@ export class NodePressure {
     return true
   }
 
-  /** Says it once an hour at most, as long as the node is short of anything. */
+  /** Logs it once an hour at most, as long as the node is short of anything. */
   #warn(message: string, fields: LogFields & { readonly reason: string }): void {
     const nowMs = this.#options.clock.monotonicMs()
     const key = `${message} ${fields.reason}`
