@@ -115,6 +115,7 @@ echo "node $(node --version)$([ "$PODD_TEST_SLOWNESS" = 1 ] || echo ", on a mach
 missing_packages() {
   command -v containerd >/dev/null || echo containerd
   command -v runc >/dev/null || echo runc
+  command -v crun >/dev/null || echo crun
   [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || echo containernetworking-plugins
   command -v iptables >/dev/null || echo iptables
   command -v ip >/dev/null || echo iproute2

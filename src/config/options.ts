@@ -9,6 +9,7 @@ import { daemonOptions } from './daemon-options.ts'
 import { containerOptions } from './container-options.ts'
 import { imageOptions } from './image-options.ts'
 import { logOptions } from './log-options.ts'
+import { ociRuntimeOptions } from './oci-runtime-options.ts'
 import { podOptions } from './pod-options.ts'
 import { sourceOptions } from './source-options.ts'
 import { shutdownOptions } from './shutdown-options.ts'
@@ -80,6 +81,7 @@ export const options = {
     owner: 'kubelet',
     doc: "The socket of the image service, if it differs from the runtime's.",
   }),
+  ...ociRuntimeOptions,
   rootDir: option({
     field: 'rootDir',
     flag: 'root-dir',

@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 
 /** Where programs are looked for besides PATH: a daemon's PATH often lacks the sbin directories. */
 const systemDirectories: readonly string[] = [
@@ -17,12 +17,13 @@ export function searchDirectories(path: string | undefined): readonly string[] {
   return [...new Set([...own, ...systemDirectories])]
 }
 
-/** Full path of an executable file, or undefined. */
+/** Full path of an executable file, which an absolute path is itself; or undefined. */
 export function findExecutable(
   name: string,
   directories = searchDirectories(process.env['PATH']),
 ): string | undefined {
-  return directories.map((directory) => join(directory, name)).find((path) => isExecutable(path))
+  const paths = isAbsolute(name) ? [name] : directories.map((directory) => join(directory, name))
+  return paths.find((path) => isExecutable(path))
 }
 
 function isExecutable(path: string): boolean {

@@ -21,6 +21,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { OciImage } from '../../src/images/oci-archive.ts'
 import { formatOciArchive } from '../../src/images/oci-archive.ts'
 import type { ContainerdInstall } from './containerd-versions.ts'
+import { testOciRuntime } from './oci-runtime.ts'
 import { pauseImage, pauseImageName, shellImage } from './oci-image.ts'
 import { slowness } from './slowness.ts'
 import { writeTestMarks } from './test-marks.ts'
@@ -153,7 +154,7 @@ export class ContainerdRig {
     chmodSync(bridge, 0o755)
     writeFileSync(join(this.dir, 'cni-conf/10-podd-test.conflist'), JSON.stringify(this.#cniConfig()))
     const toml = this.install.version.startsWith('1.') ? configV2(this) : configV3(this)
-    writeFileSync(join(this.dir, 'config.toml'), edit(toml))
+    writeFileSync(join(this.dir, 'config.toml'), edit(`${toml}${ociRuntimeOf(this)}`))
   }
 
   #cniConfig(): object {
@@ -235,6 +236,16 @@ state = "${rig.dir}/state"
   [${runtime}.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
 `
+}
+
+/** The last table of the config, goes on. */
+function ociRuntimeOf(rig: ContainerdRig): string {
+  const program = testOciRuntime(rig.dir)
+  if (program === undefined) return ''
+  const plugin = rig.install.version.startsWith('1.')
+    ? 'io.containerd.grpc.v1.cri'
+    : 'io.containerd.cri.v1.runtime'
+  return `  [plugins."${plugin}".containerd.runtimes.runc.options]\n    BinaryName = "${program}"\n`
 }
 
 function accepts(path: string): Promise<boolean> {

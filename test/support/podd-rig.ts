@@ -29,6 +29,7 @@ import { findLeftovers, removeLeftovers } from './podd-leftovers.ts'
 import type { PoddPlaces } from './podd-leftovers.ts'
 import { mountSmallDisk } from './full-disk.ts'
 import { freeSubnet } from './free-subnet.ts'
+import { placeOciRuntime, testOciRuntime } from './oci-runtime.ts'
 import { poddProgram, rigImages } from './podd-program.ts'
 import { wordsOf } from './shell-pods.ts'
 import { slowness } from './slowness.ts'
@@ -42,6 +43,8 @@ export interface PoddRigOptions {
   readonly rootDisk?: { readonly sizeMiB: number; readonly ext4?: boolean }
   /** What the shell has that podd is started from: `077`. */
   readonly umask?: string
+  /** Runs the pods that name no RuntimeClass, in place of runc: `crun`. */
+  readonly ociRuntime?: string
   /** How much longer runc takes for what `slowDown` names. */
   readonly slowRuncSeconds?: number
   /** Has the programs of containerd stand where `installContainerd` can replace them. */
@@ -139,11 +142,13 @@ export class PoddRig {
       mountSmallDisk(join(this.directory, 'root.ext4'), this.rootDir, rootDisk.sizeMiB)
     else if (rootDisk !== undefined)
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${rootDisk.sizeMiB}m`, 'podd-e2e', this.rootDir])
+    const ociRuntime = this.#ociRuntime()
     writeFileSync(
       join(this.directory, 'config.yaml'),
       JSON.stringify({
         ...configHead,
         podCIDR: this.#podCidr,
+        ...(ociRuntime !== undefined && { ociRuntimes: [ociRuntime, 'runc'] }),
         // How full the disk of the tests' host is must not matter.
         evictionHard: {},
         ...this.#options.config,
@@ -156,6 +161,13 @@ export class PoddRig {
     const archive = join(this.directory, 'images.tar')
     writeFileSync(archive, rigImages())
     await this.cliOk('images', 'import', archive)
+  }
+
+  #ociRuntime(): string | undefined {
+    const { ociRuntime, slowRuncSeconds } = this.#options
+    if (ociRuntime !== undefined) return placeOciRuntime(ociRuntime, this.directory)
+    // What is slowed down is runc.
+    return slowRuncSeconds === undefined ? testOciRuntime(this.directory) : undefined
   }
 
   /** Starts the daemon and waits until pods can run. */

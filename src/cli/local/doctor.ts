@@ -47,6 +47,7 @@ export async function runDoctor(
     podLogsDir: config.podLogsDir,
     manifestPath: config.staticPodPath,
     cgroupDriver: config.cgroupDriver,
+    ociRuntimes: config.ociRuntimes,
     runtimeDriver: runtime.kind === 'external' ? runtime.cgroupDriver : undefined,
   })
   const holds = readHoldsAt(config.rootDir)

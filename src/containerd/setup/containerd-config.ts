@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { ContainerdPlaces } from '../process/containerd-places.ts'
 import type { ContainerdVersion } from '../process/containerd-version.ts'
 import { formatToml } from './toml.ts'
@@ -16,6 +16,8 @@ export interface ContainerdConfigInput {
   /** Whether a process may lower its oom_score_adj (CAP_SYS_RESOURCE). */
   readonly canLowerOomScore: boolean
   readonly snapshotter: string
+  /** Names or absolute paths; the first for pods without a RuntimeClass. */
+  readonly ociRuntimes: readonly string[]
   /** Where `hosts.toml` files say how to reach registries. The directory may be absent. */
   readonly registryConfigDir: string
   /** After that many milliseconds without progress containerd ends a pull; 0: never. */
@@ -86,7 +88,7 @@ function legacyCri(input: ContainerdConfigInput): TomlTable {
     containerd: {
       snapshotter: input.snapshotter,
       discard_unpacked_layers: true,
-      runtimes: { runc: runc(input) },
+      ...runtimes(input),
     },
     // As below; a release without such a limit ignores it.
     image_pull_progress_timeout: `${input.pullStallMs}ms`,
@@ -115,7 +117,7 @@ function modernCri(input: ContainerdConfigInput): TomlTable {
         conf_dir: input.places.cniConfDir,
         use_internal_loopback: true,
       },
-      containerd: { runtimes: { runc: runc(input) } },
+      containerd: runtimes(input),
     },
     // Needed by others, though nothing is ever put there; its default is outside podd's directories.
     'io.containerd.image-verifier.v1.bindir': { bin_dir: join(input.places.rootDir, 'image-verifiers') },
@@ -136,10 +138,23 @@ function commonCri(input: ContainerdConfigInput): TomlTable {
   }
 }
 
-function runc(input: ContainerdConfigInput): TomlTable {
+/** Each program is a handler of its name. `runc` is containerd's default handler, and its default program. */
+function runtimes(input: ContainerdConfigInput): TomlTable {
+  const handlers = input.ociRuntimes.map(
+    (program) => [basename(program), ociRuntime(program, input)] as const,
+  )
+  const first = handlers[0]?.[0] ?? 'runc'
+  return {
+    ...(first !== 'runc' && { default_runtime_name: first }),
+    runtimes: Object.fromEntries(handlers),
+  }
+}
+
+function ociRuntime(program: string, input: ContainerdConfigInput): TomlTable {
   return {
     runtime_type: 'io.containerd.runc.v2',
     options: {
+      ...(program !== 'runc' && { BinaryName: program }),
       SystemdCgroup: input.cgroupDriver === 'systemd',
       Root: input.places.runcStateDir,
     },

@@ -10,6 +10,8 @@ export interface ProgramOptions {
   readonly ctrPath?: string | undefined
   /** Instead of the known places of CNI plugins. */
   readonly cniBinDirs?: readonly string[] | undefined
+  /** Names or absolute paths, the first for pods without a RuntimeClass; `runc` where there are none. */
+  readonly ociRuntimes?: readonly string[] | undefined
 }
 
 export interface ContainerdPrograms {
@@ -17,6 +19,8 @@ export interface ContainerdPrograms {
   readonly ctrPath: string
   readonly version: ContainerdVersion
   readonly cniBinDirs: readonly string[]
+  /** As they were asked for. */
+  readonly ociRuntimes: readonly string[]
 }
 
 /** Everything that has to be installed for an embedded containerd; throws EmbeddedContainerdError for what isn't. */
@@ -28,8 +32,15 @@ export async function findPrograms(options: ProgramOptions): Promise<ContainerdP
       hint: 'Install the package containerd (or containerd.io); `podd doctor` shows what else is missing.',
     })
   }
-  if (findExecutable('runc') === undefined) {
-    throw new EmbeddedContainerdError('runc is not installed', { hint: 'Install the package runc.' })
+  const ociRuntimes = options.ociRuntimes ?? ['runc']
+  const missing = ociRuntimes.find((program) => findExecutable(program) === undefined)
+  if (missing !== undefined) {
+    throw new EmbeddedContainerdError(`${missing} is not installed`, {
+      hint:
+        missing === 'runc'
+          ? 'Install the package runc.'
+          : `Install ${missing}, or name another OCI runtime in ociRuntimes.`,
+    })
   }
   const cniBinDirs = options.cniBinDirs ?? findCniBinDirs()
   if (cniBinDirs.length === 0) {
@@ -38,5 +49,6 @@ export async function findPrograms(options: ProgramOptions): Promise<ContainerdP
       { hint: 'Install the package containernetworking-plugins, or unpack the plugins into /opt/cni/bin.' },
     )
   }
-  return { containerdPath, ctrPath, cniBinDirs, version: await readContainerdVersion(containerdPath) }
+  const version = await readContainerdVersion(containerdPath)
+  return { containerdPath, ctrPath, cniBinDirs, ociRuntimes, version }
 }

@@ -81,6 +81,7 @@ async function writeConfig(
     version: programs.version,
     places,
     cniBinDirs: programs.cniBinDirs,
+    ociRuntimes: programs.ociRuntimes,
     sandboxImage: options.sandboxImage.name,
     cgroupDriver: options.cgroupDriver,
     canLowerOomScore: hasCapability('CAP_SYS_RESOURCE'),

@@ -9,14 +9,14 @@ import type {
 /** The container runtime, its programs, its network and its sandbox image. */
 export function checkRuntime(facts: HostFacts): readonly DoctorFinding[] {
   return facts.runtime.kind === 'embedded'
-    ? checkEmbedded(facts.runtime, facts.programs)
+    ? checkEmbedded(facts.runtime, facts)
     : checkExternal(facts.runtime, facts)
 }
 
-function checkEmbedded(runtime: EmbeddedRuntimeFacts, programs: HostPrograms): readonly DoctorFinding[] {
+function checkEmbedded(runtime: EmbeddedRuntimeFacts, facts: HostFacts): readonly DoctorFinding[] {
   return [
-    checkContainerd(programs, runtime),
-    checkRunc(programs),
+    checkContainerd(facts.programs, runtime),
+    ...checkOciRuntimes(facts),
     checkEmbeddedProcess(runtime),
     checkCniPlugins(runtime),
     checkSubnet(runtime),
@@ -75,11 +75,42 @@ function checkContainerd(
   return { name, status: 'ok', message: `${containerd.path} ${containerd.version}` }
 }
 
-function checkRunc({ runc }: HostPrograms): DoctorFinding {
-  if (runc === undefined) {
-    return { name: 'runc', status: 'error', message: 'not installed', hint: 'Install the package runc.' }
-  }
-  return { name: 'runc', status: 'ok', message: `${runc.path} ${runc.version}`.trim() }
+function checkOciRuntimes({ programs, cgroups }: HostFacts): readonly DoctorFinding[] {
+  const containerdVersion = programs.containerd?.version ?? ''
+  return programs.ociRuntimes.map(({ name: asked, program }) => {
+    const name = asked.slice(asked.lastIndexOf('/') + 1)
+    if (program === undefined) {
+      const hint =
+        asked === 'runc'
+          ? 'Install the package runc.'
+          : `Install ${asked}, or name another OCI runtime in ociRuntimes.`
+      return { name, status: 'error', message: `${asked === name ? '' : `${asked} is `}not installed`, hint }
+    }
+    const message = `${program.path} ${program.version}`.trim()
+    const hybrid = cgroups?.hybridControllers ?? []
+    if (name === 'crun' && isBefore(program.version, [1, 14, 3]) && !isBefore(containerdVersion, [2])) {
+      return {
+        name,
+        status: 'error',
+        message: `${message} starts no container of containerd ${containerdVersion}`,
+        hint: 'Install crun 1.14.3 or newer, or use runc.',
+      }
+    }
+    if (name !== 'crun' || hybrid.length === 0) return { name, status: 'ok', message }
+    return {
+      name,
+      status: 'error',
+      message: `${message} starts no container where controllers (${hybrid.join(', ')}) are in version 2 of cgroups and others in version 1`,
+      hint: 'Boot with cgroup version 2 alone (systemd.unified_cgroup_hierarchy=1), or use runc.',
+    }
+  })
+}
+
+/** Also where the version is unknown. */
+function isBefore(version: string, wanted: readonly number[]): boolean {
+  const parts = version.split('.').map((part) => Number.parseInt(part, 10) || 0)
+  const differing = wanted.findIndex((part, index) => part !== (parts[index] ?? 0))
+  return differing >= 0 && (parts[differing] ?? 0) < (wanted[differing] ?? 0)
 }
 
 function checkEmbeddedProcess({ pid, answers, failure, newerVersion }: EmbeddedRuntimeFacts): DoctorFinding {

@@ -41,7 +41,8 @@ export interface InstalledProgram {
 export interface HostPrograms {
   readonly containerd: InstalledProgram | undefined
   readonly ctr: InstalledProgram | undefined
-  readonly runc: InstalledProgram | undefined
+  /** Those of the config, by the name or path that stands there. */
+  readonly ociRuntimes: readonly { readonly name: string; readonly program: InstalledProgram | undefined }[]
 }
 
 export type FirewallFacts =
@@ -55,6 +56,8 @@ export interface CgroupFacts {
   readonly version: 1 | 2
   /** Across all hierarchies. */
   readonly controllers: readonly string[]
+  /** Of version 2 beside version 1, where a tree of it is mounted too (the hybrid layout). */
+  readonly hybridControllers: readonly string[]
   readonly driver: 'cgroupfs' | 'systemd'
 }
 

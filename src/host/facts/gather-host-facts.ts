@@ -23,6 +23,8 @@ export interface GatherOptions {
   /** Undefined where no directory is configured. */
   readonly manifestPath: string | undefined
   readonly cgroupDriver: CgroupDriver | 'auto'
+  /** Names or absolute paths. */
+  readonly ociRuntimes: readonly string[]
   /** The runtime's own driver, where it tells. */
   readonly runtimeDriver: CgroupDriver | undefined
 }
@@ -44,7 +46,12 @@ export async function gatherHostFacts(
     programs: {
       containerd: await findProgram(probe, 'containerd', /^\S+ \S+ v?(\S+)/),
       ctr: await findProgram(probe, 'ctr', /(\S+)$/),
-      runc: await findProgram(probe, 'runc', /^runc version (\S+)/),
+      ociRuntimes: await Promise.all(
+        options.ociRuntimes.map(async (name) => ({
+          name,
+          program: await findProgram(probe, name, /^\S+ version (\S+)/),
+        })),
+      ),
     },
     firewall: await readFirewall(probe, options.isRoot),
     cgroups: readCgroups(probe, options, hasSystemd),
@@ -94,11 +101,13 @@ function readCgroups(probe: HostProbe, options: GatherOptions, hasSystemd: boole
   if (system === undefined) return undefined
   const controllers =
     system.version === 2
-      ? (probe.readText('/sys/fs/cgroup/cgroup.controllers') ?? '').trim().split(/\s+/)
+      ? words(probe.readText('/sys/fs/cgroup/cgroup.controllers'))
       : system.hierarchies.flatMap((hierarchy) => hierarchy.controllers)
   return {
     version: system.version,
     controllers: controllers.filter((name) => /^[a-z_]+$/.test(name) && !mountOptions.has(name)).sort(),
+    hybridControllers:
+      system.version === 2 ? [] : words(probe.readText('/sys/fs/cgroup/unified/cgroup.controllers')),
     driver: chooseCgroupDriver({
       configured: options.cgroupDriver,
       runtime: options.runtimeDriver,
@@ -106,6 +115,10 @@ function readCgroups(probe: HostProbe, options: GatherOptions, hasSystemd: boole
       version: system.version,
     }),
   }
+}
+
+function words(text: string | undefined): readonly string[] {
+  return (text ?? '').split(/\s+/u).filter((word) => word !== '')
 }
 
 async function readDisks(probe: HostProbe, options: GatherOptions): Promise<readonly DiskFacts[]> {

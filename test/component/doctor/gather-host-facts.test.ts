@@ -87,6 +87,7 @@ const options: GatherOptions = {
   manifestPath: '/etc/pods',
   cgroupDriver: 'auto',
   runtimeDriver: undefined,
+  ociRuntimes: ['runc'],
 }
 
 const gather = (change: Partial<FakeHost> = {}, more: Partial<GatherOptions> = {}) =>
@@ -106,12 +107,13 @@ describe('gatherHostFacts', () => {
       programs: {
         containerd: { path: '/usr/bin/containerd', version: '1.7.27' },
         ctr: { path: '/usr/bin/ctr', version: '1.7.27' },
-        runc: { path: '/usr/bin/runc', version: '1.2.5' },
+        ociRuntimes: [{ name: 'runc', program: { path: '/usr/bin/runc', version: '1.2.5' } }],
       },
       firewall: { kind: 'works', version: 'iptables v1.8.9 (nf_tables)', forwardPolicy: 'DROP' },
       cgroups: {
         version: 2,
         controllers: ['cpu', 'cpuset', 'hugetlb', 'io', 'memory', 'misc', 'pids', 'rdma'],
+        hybridControllers: [],
         driver: 'systemd',
       },
       disks: [
@@ -130,7 +132,13 @@ describe('gatherHostFacts', () => {
     [
       'nothing installed',
       { programs: [] },
-      { programs: { containerd: undefined, ctr: undefined, runc: undefined } },
+      {
+        programs: {
+          containerd: undefined,
+          ctr: undefined,
+          ociRuntimes: [{ name: 'runc', program: undefined }],
+        },
+      },
     ],
     ['no iptables', { programs: ['runc'] }, { firewall: { kind: 'missing' } }],
     [
@@ -149,13 +157,21 @@ describe('gatherHostFacts', () => {
       {
         files: {
           ...debian.files,
+          '/sys/fs/cgroup/unified/cgroup.controllers': 'hugetlb misc\n',
           '/proc/self/mountinfo': `31 20 0:27 / /sys/fs/cgroup rw - tmpfs tmpfs rw
 32 31 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 33 31 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd
 `,
         },
       },
-      { cgroups: { version: 1, controllers: ['cpu', 'cpuacct'], driver: 'cgroupfs' } },
+      {
+        cgroups: {
+          version: 1,
+          controllers: ['cpu', 'cpuacct'],
+          hybridControllers: ['hugetlb', 'misc'],
+          driver: 'cgroupfs',
+        },
+      },
     ],
     [
       'no systemd',
@@ -172,6 +188,16 @@ describe('gatherHostFacts', () => {
     ['no swap', { files: without(debian.files, '/proc/meminfo') }, { swapBytes: 0 }],
   ])('%s', async (_, change, expected) => {
     expect(await gather(change)).toMatchObject(expected)
+  })
+
+  it('looks for each OCI runtime of the config', async () => {
+    const commands = { ...debian.commands, 'crun --version': 'crun version 1.8.1\ncommit: f8a096b\n' }
+    const host = { programs: ['crun'], commands }
+    const { programs } = await gather(host, { ociRuntimes: ['crun', '/opt/youki'] })
+    expect(programs.ociRuntimes).toEqual([
+      { name: 'crun', program: { path: '/usr/bin/crun', version: '1.8.1' } },
+      { name: '/opt/youki', program: undefined },
+    ])
   })
 
   it('lets only root look at the firewall', async () => {

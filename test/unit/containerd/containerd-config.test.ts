@@ -20,6 +20,7 @@ function input(change: Partial<ContainerdConfigInput> = {}): ContainerdConfigInp
     cgroupDriver: 'cgroupfs',
     canLowerOomScore: true,
     snapshotter: 'overlayfs',
+    ociRuntimes: ['runc'],
     registryConfigDir: '/etc/podd/certs.d',
     pullStallMs: 1_800_000,
     ...change,
@@ -96,6 +97,25 @@ describe('formatContainerdConfig', () => {
     expect(other).toContain('oom_score = 0')
     expect(section(other, cri)).toContain('restrict_oom_score_adj = true')
     expect(section(other, options)).toContain('SystemdCgroup = true')
+  })
+
+  it.each([
+    [v16, `${legacyCri}.containerd`],
+    [v21, `${modernRuntime}.containerd`],
+  ])('has %o run pods by the first OCI runtime, with a handler for each', (version, heading) => {
+    const options = (toml: string, name: string) => section(toml, `${heading}.runtimes.${name}.options`)
+    const stock = formatContainerdConfig(input({ version }))
+    expect(stock).not.toContain('default_runtime_name')
+    expect(stock).not.toContain('BinaryName')
+    const toml = formatContainerdConfig(input({ version, ociRuntimes: ['/opt/bin/crun', 'youki', 'runc'] }))
+    expect(section(toml, heading)).toContain('default_runtime_name = "crun"')
+    expect(options(toml, 'crun')).toContain('BinaryName = "/opt/bin/crun"')
+    expect(options(toml, 'youki')).toContain('BinaryName = "youki"')
+    expect(options(toml, 'runc').join(' ')).not.toContain('BinaryName')
+    for (const name of ['crun', 'youki', 'runc'])
+      expect(options(toml, name)).toContain('Root = "/run/podd/containerd/runc"')
+    const own = formatContainerdConfig(input({ version, ociRuntimes: ['/opt/runc'] }))
+    expect(options(own, 'runc')).toContain('BinaryName = "/opt/runc"')
   })
 
   it('names the sandbox image where each version looks', () => {

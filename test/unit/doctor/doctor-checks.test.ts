@@ -61,10 +61,10 @@ const sound: HostFacts = {
   programs: {
     containerd: { path: '/usr/bin/containerd', version: '1.6.20~ds1' },
     ctr: { path: '/usr/bin/ctr', version: '1.6.20~ds1' },
-    runc: { path: '/usr/sbin/runc', version: '1.1.5' },
+    ociRuntimes: [{ name: 'runc', program: { path: '/usr/sbin/runc', version: '1.1.5' } }],
   },
   firewall: { kind: 'works', version: 'iptables v1.8.9 (nf_tables)', forwardPolicy: 'ACCEPT' },
-  cgroups: { version: 2, controllers: ['cpu', 'memory', 'pids'], driver: 'systemd' },
+  cgroups: { version: 2, controllers: ['cpu', 'memory', 'pids'], hybridControllers: [], driver: 'systemd' },
   disks: [disk],
   clock: { wallMs: Date.UTC(2026, 5, 1), synchronized: true },
   canLowerOomScore: true,
@@ -152,7 +152,51 @@ describe('checkHost', () => {
       'unknown',
       '1.6 or newer',
     ],
-    ['no runc', withPrograms({ runc: undefined }), 'runc', 'error', 'not installed', 'package runc'],
+    [
+      'no runc',
+      withPrograms({ ociRuntimes: [{ name: 'runc', program: undefined }] }),
+      'runc',
+      'error',
+      'not installed',
+      'package runc',
+    ],
+    [
+      'an OCI runtime of the config that is not there',
+      withPrograms({ ociRuntimes: [{ name: '/opt/crun', program: undefined }] }),
+      'crun',
+      'error',
+      '/opt/crun is not installed',
+      'Install /opt/crun',
+    ],
+    [
+      'a crun that does not know the configs of containerd 2',
+      withPrograms({
+        containerd: { path: '/usr/bin/containerd', version: '2.1.9' },
+        ociRuntimes: [{ name: 'crun', program: { path: '/usr/bin/crun', version: '1.14.1' } }],
+      }),
+      'crun',
+      'error',
+      'containerd 2.1.9',
+      'crun 1.14.3 or newer',
+    ],
+    [
+      'crun on a host with controllers in both versions of cgroups',
+      {
+        ...withPrograms({
+          ociRuntimes: [{ name: 'crun', program: { path: '/usr/bin/crun', version: '1.8.1' } }],
+        }),
+        cgroups: {
+          version: 1,
+          controllers: ['cpu', 'memory', 'pids'],
+          hybridControllers: ['hugetlb'],
+          driver: 'cgroupfs',
+        },
+      },
+      'crun',
+      'error',
+      'hugetlb',
+      'use runc',
+    ],
     [
       "a containerd that podd can't start",
       withEmbedded({
@@ -271,7 +315,12 @@ describe('checkHost', () => {
       'cgroupfs beside systemd',
       {
         ...withExternal({ cgroupDriver: 'cgroupfs' }),
-        cgroups: { version: 2, controllers: ['cpu', 'memory', 'pids'], driver: 'cgroupfs' },
+        cgroups: {
+          version: 2,
+          controllers: ['cpu', 'memory', 'pids'],
+          hybridControllers: [],
+          driver: 'cgroupfs',
+        },
       },
       'cgroup-driver',
       'warning',
@@ -305,7 +354,7 @@ describe('checkHost', () => {
     ['no cgroups', { cgroups: undefined }, 'cgroups', 'error', 'no cgroups', 'mount'],
     [
       'no memory controller',
-      { cgroups: { version: 2, controllers: ['cpu', 'pids'], driver: 'systemd' } },
+      { cgroups: { version: 2, controllers: ['cpu', 'pids'], hybridControllers: [], driver: 'systemd' } },
       'cgroup-controllers',
       'error',
       'memory',
@@ -313,7 +362,7 @@ describe('checkHost', () => {
     ],
     [
       'no pids controller',
-      { cgroups: { version: 2, controllers: ['cpu', 'memory'], driver: 'systemd' } },
+      { cgroups: { version: 2, controllers: ['cpu', 'memory'], hybridControllers: [], driver: 'systemd' } },
       'cgroup-controllers',
       'error',
       'pids',
@@ -413,13 +462,17 @@ describe('checkHost', () => {
   })
 
   it("does not ask for podd's own programs where another runtime is used", () => {
-    const bare = { containerd: undefined, ctr: undefined, runc: undefined }
+    const bare = {
+      containerd: undefined,
+      ctr: undefined,
+      ociRuntimes: [{ name: 'runc', program: undefined }],
+    }
     expect(complaints({ runtime: external, programs: bare })).toEqual([])
   })
 
   it('says each trouble once, whatever else is wrong', () => {
     const found = complaints({
-      ...withPrograms({ containerd: undefined, runc: undefined }),
+      ...withPrograms({ containerd: undefined, ociRuntimes: [{ name: 'runc', program: undefined }] }),
       cgroups: undefined,
       disks: [
         { ...disk, readOnly: true },
