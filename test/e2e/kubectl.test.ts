@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { kubectlSuites, loginKubectl } from '../support/kubectl.ts'
 import type { Kubectl } from '../support/kubectl.ts'
@@ -16,7 +17,8 @@ spec:
   containers:
     - name: main
       image: ${shell}
-      command: [sh, -c, 'echo hello from web; trap "exit 0" TERM; sleep 1000000 & wait']
+      command: [sh, -c, 'echo hello from web; trap "exit 0" TERM; httpd -f -p 8080 -h /conf & wait']
+      ports: [{containerPort: 8080}]
       volumeMounts: [{name: conf, mountPath: /conf}]
   volumes: [{name: conf, configMap: {name: conf}}]
 ---
@@ -30,6 +32,11 @@ kind: Secret
 metadata: {name: hidden}
 stringData: {key: hush-hush}
 `
+
+function residentBytes(pid: number): number {
+  const [, kib = '0'] = /^VmRSS:\s+(\d+)/mu.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kib) * 1024
+}
 
 /** What a command prints, which must end well and say nothing on standard error. */
 async function output(kubectl: Kubectl, line: string): Promise<string> {
@@ -71,6 +78,13 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
         expect(await print('logs web')).toBe('hello from web\n')
         expect(await print('wait pod/web --for=condition=Ready --timeout=60s')).toContain('condition met')
 
+        const ofPods = '/api/v1/namespaces/default/pods'
+        for (const name of ['web', 'web:8080', 'http:web:8080'])
+          expect(await print(`get --raw ${ofPods}/${name}/proxy/key`)).toBe('value')
+        expect((await kubectl(['get', '--raw', `${ofPods}/web:81/proxy/key`])).stderr).toContain(
+          'ServiceUnavailable',
+        )
+
         const described = await print('describe pod web')
         expect(described).toMatch(/^Status: +Running$/mu)
         expect(described).toMatch(/Normal +Started .*kubelet/u)
@@ -109,6 +123,59 @@ describePodd('kubectl', { config: { api: { listen: `127.0.0.1:${port}` } } }, (p
           code: 1,
           stderr: 'Error from server (NotFound): pods "other" not found\n',
         })
+      },
+      180_000 * slowness,
+    )
+
+    it(
+      'lists and watches 1,000 objects, in chunks',
+      async () => {
+        const rig = podd()
+        const names = Array.from({ length: 1000 }, (_, index) => `many-${String(index).padStart(4, '0')}`)
+        const documents = names.map(
+          (name) =>
+            `{apiVersion: v1, kind: ConfigMap, metadata: {name: ${name}, labels: {set: many}}, data: {k: v}}`,
+        )
+        rig.dropText('many.yaml', documents.join('\n---\n'))
+        const kubectl = await loginKubectl(rig, suite, { user: `many-${suite}`, role: 'admin' })
+        const list = 'get configmaps -l set=many -o name'
+        await rig.until('all objects', async () => (await output(kubectl, list)).split('\n').length === 1001)
+        const wanted = names.map((name) => `configmap/${name}`)
+        const beforeBytes = residentBytes(rig.daemonPid)
+        const timed = async (what: string, line: string): Promise<string> => {
+          const startMs = performance.now()
+          const printed = await output(kubectl, line)
+          told.push(`${what} ${Math.round(performance.now() - startMs)} ms`)
+          return printed
+        }
+        const told: string[] = []
+        for (const size of [0, 100, 500])
+          expect(
+            (await timed(`chunks of ${size}`, `${list} --chunk-size=${size}`)).trim().split('\n'),
+          ).toEqual(wanted)
+        const table = await timed('table', 'get configmaps -l set=many')
+        expect(table.trim().split('\n')).toHaveLength(1001)
+        const path = '/api/v1/namespaces/default/configmaps?labelSelector=set%3Dmany'
+        const raw: string[] = []
+        let next = ''
+        do {
+          const page: { metadata: { continue?: string }; items: { metadata: { name: string } }[] } =
+            JSON.parse(
+              await output(kubectl, `get --raw ${path}&limit=300&continue=${encodeURIComponent(next)}`),
+            )
+          raw.push(...page.items.map(({ metadata }) => metadata.name))
+          next = page.metadata.continue ?? ''
+        } while (next !== '')
+        expect(raw).toEqual(names)
+        const initial = 'sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan'
+        const watched = await timed('watch', `get --raw ${path}&watch=true&timeoutSeconds=1&${initial}`)
+        expect(watched.split('\n').filter((line) => line.startsWith('{"type":"ADDED"'))).toHaveLength(1000)
+        const grown = ((residentBytes(rig.daemonPid) - beforeBytes) / 1024 ** 2).toFixed(1)
+        process.stdout.write(
+          `1,000 objects with kubectl of ${suite}: ${told.join(', ')}; podd grew by ${grown} MiB\n`,
+        )
+        rig.removeManifest('many')
+        await rig.until('no object', async () => (await kubectl(list.split(' '))).stdout === '')
       },
       180_000 * slowness,
     )

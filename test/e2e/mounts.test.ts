@@ -356,6 +356,40 @@ describePodd('mounts', {}, (rig) => {
     rig().removeManifest('greedy')
   })
 
+  it('on disk evict with layers a pod that goes over its limits of ephemeral storage, or one container over its own', async () => {
+    const limited = (name: string, log: string, script: string, limit: string): object =>
+      shellContainer(name, log, `${script}; say up; stay`, {
+        resources: { limits: { 'ephemeral-storage': limit } },
+        volumeMounts: [{ name: 'v', mountPath: '/v' }],
+      })
+    const write = (path: string, blocks: number): string =>
+      `dd if=/dev/zero of=${path} bs=64k count=${blocks} 2>/dev/null`
+    const volumes = [{ name: 'v', emptyDir: {} }]
+    const drop = (name: string, containers: readonly object[]): void =>
+      rig().drop(name, podOf(name, rig().shared, containers, { volumes }))
+    drop('sum', [
+      limited('one', 'sum', write('/v/one', 48), '2Mi'),
+      limited('two', 'sum', write('/v/two', 48), '2Mi'),
+    ])
+    drop('layer', [
+      limited('one', 'layer', write('/big', 48), '1Mi'),
+      limited('two', 'layer', 'true', '64Mi'),
+    ])
+    drop('modest', [limited('one', 'modest', `${write('/v/one', 4)}; ${write('/big', 4)}`, '8Mi')])
+    const messages = await Promise.all(
+      ['sum', 'layer'].map(async (name) => {
+        const { status } = await rig().untilPhase(name, 'Failed')
+        return [status.reason, status.message]
+      }),
+    )
+    expect(messages).toEqual([
+      ['Evicted', 'Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. '],
+      ['Evicted', 'Container one exceeded its local ephemeral storage limit "1Mi". '],
+    ])
+    expect(await saidBy(rig(), 'modest')).toEqual([])
+    for (const name of ['sum', 'layer', 'modest']) rig().removeManifest(name)
+  })
+
   it('may be mounted inside a directory of files, which follows its object all the same', async () => {
     rig().drop('settings', settings({ 'a.conf': 'one', 'b.conf': 'two' }))
     rig().drop(
