@@ -5,9 +5,19 @@ import type { ProbeReportObject } from '../../api/probe-reports.ts'
 import type { ResourceList, ResourceObject } from '../../api/resource.ts'
 import type { DaemonStatus } from '../../api/routes.ts'
 import { podKey } from '../../pod/values/ids.ts'
-import { listPath, namespaceFlag, podPath, poddPodPath, readNamespace } from '../arguments/namespace.ts'
+import {
+  allNamespacesFlag,
+  listPath,
+  namedInAll,
+  namespaceFlag,
+  podPath,
+  poddPodPath,
+  readNamespace,
+} from '../arguments/namespace.ts'
+import type { ParsedArguments } from '../arguments/parse-arguments.ts'
 import { UsageError } from '../arguments/usage-error.ts'
 import type { Verb, VerbContext } from '../arguments/verb.ts'
+import { ServerError } from '../client/client.ts'
 import { describeObject } from '../output/describe-object.ts'
 import { describePod } from '../output/describe-pod.ts'
 import { requireKind } from './get.ts'
@@ -19,24 +29,99 @@ interface Asked {
 }
 
 export const describeVerb: Verb = {
-  usage: 'describe pod|configmap|secret|pvc|event NAME [-n NAMESPACE]',
-  help: `Shows one object in detail; of a pod its containers, their states, conditions, volumes and events, of a Secret the
-sizes of its values.`,
-  flags: [namespaceFlag],
+  usage: 'describe KIND [NAME...] [-l SELECTOR] [-n NAMESPACE | -A]',
+  help: `Shows objects in detail; of a pod its containers, their states, conditions, volumes and events, of a Secret the
+sizes of its values. Without a name all of the kind are shown; where no object bears a single NAME, those are shown whose
+names begin with it.`,
+  flags: [
+    { name: 'selector', short: 'l', label: 'SELECTOR', doc: 'Only with these labels (app=web,tier!=db).' },
+    namespaceFlag,
+    allNamespacesFlag,
+  ],
   examples: [
     ['describe pod web', ''],
+    ['describe pods -l app=web', 'all with a label'],
     ['describe pod web -n shop', 'in another namespace'],
     ['describe secret tls', 'its keys, and how much they hold'],
   ],
   async run(context) {
-    const words = context.args.positionals.flatMap((word) => word.split('/'))
-    const [word = '', name, extra] = words
-    if (name === undefined || extra !== undefined)
-      throw new UsageError('describe what?', 'podd describe pod NAME')
-    const asked = { kind: requireKind(word), namespace: readNamespace(context.args), name }
-    const describer = describers[asked.kind.resource] ?? describeAnything
-    return { kind: 'text', text: await describer(context, asked) }
+    const { args, notify } = context
+    const named = readNames(args)
+    const [first] = named
+    const selector = args.value('selector')
+    const inAll = args.has('all-namespaces')
+    const namespace = readNamespace(args)
+    if (first?.name === undefined) {
+      if (first === undefined) throw new UsageError('describe what?', 'podd describe pod NAME')
+      const { kind } = first
+      const found = await listNames(context, { kind, namespace: inAll ? undefined : namespace, selector })
+      if (found.length === 0) notify(noneFound(kind, inAll ? undefined : namespace))
+      return { kind: 'text', text: await describeAll(context, found) }
+    }
+    if (selector !== undefined) throw new UsageError('name cannot be provided when a selector is specified')
+    if (inAll && first.kind.namespaced) throw namedInAll(first.kind.singular)
+    const asked = named.flatMap(({ kind, name }) => (name === undefined ? [] : [{ kind, namespace, name }]))
+    try {
+      return { kind: 'text', text: await describeAll(context, asked) }
+    } catch (error) {
+      const [only, more] = asked
+      if (!isMissing(error) || only === undefined || more !== undefined) throw error
+      const alike = await listNames(context, { kind: only.kind, namespace, selector })
+      const begun = alike.filter(({ name }) => name.startsWith(only.name))
+      if (begun.length === 0) throw error
+      return { kind: 'text', text: await describeAll(context, begun) }
+    }
   },
+}
+
+/** The objects that are named; of a kind alone there is one entry without a name. Throws UsageError. */
+function readNames(args: ParsedArguments): readonly { readonly kind: ServedKind; readonly name?: string }[] {
+  const [first, ...rest] = args.positionals
+  if (first === undefined) return []
+  if (!first.includes('/')) {
+    const kind = requireKind(first)
+    return rest.length === 0 ? [{ kind }] : rest.map((name) => ({ kind, name }))
+  }
+  return args.positionals.map((word) => {
+    const [kind = '', name, extra] = word.split('/')
+    if (name === undefined || name === '' || extra !== undefined)
+      throw new UsageError('describe what?', 'Each word must be KIND/NAME where the first one is.')
+    return { kind: requireKind(kind), name }
+  })
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof ServerError && error.reason === 'NotFound'
+}
+
+function noneFound({ resource, namespaced }: ServedKind, namespace: string | undefined): string {
+  return namespaced && namespace !== undefined
+    ? `No ${resource} found in namespace ${namespace}`
+    : `No ${resource} found`
+}
+
+/** The objects of a kind, in the order of the list. */
+async function listNames(
+  { client, signal }: VerbContext,
+  {
+    kind,
+    namespace,
+    selector,
+  }: Pick<Asked, 'kind'> & { readonly namespace: string | undefined; readonly selector: string | undefined },
+): Promise<readonly Asked[]> {
+  const query =
+    selector === undefined ? '' : `?${new URLSearchParams({ labelSelector: selector }).toString()}`
+  const path = listPath(kind.resource, kind.namespaced ? namespace : undefined, kind.tableRoot)
+  const { items } = await client.get<ResourceList>(`${path}${query}`, signal)
+  return items.map(({ metadata }) => ({ kind, namespace: metadata.namespace ?? '', name: metadata.name }))
+}
+
+/** Two empty lines stand between objects. */
+async function describeAll(context: VerbContext, asked: readonly Asked[]): Promise<string> {
+  const texts: string[] = []
+  for (const each of asked)
+    texts.push(await (describers[each.kind.resource] ?? describeAnything)(context, each))
+  return texts.join('\n\n')
 }
 
 type Describer = (context: VerbContext, asked: Asked) => Promise<string>

@@ -469,7 +469,11 @@ describe('wrong usage', () => {
     ['get pds', 'podd: podd knows no resource "pds"\nDid you mean pod'],
     ['get pods --wacth', 'podd: unknown flag --wacth\nDid you mean --watch?'],
     ['get pods -o jsn', 'podd: unknown output format "jsn"\nDid you mean json?'],
-    ['describe web', 'podd: describe what?'],
+    ['describe', 'podd: describe what?'],
+    ['describe web', 'podd: podd knows no resource "web"'],
+    ['describe pod/web db', 'podd: describe what?'],
+    ['describe pod web -A', 'podd: a pod cannot be asked for by its name in all namespaces'],
+    ['describe pod web -l app=web', 'podd: name cannot be provided when a selector is specified'],
     ['logs', 'podd: logs of which pod?'],
     ['logs web --since never', 'podd: --since must be a duration'],
     ['logs web --tail x', 'podd: --tail must be a whole number, -1 or more'],
@@ -910,6 +914,33 @@ describe('podd describe pod', () => {
         Normal   Started   60s   kubelet   Container started
       "
     `)
+  })
+})
+
+describe('podd describe', () => {
+  const namesIn = async (line: string): Promise<readonly string[]> => {
+    const { exitCode, stdout } = await podd(line)
+    expect(exitCode).toBe(0)
+    return [...stdout.matchAll(/^Name: +(.*)$/gmu)].map(([, name = '']) => name)
+  }
+
+  it('shows several objects, by their names, labels, namespaces or the beginning of their names', async () => {
+    for (const name of ['web-1', 'web-2', 'db'])
+      rig.pods.put(podObject({ name, uid: name, metadata: { labels: { app: name } } }))
+    rig.pods.put(podObject({ name: 'till', uid: 'till', metadata: { namespace: 'shop' } }))
+    expect(await namesIn('describe pods')).toEqual(['db', 'web-1', 'web-2'])
+    expect(await namesIn('describe pods -A')).toEqual(['db', 'web-1', 'web-2', 'till'])
+    expect(await namesIn('describe pods -l app=db')).toEqual(['db'])
+    expect(await namesIn('describe pod web-2 db')).toEqual(['web-2', 'db'])
+    expect(await namesIn('describe pod/web-2 pods/db')).toEqual(['web-2', 'db'])
+    expect(await namesIn('describe pod web')).toEqual(['web-1', 'web-2'])
+    expect((await podd('describe pod web-2 db')).stdout).toMatch(/\n\n\nName: +db\n/u)
+    expect(await podd('describe pods -n empty')).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: 'No pods found in namespace empty\n',
+    })
+    expect(await podd('describe pod web-1 gone')).toMatchObject({ exitCode: 1, stdout: '' })
   })
 })
 
