@@ -16,7 +16,8 @@ import type { VolumeRefresh } from './volume-refresh.ts'
 /** What a pod's worker does for this pass. */
 export interface LivePassDeps extends PassDeps {
   readonly executor: PodExecutor
-  readonly publishStatus: () => void
+  /** What the next status depends on goes into the record; gives what shows it. */
+  readonly deriveStatus: () => () => void
   readonly volumeRefresh: VolumeRefresh
   readonly warn: (reason: string, message: string) => void
   readonly end: (request: EndRequest) => void
@@ -30,6 +31,9 @@ const nothingBlocked: ReadonlyMap<string, string> = new Map()
 
 /** What could not be written is tried again after this. */
 const saveAgainMs = 10_000
+
+/** A disk that hangs holds back no status for longer than this. */
+const showAnywayMs = 1000
 
 /** One look at a pod that shall run: what it needs now is decided, shown, written down and done. */
 export class LivePass {
@@ -45,7 +49,7 @@ export class LivePass {
   }
 
   async run(signals: PassSignals): Promise<void> {
-    const { clock, publishStatus, objectsKnown, probes } = this.#deps
+    const { clock, deriveStatus, objectsKnown, probes } = this.#deps
     const { memory, record, observed } = this.#state
     if (record.startedAtMs === undefined) memory.change({ startedAtMs: clock.wallMs() })
     this.#followClock()
@@ -62,15 +66,36 @@ export class LivePass {
     this.#state.waiting = plan.waiting
     this.#state.resize = plan.resize
     this.#tellOfBlocked(plan.blockedRestarts ?? nothingBlocked)
-    publishStatus()
-    if (plan.actions.length === 0) return this.#rest(plan.wakeAtMs, overdueMs)
+    const show = deriveStatus()
+    if (plan.actions.length === 0) {
+      const saved = memory.save('best-effort')
+      await this.#showRecorded(show, saved)
+      await saved
+      return this.#rest(plan.wakeAtMs, overdueMs)
+    }
     this.#chargeRestarts(plan.actions)
     this.#noteAwaited(plan.actions)
     const actions = this.#numberSandbox(plan.actions)
     const recorded = memory.save('required')
+    void this.#showRecorded(show, recorded)
     await this.#actUntil(overdueMs, { actions, recorded }, signals)
     this.#deps.settle()
     return this.#deps.wake()
+  }
+
+  /**
+   * Shows a status once what it rests on is on disk, so that a podd that is killed now doesn't take it back at its
+   * next start. Where the disk can't be written the status is shown all the same. Resolves when it is shown.
+   */
+  async #showRecorded(show: () => void, recorded: Promise<void>): Promise<void> {
+    if (this.#state.memory.isAhead) {
+      const shown = Promise.withResolvers<void>()
+      const timer = this.#deps.clock.startTimer(showAnywayMs, shown.resolve)
+      recorded.then(shown.resolve, shown.resolve)
+      await shown.promise
+      timer.cancel()
+    }
+    show()
   }
 
   /** With log level `debug` the facts and the plan are logged: the plan can be computed again from that line. */
@@ -87,9 +112,8 @@ export class LivePass {
   }
 
   /** There is nothing to do until then. */
-  async #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): Promise<void> {
+  #rest(wakeAtMs: number | undefined, overdueMs: number | undefined): void {
     const { memory } = this.#state
-    await memory.save('best-effort')
     this.#deps.settle()
     const nowMs = this.#deps.clock.wallMs()
     const delayMs = Math.min(

@@ -34,6 +34,8 @@ export interface PodDisplayDeps {
 
 /** How one pod is shown, and what of that is to be recorded. */
 export interface PodView {
+  /** Of two views the one with the higher number is newer. */
+  readonly number: number
   readonly object: PodObject
   readonly recordChange: DerivedStatus['recordChange']
 }
@@ -43,6 +45,9 @@ export class PodDisplay {
   readonly #deps: PodDisplayDeps
   readonly #state: Readonly<PodState>
   #hidden = false
+  #derived = 0
+  /** The number of the view that is shown. */
+  #shown = 0
 
   constructor(deps: PodDisplayDeps, state: Readonly<PodState>) {
     this.#deps = deps
@@ -70,11 +75,15 @@ export class PodDisplay {
       nowMs: clock.wallMs(),
     })
     const object = toPodObject(this.#state.classedPod, memory.record, { status, nodeName: host.hostName })
-    return { object, recordChange }
+    this.#derived += 1
+    return { number: this.#derived, object, recordChange }
   }
 
-  show({ object }: PodView): void {
-    if (!this.#hidden) this.#deps.publish(this.#state.ref.uid, object)
+  /** One that is older than what is shown is not. */
+  show({ number, object }: PodView): void {
+    if (this.#hidden || number < this.#shown) return
+    this.#shown = number
+    this.#deps.publish(this.#state.ref.uid, object)
   }
 
   /** It is gone, or another pod bears its name: it is shown no more. */

@@ -69,6 +69,8 @@ export class PodExecutor {
       for await (const outcome of executeActions(context, actions)) {
         if (outcome.kind === 'fetch-wanted') this.#fetchAhead(context, outcome.spec)
         else applyOutcome(this.#state, outcome)
+        // What a runtime may not tell of resources is on disk before it is shown.
+        if (outcome.kind === 'resized') await this.#state.memory.save('best-effort')
       }
     } finally {
       this.#signal = undefined

@@ -53,6 +53,15 @@ export class PodMemory {
     return this.#saved === this.#record
   }
 
+  /** More is not on disk than since when conditions hold: a next podd could not find it out again. */
+  get isAhead(): boolean {
+    if (this.#saved === undefined || this.isSaved) return this.#saved === undefined
+    const saved = new Map<string, unknown>(Object.entries(this.#saved))
+    return Object.entries(this.#record).some(
+      ([field, value]) => field !== 'conditions' && saved.get(field) !== value,
+    )
+  }
+
   change(fields: Partial<PodRecord>): void {
     this.#record = { ...this.#record, ...fields }
   }

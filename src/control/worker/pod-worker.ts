@@ -105,6 +105,7 @@ export class PodWorker {
     const livePass = new LivePass(
       {
         ...common,
+        deriveStatus: () => this.#deriveStatus(),
         volumeRefresh: this.#volumeRefresh,
         end: (request) => this.end(request),
         settle: () => this.#settle(),
@@ -320,16 +321,22 @@ export class PodWorker {
     this.#outdate.abort(new Interrupted())
   }
 
-  /** Publishes the pod's status. What the next status depends on goes into the record. */
   #publish(): void {
+    this.#deriveStatus()()
+  }
+
+  /** Gives what publishes the pod's status as it is now. What the next status depends on goes into the record. */
+  #deriveStatus(): () => void {
     const view = this.#display.derive()
-    if (view === undefined) return
+    if (view === undefined) return () => undefined
     if (view.recordChange !== undefined) this.#state.memory.change(view.recordChange)
-    try {
-      this.#display.show(view)
-    } catch (error) {
-      const { name: pod, uid } = this.ref
-      this.#deps.logger.error({ pod, uid, err: error }, 'cannot publish the status of the pod')
+    return () => {
+      try {
+        this.#display.show(view)
+      } catch (error) {
+        const { name: pod, uid } = this.ref
+        this.#deps.logger.error({ pod, uid, err: error }, 'cannot publish the status of the pod')
+      }
     }
   }
 

@@ -69,22 +69,22 @@ describe('a disk that cannot be written', () => {
 })
 
 describe('what goes wrong for one pod', () => {
-  const isOf = (name: string) => (uid: string) => rig.pods(name).some(({ metadata }) => metadata.uid === uid)
-
   it.each([
     ['a plain error', () => new TypeError('x is not a function')],
     ['no error at all', () => undefined],
   ])('%s of the host does not matter to others, and is tried again', async (_, make) => {
     let broken = true
+    let bad: string | undefined
     rig.host = {
       cgroups: {
         ...plainCgroups,
-        ensure: async (uid) => {
-          if (broken && isOf('bad')(uid)) throw make()
+        ensure: async (uid, { metadata }) => {
+          if (metadata.name === 'bad') bad = uid
+          if (broken && uid === bad) throw make()
           return `/kubepods/pod${uid}`
         },
         remove: async (uid) => {
-          if (broken && isOf('bad')(uid)) throw make()
+          if (broken && uid === bad) throw make()
         },
       },
     }

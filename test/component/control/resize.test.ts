@@ -132,3 +132,58 @@ describe('a resize in place', () => {
     expect(rig.container('web').allocatedResources).toEqual({ cpu: '100m', memory: '128Mi' })
   })
 })
+
+describe('what is shown of a resize', () => {
+  const sizeOf = (limits: unknown): unknown =>
+    typeof limits === 'object' && limits !== null && 'memory' in limits ? limits.memory : undefined
+
+  /** What is asked for and what the container has, as a podd that starts now would show it. */
+  function recorded({ records }: PodRig): readonly unknown[] {
+    const record = records.named('web')
+    const spec = JSON.stringify(record?.manifest['spec'])
+    const asked: unknown = spec === undefined ? undefined : JSON.parse(spec).containers[0].resources.limits
+    return [sizeOf(asked), sizeOf(record?.containers['main']?.resized?.resources.limits) ?? '128Mi']
+  }
+
+  function shown(rig: PodRig): readonly unknown[] {
+    const { spec, status } = rig.pod('web')
+    const asked: unknown = JSON.parse(JSON.stringify(spec)).containers[0].resources.limits
+    return [sizeOf(asked), sizeOf(status.containerStatuses?.[0]?.resources?.limits)]
+  }
+
+  it('is on disk before, so that podd takes nothing back when it is killed', async () => {
+    const rig = new PodRig()
+    await rig.start()
+    await rig.apply(manifest(both('100m', '128Mi')))
+    const seen: unknown[] = []
+    const onDisk: unknown[] = []
+    rig.records.beforeSave = async () => {
+      for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
+    }
+    rig.system.statuses.subscribe(() => {
+      seen.push(shown(rig))
+      onDisk.push(recorded(rig))
+    })
+    await rig.apply(manifest(both('200m', '256Mi')))
+    await rig.clock.advance(2000)
+    expect(seen.at(-1)).toEqual(['256Mi', '256Mi'])
+    expect(onDisk).toEqual(seen)
+  })
+
+  it('is on disk before, but for a disk that hangs: then it is shown a second later', async () => {
+    const rig = new PodRig()
+    await rig.start()
+    await rig.apply(manifest(both('100m', '128Mi')))
+    const hung = Promise.withResolvers<void>()
+    rig.records.beforeSave = () => hung.promise
+    await rig.apply(manifest(both('200m', '256Mi')))
+    expect(shown(rig)[0]).toBe('128Mi')
+    await rig.clock.advance(1000)
+    expect(shown(rig)[0]).toBe('256Mi')
+    expect(recorded(rig)[0]).toBe('128Mi')
+    hung.resolve()
+    await rig.clock.advance(2000)
+    expect(recorded(rig)).toEqual(['256Mi', '256Mi'])
+    expect(shown(rig)).toEqual(['256Mi', '256Mi'])
+  })
+})
