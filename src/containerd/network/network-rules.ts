@@ -130,41 +130,60 @@ export class NetworkRules {
    * @param listReady the ids of the sandboxes that are ready; asked again before anything is put back, as
    *   one that is being stopped loses its rules rightly
    * @param results what libcni remembers: a sandbox whose rules were lost before any check has them made of it
-   * @returns whether rules were put back
+   * @returns what was put back
    */
   async check(
     podCidrs: readonly string[],
     listReady: () => Promise<ReadonlySet<string>>,
     results: readonly CniResult[],
-  ): Promise<boolean> {
-    let repaired = false
-    if (!this.#hasReady && (await listReady()).size === 0) return false
+  ): Promise<readonly string[]> {
+    const repaired: string[] = []
+    if (!this.#hasReady && (await listReady()).size === 0) return repaired
     let isAnyReady = false
     const closed: Firewall[] = []
     for (const firewall of selectFirewalls(podCidrs)) {
       const save = findExecutable(`${firewall}-save`)
       const restore = findExecutable(`${firewall}-restore`)
       if (save === undefined || restore === undefined) continue
-      // All tables at once: a program for each costs more than what is printed too much.
-      const { exitCode, stdout } = await runCommand(save, [])
-      if (exitCode !== 0) continue
-      if (!hasForwardRules(stdout, this.#places)) closed.push(firewall)
-      const ready = await listReady()
-      isAnyReady ||= ready.size > 0
-      const lost = ready.size === 0 ? [] : this.#missingMasquerade(firewall, stdout, podCidrs)
-      const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, results), ...lost]
-      const script = planRepair(stdout, wanted)
-      if (script === '') continue
-      await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: script })
-      repaired = true
+      const look = () => this.#look({ firewall, save, podCidrs, listReady, results })
+      let found = await look()
+      // What is missing may have been printed in the middle of a plugin's change: it has to be missing twice.
+      if (found !== undefined && found.script !== '') found = (await look()) ?? found
+      if (found === undefined) continue
+      isAnyReady ||= found.ready.size > 0
+      if (!found.isOpen) closed.push(firewall)
+      if (found.script === '') continue
+      await commandOutput(restore, ['--noflush', '-w', lockSeconds], { input: found.script })
+      repaired.push(...found.script.split('\n').filter((line) => line.startsWith('-A ')))
       // As iptables prints them, so that they are recognised from now on.
       const after = await runCommand(save, [])
-      if (after.exitCode === 0) this.#rememberAll(firewall, after.stdout, ready)
+      if (after.exitCode === 0) this.#rememberAll(firewall, after.stdout, found.ready)
     }
     this.#hasReady = isAnyReady
     // Last: there are filter tables, made by nft, that iptables can't change.
-    for (const firewall of closed) if (await ensureForwardRules(this.#places, firewall)) repaired = true
+    for (const firewall of closed)
+      if (await ensureForwardRules(this.#places, firewall)) repaired.push(`${firewall} FORWARD`)
     return repaired
+  }
+
+  /** What is missing now; undefined where the firewall can't be read. */
+  async #look(at: {
+    readonly firewall: Firewall
+    readonly save: string
+    readonly podCidrs: readonly string[]
+    readonly listReady: () => Promise<ReadonlySet<string>>
+    readonly results: readonly CniResult[]
+  }): Promise<
+    { readonly ready: ReadonlySet<string>; readonly isOpen: boolean; readonly script: string } | undefined
+  > {
+    const { firewall, podCidrs } = at
+    // All tables at once: a program for each costs more than what is printed too much.
+    const { exitCode, stdout } = await runCommand(at.save, [])
+    if (exitCode !== 0) return undefined
+    const ready = await at.listReady()
+    const lost = ready.size === 0 ? [] : this.#missingMasquerade(firewall, stdout, podCidrs)
+    const wanted = [...this.#rulesOfSandboxes(firewall, stdout, ready, at.results), ...lost]
+    return { ready, isOpen: hasForwardRules(stdout, this.#places), script: planRepair(stdout, wanted) }
   }
 
   /** The rules in `nat` that sandboxes had or should have, with those that all share where some need them. */

@@ -36,9 +36,9 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
   const bridge = new PodBridge(embedded.places)
   let glances = 0
 
-  function tell(reason: string, message: string): void {
+  function tell(reason: string, message: string, rules: readonly string[] = []): void {
     events.recordNode({ type: 'Warning', reason, message })
-    logger.warn({ reason: message }, 'restored the pod network')
+    logger.warn({ reason: [message, ...rules].join('; ') }, 'restored the pod network')
   }
 
   async function check(): Promise<boolean> {
@@ -52,10 +52,12 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
         'PodNetworkRestored',
         `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
       )
-    if (await rules.check(state.running.podCidrs, listReady, results))
+    const restored = await rules.check(state.running.podCidrs, listReady, results)
+    if (restored.length > 0)
       tell(
         'FirewallRulesRestored',
         'Firewall rules of the pod network were removed from outside podd, and podd has restored them',
+        restored,
       )
     return true
   }

@@ -29,7 +29,8 @@ here=\${0%/*} name=\${0##*/}
 rules=$here/rules-\${name%%-*}
 echo "$name $*" >> "$here/calls"
 case $name in
-*-save) cat "$rules" ;;
+*-save)
+  if [ -e "$rules-once" ]; then cat "$rules-once"; rm "$rules-once"; else cat "$rules"; fi ;;
 *-restore) cat >> "$here/restored" ;;
 *)
   shift 2
@@ -57,8 +58,21 @@ class FakeFirewall {
   }
 
   write(name: 'iptables' | 'ip6tables', filter: readonly string[], nat: readonly string[]): Promise<void> {
+    return this.#write(`rules-${name}`, filter, nat)
+  }
+
+  /** What is printed the next time alone. */
+  printOnce(
+    name: 'iptables' | 'ip6tables',
+    filter: readonly string[],
+    nat: readonly string[],
+  ): Promise<void> {
+    return this.#write(`rules-${name}-once`, filter, nat)
+  }
+
+  #write(file: string, filter: readonly string[], nat: readonly string[]): Promise<void> {
     const lines = ['*filter', ':FORWARD DROP [0:0]', ...filter, 'COMMIT', '*nat', ...nat, 'COMMIT', '']
-    return writeFile(join(this.#directory, `rules-${name}`), lines.join('\n'))
+    return writeFile(join(this.#directory, file), lines.join('\n'))
   }
 
   async forward(name: 'iptables' | 'ip6tables'): Promise<readonly string[]> {
@@ -100,13 +114,13 @@ describe('NetworkRules', () => {
     const rules = new NetworkRules(places)
     await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
     await firewall.write('ip6tables', openRules, [masquerading.ip6tables])
-    expect(await rules.check(both, ready, [])).toBe(false)
+    expect(await rules.check(both, ready, [])).toEqual([])
     await firewall.write('iptables', [], [masquerading.iptables, sandboxRule])
     await firewall.write('ip6tables', openRules.slice(1), [masquerading.ip6tables])
-    expect(await rules.check(both, ready, [])).toBe(true)
+    expect(await rules.check(both, ready, [])).toEqual(['iptables FORWARD', 'ip6tables FORWARD'])
     expect(await firewall.forward('iptables')).toEqual(openRules)
     expect(await firewall.forward('ip6tables')).toEqual(openRules)
-    expect(await rules.check(both, ready, [])).toBe(false)
+    expect(await rules.check(both, ready, [])).toEqual([])
   })
 
   it.each([
@@ -117,7 +131,7 @@ describe('NetworkRules', () => {
     const rules = new NetworkRules(places)
     await rules.check(podCidrs, ready, [])
     await firewall.calls()
-    expect(await rules.check(podCidrs, ready, [])).toBe(false)
+    expect(await rules.check(podCidrs, ready, [])).toEqual([])
     expect(await firewall.calls()).toEqual(expected)
   })
 
@@ -139,15 +153,38 @@ describe('NetworkRules', () => {
     const rules = new NetworkRules(places)
     for (const name of ['iptables', 'ip6tables'] as const)
       await firewall.write(name, openRules, [masquerading[name]])
-    expect(await rules.check(both, ready, [])).toBe(false)
+    expect(await rules.check(both, ready, [])).toEqual([])
     await firewall.write('ip6tables', openRules, [])
     expect(await rules.isLacking(both)).toBe(true)
-    expect(await rules.check(both, ready, [])).toBe(true)
+    expect(await rules.check(both, ready, [])).toEqual([masquerading.ip6tables])
     expect(await firewall.restored()).toBe(`*nat\n${masquerading.ip6tables}\nCOMMIT\n`)
   })
 
+  it('puts nothing back that is missing at one look alone, as in the middle of a plugin’s change', async () => {
+    const rules = new NetworkRules(places)
+    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
+    await rules.check(['10.86.0.0/24'], ready, [])
+    await firewall.printOnce('iptables', [], [])
+    expect(await rules.check(['10.86.0.0/24'], ready, [])).toEqual([])
+    expect((await firewall.calls()).filter((call) => call.includes('restore'))).toEqual([])
+    await firewall.write('iptables', openRules, [])
+    expect(await rules.check(['10.86.0.0/24'], ready, [])).toEqual(
+      [masquerading.iptables, sandboxRule].toReversed(),
+    )
+  })
+
+  it('puts nothing back of a sandbox that ends between two looks', async () => {
+    const rules = new NetworkRules(places)
+    await firewall.write('iptables', openRules, [masquerading.iptables, sandboxRule])
+    await rules.check(['10.86.0.0/24'], ready, [])
+    await firewall.write('iptables', openRules, [masquerading.iptables])
+    const lists = [['ab12'], []]
+    const list = () => Promise.resolve(new Set(lists.shift()))
+    expect(await rules.check(['10.86.0.0/24'], list, [])).toEqual([])
+  })
+
   it('leaves the firewall alone while no sandbox is ready', async () => {
-    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()), [])).toBe(false)
+    expect(await new NetworkRules(places).check(both, () => Promise.resolve(new Set()), [])).toEqual([])
     expect(await firewall.calls()).toEqual([])
   })
 
@@ -177,14 +214,15 @@ describe('NetworkRules', () => {
     const others: CniResult = { ...result, networkName: 'bridge', addresses: ['10.86.0.7/24'] }
     const rules = new NetworkRules(places)
     await firewall.write('iptables', openRules, [])
-    expect(await rules.check(['10.86.0.0/24'], ready, [gone, result, others])).toBe(true)
+    const told = await rules.check(['10.86.0.0/24'], ready, [gone, result, others])
     const restored = await firewall.restored()
     expect(restored).toContain('DNAT --to-destination 10.86.0.5:8080')
     expect(restored).toContain(masquerading.iptables)
     expect(restored).not.toMatch(/10\.86\.0\.[67]/u)
     const made = restored.split('\n').filter((line) => line.startsWith('-A '))
+    expect(told).toEqual(made)
     await firewall.write('iptables', openRules, made)
-    expect(await rules.check(['10.86.0.0/24'], ready, [result])).toBe(false)
+    expect(await rules.check(['10.86.0.0/24'], ready, [result])).toEqual([])
     expect(await rules.isLacking(['10.86.0.0/24'])).toBe(false)
     await firewall.write(
       'iptables',
