@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { poddVersion } from '../api/version.ts'
+import { writeFileAtomicSync } from '../base/atomic-file.ts'
 import type { Clock, Timer } from '../base/clock.ts'
 import { errorMessage } from '../base/errors.ts'
 import type { Logger } from '../base/logger.ts'
@@ -162,10 +163,9 @@ export class CrashGuard {
     }
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 })
-      writeFileSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`, {
-        mode: 0o600,
-      })
+      // Older ones make room.
       this.#removeReports(mostReports - 1, atMs)
+      writeFileAtomicSync(join(directory, `${atMs}.json`), `${JSON.stringify(report, undefined, 2)}\n`)
       return true
     } catch (failure) {
       logger.error({ err: failure, path: directory }, 'cannot write the crash report')

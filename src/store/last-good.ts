@@ -1,8 +1,8 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { putAside, readIfExists, removeAtomicFileTemps, writeFileAtomic } from '../base/atomic-file.ts'
 import type { JsonObject } from '../base/json.ts'
 import { isJsonObject } from '../base/json.ts'
+import { makeDirectory } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { SourceDocument, SourceName } from '../pod/objects/document.ts'
@@ -81,7 +81,7 @@ export function createLastGoodStore(
       }
     },
     async save(source, location, documents, mountPoint) {
-      await mkdir(directory, { recursive: true, mode: 0o700 })
+      await makeDirectory(directory, 0o700)
       const kept = documents.filter(({ manifest }) => persistSecrets || !holdsSecrets(manifest))
       const head = JSON.stringify({ version, location, ...(mountPoint !== undefined && { mountPoint }) })
       const texts = kept.map((document) => textOf(document))

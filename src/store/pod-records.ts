@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   isAtomicFileTemp,
@@ -10,6 +10,7 @@ import {
 } from '../base/atomic-file.ts'
 import { errorMessage, isSystemError } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
+import { makeDirectory } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import { trace } from '../base/trace.ts'
@@ -56,7 +57,7 @@ export class PodRecordStore {
     readonly records: readonly PodRecord[]
     readonly unreadable: readonly UnreadableRecord[]
   }> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    await makeDirectory(this.#directory, 0o700)
     const found = await readdir(this.#directory)
     // A podd that was killed in the middle of a write left them; on a disk that can't be written they stay.
     for (const name of found.filter((candidate) => isAtomicFileTemp(candidate)))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   isAtomicFileTemp,
@@ -11,6 +11,7 @@ import {
 import { errorCode, errorMessage } from '../base/errors.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Json } from '../base/json.ts'
+import { makeDirectory } from '../base/make-directory.ts'
 import { readState } from '../base/state-file.ts'
 import type { Migration } from '../base/state-file.ts'
 import type { StateReport, UnreadableState } from './state-report.ts'
@@ -108,7 +109,7 @@ function fileName(image: string): string {
 }
 
 async function write(directory: string, path: string, content: object): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await makeDirectory(directory, 0o700)
   await writeFileAtomic(path, JSON.stringify(content))
 }
 

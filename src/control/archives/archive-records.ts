@@ -21,6 +21,8 @@ export class ArchiveRecords {
   readonly #logger: Logger
   readonly #records = new Map<string, ImportedArchive>()
   #device: string | undefined
+  /** The last write failed. */
+  #isBehind = false
 
   constructor(file: SmallFile, report: StateReport, logger: Logger) {
     this.#file = file
@@ -79,11 +81,11 @@ export class ArchiveRecords {
     if (isChanged) await this.#write()
   }
 
-  /** Never throws. */
+  /** At each look; writes what could not be written before. Never throws. */
   async setDevice(device: string | undefined): Promise<void> {
-    if (device === undefined || device === this.#device) return
-    this.#device = device
-    if (this.#records.size > 0) await this.#write()
+    const isOther = device !== undefined && device !== this.#device
+    if (isOther) this.#device = device
+    if (this.#isBehind || (isOther && this.#records.size > 0)) await this.#write()
   }
 
   /** Never throws. */
@@ -94,14 +96,19 @@ export class ArchiveRecords {
 
   async #write(): Promise<void> {
     const archives = Object.fromEntries(this.#records)
-    await this.#file
-      .write(JSON.stringify({ version: migrations.length + 1, device: this.device, archives }))
-      .catch((error: unknown) =>
+    try {
+      await this.#file.write(
+        JSON.stringify({ version: migrations.length + 1, device: this.device, archives }),
+      )
+      this.#isBehind = false
+    } catch (error) {
+      if (!this.#isBehind)
         this.#logger.warn(
           { err: error, path: this.#file.path },
           'cannot record which image archives were imported',
-        ),
-      )
+        )
+      this.#isBehind = true
+    }
   }
 }
 

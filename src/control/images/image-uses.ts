@@ -56,9 +56,10 @@ export class ImageUses {
     for (const { id, firstSeenMs, lastUsedMs } of facts) this.#times.set(id, { firstSeenMs, lastUsedMs })
     const state = facts.map(({ id }) => `${id} ${used.has(id)}`).join('\n')
     if (state !== this.#written || nowMs - this.#writtenMs >= writeMs) {
-      await this.#write(nowMs)
-      this.#written = state
-      this.#writtenMs = nowMs
+      if (await this.#write(nowMs)) {
+        this.#written = state
+        this.#writtenMs = nowMs
+      }
     }
     return facts
   }
@@ -86,8 +87,8 @@ export class ImageUses {
     }
   }
 
-  /** Never throws: on a full disk images have to be removed all the more. */
-  async #write(nowMs: number): Promise<void> {
+  /** Gives whether it is written. Never throws: on a full disk images have to be removed all the more. */
+  async #write(nowMs: number): Promise<boolean> {
     const images = Object.fromEntries(
       [...this.#times].map(([id, { firstSeenMs, lastUsedMs }]) => [
         id,
@@ -98,10 +99,12 @@ export class ImageUses {
       ]),
     )
     const { file, logger } = this.#options
-    await file
-      .write(JSON.stringify({ version: migrations.length + 1, images }))
-      .catch((error: unknown) =>
-        logger.warn({ err: error, path: file.path }, 'cannot write when images were last used'),
-      )
+    try {
+      await file.write(JSON.stringify({ version: migrations.length + 1, images }))
+      return true
+    } catch (error) {
+      logger.warn({ err: error, path: file.path }, 'cannot write when images were last used')
+      return false
+    }
   }
 }

@@ -153,6 +153,7 @@ export class RingEventRecorder implements EventRecorder, NodeEventRecorder {
     } catch (error) {
       if (!this.#failing) this.#options.logger.warn({ err: error, path: this.#path }, 'cannot write events')
       this.#failing = true
+      this.#writeWithin(writeRepeatsAfterMs)
     }
   }
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, readdirSync, renameSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { unreadableSuffix, writeFileAtomicSync } from '../../base/atomic-file.ts'
 import { isJsonObject } from '../../base/json.ts'
 import { readState } from '../../base/state-file.ts'
@@ -47,7 +47,7 @@ export function saveCgroupChoice(
   const known = readCgroupChoice(rootDir)
   const path = choicePath(rootDir)
   if (known?.root === choice.root && known.driver === choice.driver) {
-    chmodSync(path, choiceMode)
+    if ((statSync(path).mode & 0o777) !== choiceMode) chmodSync(path, choiceMode)
     return
   }
   const reading = readChoice(rootDir)

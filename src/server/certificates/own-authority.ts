@@ -71,7 +71,11 @@ export class OwnAuthority {
       },
       issuer,
     )
-    this.#write('server', made)
+    try {
+      this.#write('server', made)
+    } catch {
+      // The disk is full: clients trust it by its authority, and the next start makes another.
+    }
     return this.#take(made)
   }
 

@@ -195,6 +195,7 @@ export class SourceTrials {
         worked[name] = { location, fingerprint, digest: current.signature }
       } catch (error) {
         logger.warn({ err: error, path: location }, 'cannot keep the set that works')
+        this.#startTrial()
       }
     }
     const next = { ...this.#record, crashes: 0, worked }

@@ -166,7 +166,7 @@ async function writeFiles(directory: string, files: VolumeFiles, group: number |
 }
 
 async function makeDirectory(path: string, group: number | undefined): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o755 })
+  await mkdir(path, { mode: 0o755 })
   if (group !== undefined) await lchown(path, 0, group)
   await chmod(path, group === undefined ? 0o755 : 0o2755)
 }

@@ -1,6 +1,8 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
+import { overwriteFile } from './overwrite-file.ts'
 import { etcHostsPath, podDirectory } from './pod-directory.ts'
 
 /**
@@ -11,7 +13,12 @@ export async function writeEtcHosts(rootDir: string, uid: PodUid, content: strin
   const path = etcHostsPath(rootDir, uid)
   if ((await readIfThere(path)) === content) return path
   await mkdir(podDirectory(rootDir, uid), { recursive: true, mode: 0o750 })
-  await writeFile(path, content, { mode: 0o644 })
+  const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o644)
+  try {
+    await overwriteFile(file, content)
+  } finally {
+    await file.close()
+  }
   return path
 }
 

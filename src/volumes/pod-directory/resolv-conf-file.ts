@@ -1,8 +1,9 @@
-import { mkdir, open, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { errorCode } from '../../base/errors.ts'
 import type { PodUid } from '../../pod/values/ids.ts'
 import { readIfExists } from '../../base/atomic-file.ts'
 import { Semaphore } from '../../base/semaphore.ts'
+import { overwriteFile } from './overwrite-file.ts'
 import { podDirectory } from './pod-directory.ts'
 
 /**
@@ -96,19 +97,17 @@ async function bringUpToDate(
   content: string,
 ): Promise<'missing' | 'current' | 'changed'> {
   try {
+    const shown = await readFile(resolvConfPath(rootDir, uid), 'utf8')
+    const path = writtenPath(rootDir, uid)
+    const written = await readIfExists(path)
+    if (shown === content && written === content) return 'current'
+    // What is empty is what a power cut left.
+    const isKnown = written !== undefined && written !== '' && shown !== ''
+    if (isKnown && shown !== written && shown !== content) return 'changed'
     const file = await open(resolvConfPath(rootDir, uid), 'r+')
     try {
-      const shown = await file.readFile('utf8')
-      const path = writtenPath(rootDir, uid)
-      const written = await readIfExists(path)
-      if (shown === content && written === content) return 'current'
-      // What is empty is what a power cut left.
-      const isKnown = written !== undefined && written !== '' && shown !== ''
-      if (isKnown && shown !== written && shown !== content) return 'changed'
       await rm(path, { force: true })
-      const bytes = Buffer.from(content)
-      await file.write(bytes, 0, bytes.length, 0)
-      await file.truncate(bytes.length)
+      await overwriteFile(file, content)
       await writeFile(path, content, { mode: 0o640 })
       return 'current'
     } finally {

@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../../..')
 
 /** A call that writes a file. */
 const writes =
-  /\b(?:(?:writeFileAtomic(?:Sync)?|writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|smallFile)\(|open(?:Sync)?\([^()]*'(?:a|ax|w|wx|r\+)')/u
+  /\b(?:(?:writeFileAtomic(?:Sync)?|writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|smallFile|overwriteFile)\(|open(?:Sync)?\([^()]*'(?:a|ax|w|wx|r\+)')/u
 
 /** The state files that a file of the source writes, as the lists of state files name them; or why it writes none. */
 const writers: Readonly<Record<string, readonly string[] | string>> = {
@@ -49,6 +49,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/volumes/plugins/claim-owner.ts': ['claims/default/.source-data'],
   'src/volumes/plugins/host-path.ts': 'an empty file',
   'src/volumes/pod-directory/etc-hosts-file.ts': 'written again for each container',
+  'src/volumes/pod-directory/overwrite-file.ts': 'what the others write with',
   'src/volumes/pod-directory/ready-mark.ts': 'an empty file',
   'src/volumes/pod-directory/resolv-conf-file.ts': 'written again where it differs from what podd wrote',
   'src/volumes/pod-directory/termination-log.ts': 'an empty file',
