@@ -21,7 +21,7 @@ import type { ImageImportTarget } from './process/import-image.ts'
 import { ContainerdBooks } from './leaks/containerd-books.ts'
 import type { CriKnowledge, RuntimeRecords } from './leaks/containerd-books.ts'
 import { orphanCollectors } from './leaks/orphan-collectors.ts'
-import { adoptContainerd, startContainerd } from './process/start-process.ts'
+import { LongestStart, adoptContainerd, startContainerd } from './process/start-process.ts'
 import type { ContainerdHome } from './process/start-process.ts'
 import { InstalledProgram } from './process/installed-containerd.ts'
 import { recordVersion } from './process/newer-containerd.ts'
@@ -84,7 +84,14 @@ export class EmbeddedContainerd {
       clock,
       logger,
     })
-    this.#home = { places: this.places, mode: launchMode ?? detectLaunchMode(), clock, logger }
+    this.#home = {
+      places: this.places,
+      mode: launchMode ?? detectLaunchMode(),
+      clock,
+      logger,
+      longestStart: new LongestStart(),
+      onRestart: (reason) => this.#tellRestart(reason),
+    }
   }
 
   /** For the CRI client, whether containerd runs or not. */
@@ -231,7 +238,7 @@ export class EmbeddedContainerd {
     if (this.#program.problem !== undefined)
       throw new EmbeddedContainerdError(`containerd must not be restarted (${reason}): no other would start`)
     this.#options.logger.warn({ id: String(containerd.pid), reason }, 'restarting containerd')
-    this.#tell('ContainerdRestarted', `podd restarts containerd: ${reason}; running containers run on`)
+    this.#tellRestart(reason)
     this.#isRestarting = true
     try {
       await endContainerd(containerd, this.#home)
@@ -252,6 +259,10 @@ export class EmbeddedContainerd {
     }
     const books = new ContainerdBooks({ places: this.places, tools, known, records })
     return orphanCollectors(books, clock)
+  }
+
+  #tellRestart(reason: string): void {
+    this.#tell('ContainerdRestarted', `podd restarts containerd: ${reason}; running containers run on`)
   }
 
   #tell(reason: string, message: string): void {

@@ -58,6 +58,30 @@ export function readProcessorTicks(pid: number, procDirectory = '/proc'): number
   }
 }
 
+/** What a process has read from disks so far, in bytes (`proc_pid_io(5)`); undefined where that can't be read. */
+export function readDiskBytes(pid: number, procDirectory = '/proc'): number | undefined {
+  try {
+    const bytes = /^read_bytes: (\d+)$/mu.exec(readFileSync(`${procDirectory}/${pid}/io`, 'utf8'))?.[1]
+    return bytes === undefined ? undefined : Number(bytes)
+  } catch {
+    // It has ended, or the kernel doesn't count.
+    return undefined
+  }
+}
+
+/** How long ago a process was started, in milliseconds; 0 where that can't be known. */
+export function processAgeMs({ startTicks }: HostProcess, procDirectory = '/proc'): number {
+  try {
+    const [upSeconds = ''] = readFileSync(`${procDirectory}/uptime`, 'utf8').split(' ')
+    return Math.max(0, Number(upSeconds) * 1000 - startTicks * msPerTick)
+  } catch {
+    return 0
+  }
+}
+
+/** USER_HZ, which is 100 on every architecture that Node runs on. */
+const msPerTick = 10
+
 /** A process's umask (proc_pid_status(5)); undefined where it is gone, or the kernel is older than 4.7. */
 export function readUmask(pid: number, procDirectory = '/proc'): number | undefined {
   try {

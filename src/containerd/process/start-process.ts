@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import { poddUmask } from '../../base/umask.ts'
-import { isAlive, readProcessorTicks, readUmask } from '../../host/processes.ts'
+import { isAlive, processAgeMs, readDiskBytes, readProcessorTicks, readUmask } from '../../host/processes.ts'
 import type { HostProcess } from '../../host/processes.ts'
 import { criAnswers } from './containerd-client.ts'
 import { boundContainerdLog, parseLogErrors, readLogFrom, sizeOf } from './containerd-log.ts'
@@ -10,6 +10,7 @@ import { endContainerd, findContainerd, launchContainerd, readUnitLog } from './
 import type { LaunchMode } from './containerd-process.ts'
 import { EmbeddedContainerdError } from './embedded-containerd-error.ts'
 import { StartPatience } from './start-patience.ts'
+import type { ProcessWork } from './start-patience.ts'
 import { canConnect } from './unix-socket.ts'
 
 /** Where a containerd of podd's own belongs, and how it is started there. */
@@ -18,11 +19,29 @@ export interface ContainerdHome {
   readonly mode: LaunchMode
   readonly clock: Clock
   readonly logger: Logger
+  /** How long one that is at work may take to start, of all that podd has started and will start. */
+  readonly longestStart: LongestStart
+  /** Tells of one that is ended so that another takes its place. */
+  readonly onRestart: (reason: string) => void
+}
+
+/** Grows each time that it was not enough, so that no containerd has to begin again for ever on a slow disk. */
+export class LongestStart {
+  #ms = longestStartMs
+
+  get ms(): number {
+    return this.#ms
+  }
+
+  grow(): void {
+    this.#ms = Math.min(2 * this.#ms, longestOfAllMs)
+  }
 }
 
 /** How long one that was started may be silent; longer while it is at work (StartPatience). */
 const startTimeoutMs = 60_000
 const longestStartMs = 600_000
+const longestOfAllMs = 4 * 3_600_000
 /** How long one that starts is left alone from one look to the next, at most. */
 const longestRestMs = 1000
 /** How long systemd may take to have the process there. */
@@ -53,6 +72,7 @@ export async function adoptContainerd(
   const reason = await whyRestart(home, found, configChanged)
   if (reason === undefined) return found
   home.logger.warn({ id: String(found.pid), reason }, 'restarting containerd')
+  home.onRestart(reason)
   await endContainerd(found, home)
   return undefined
 }
@@ -95,7 +115,7 @@ export async function startContainerd(
   await launchContainerd(containerdPath, places, mode)
   const startedMs = clock.monotonicMs()
   let first: HostProcess | undefined
-  const patience = new StartPatience({ clock, quietMs: startTimeoutMs, longestMs: longestStartMs })
+  const patience = new StartPatience({ clock, quietMs: startTimeoutMs, longestMs: home.longestStart.ms })
   for (;;) {
     const lookedMs = clock.monotonicMs()
     const process = findContainerd(places)
@@ -107,7 +127,10 @@ export async function startContainerd(
     const patienceMs = mode === 'systemd' && first === undefined ? unitPatienceMs : 0
     const isGone = process?.pid !== first?.pid || first === undefined
     if (isGone && clock.monotonicMs() - startedMs >= patienceMs) break
-    if (patience.isOver(process && readProcessorTicks(process.pid))) break
+    if (patience.isOver(workOf(process))) {
+      if (patience.wasBusy) home.longestStart.grow()
+      break
+    }
     await clock.sleep(restMs, signal)
   }
   const log = mode === 'systemd' ? await readUnitLog(places) : readLogFrom(places.logPath, logOffset)
@@ -127,16 +150,28 @@ export async function boundLog({ places: { logPath }, logger }: ContainerdHome):
   )
 }
 
-/** systemd may have started it a moment ago: it gets its time while it lives. */
+/**
+ * systemd, or the podd before, may have started it a moment ago: then it has the time of one that starts. One that ran
+ * longer has answered before, and does not come back from what it does.
+ */
 async function answersSoon(home: ContainerdHome, process: HostProcess): Promise<boolean> {
-  const { clock } = home
-  const patience = new StartPatience({ clock, quietMs: adoptTimeoutMs, longestMs: longestAdoptMs })
+  const { clock, longestStart } = home
+  const longestMs = Math.max(longestAdoptMs, longestStart.ms - processAgeMs(process))
+  const patience = new StartPatience({ clock, quietMs: adoptTimeoutMs, longestMs })
   while (isAlive(process)) {
     if (await answers(home)) return true
-    if (patience.isOver(readProcessorTicks(process.pid))) return false
+    if (patience.isOver(workOf(process))) {
+      if (patience.wasBusy) longestStart.grow()
+      return false
+    }
     await clock.sleep(20)
   }
   return false
+}
+
+function workOf(process: HostProcess | undefined): ProcessWork {
+  if (process === undefined) return { ticks: undefined, diskBytes: undefined }
+  return { ticks: readProcessorTicks(process.pid), diskBytes: readDiskBytes(process.pid) }
 }
 
 /** grpc-js waits a second after a refused connection, so the socket is tried first. */

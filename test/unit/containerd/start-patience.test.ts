@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { StartPatience } from '../../../src/containerd/process/start-patience.ts'
 
-/** What is seen of a process: seconds since it was first looked at, and its processor time in ticks. */
-type Sight = readonly [seconds: number, ticks: number | undefined]
+/** What is seen of a process: seconds since it was first looked at, its processor time in ticks, and what it has read. */
+type Sight = readonly [seconds: number, ticks: number | undefined, diskBytes?: number]
 
 test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: number | undefined]>([
   [
@@ -61,6 +61,17 @@ test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: numbe
     300,
   ],
   [
+    'one that waits for a slow disk',
+    [
+      [0, 7, 4096],
+      [50, 8, 8192],
+      [100, 9, 12_288],
+      [159, 10, 12_288],
+      [160, 10, 12_288],
+    ],
+    160,
+  ],
+  [
     'one that cannot be read',
     [
       [0, undefined],
@@ -86,9 +97,10 @@ test.each<readonly [what: string, sights: readonly Sight[], overAtSeconds: numbe
     quietMs: 60_000,
     longestMs: 300_000,
   })
-  const over = sights.find(([seconds, ticks]) => {
+  const over = sights.find(([seconds, ticks, diskBytes]) => {
     nowMs = 5000 + seconds * 1000
-    return patience.isOver(ticks)
+    return patience.isOver({ ticks, diskBytes })
   })
   expect(over?.[0]).toBe(overAtSeconds)
+  expect(patience.wasBusy).toBe(overAtSeconds === undefined || overAtSeconds === 300)
 })
