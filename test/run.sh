@@ -4,7 +4,8 @@
 # From a fresh clone, on a machine without Node too, it gets what it lacks by itself: the npm packages, among
 # them the pinned Node; containerd, runc, CNI plugins and what else the tests use, from the distribution; a
 # second, newer containerd, unpacked beside the host's. Then: npm run check, and the contract, e2e and fault
-# suites on both. Without root what needs root is skipped, and counted (the tests see to that themselves).
+# suites on the host's, and on the second what its version may change (test/lib/slow-suites.ts). Without root what needs
+# root is skipped, and counted (the tests see to that themselves).
 #
 # Its last line is `N passed, N failed, N skipped`; its status is 0 only if nothing failed.
 #
@@ -236,7 +237,7 @@ fetch_pid=
 wait "$kubectl_pid"
 kubectl_pid=
 
-# Files beside each other, on both containerds: much of what they do is waiting.
+# Files beside each other, also those of both containerds: much of what they do is waiting.
 # Both, whatever the environment names: the host's and the newer one.
 PODD_TEST_CONTAINERD=$(dirname "$(command -v containerd)")
 versions="containerd $(containerd --version | awk '{ print $3 }')"
