@@ -4,6 +4,8 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { encodeMessage } from '../../../src/api/remote-command.ts'
 import type { CommandRequest, RunningCommand } from '../../../src/server/requests/pod-reach.ts'
@@ -384,6 +386,12 @@ describe('port-forward through a tunnel', () => {
   })
 })
 
+/** Takes all that nothing refers to. */
+const collectGarbage: () => void = (() => {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc')
+})()
+
 describe('malformed frames', () => {
   /** The same sequence in each run. */
   function seeded(seed: number): () => number {
@@ -399,14 +407,43 @@ describe('malformed frames', () => {
     async () => {
       const random = seeded(20_260_101)
       const below = (limit: number): number => Math.floor(random() * limit)
-      rig.reach = { ...rig.reach, dial: async () => new PassThrough() }
+      const held: WeakRef<object>[] = []
+      const hold = <T extends object>(made: T): T => {
+        held.push(new WeakRef(made))
+        return made
+      }
+      let hungUp = 0
+      rig.reach = {
+        ...rig.reach,
+        dial: async () => hold(new PassThrough()),
+        async startCommand(request) {
+          requests.push(request)
+          const [own, ownErrors] = [hold(new PassThrough()), hold(new PassThrough())]
+          const ended = Promise.withResolvers<number>()
+          return {
+            stdout: own,
+            stderr: ownErrors,
+            ended: ended.promise,
+            write: async () => {},
+            closeStdin: async () => {},
+            resize: async () => {},
+            async hangUp() {
+              hungUp += 1
+              own.end()
+              ownErrors.end()
+              ended.resolve(1)
+            },
+          }
+        },
+      }
       const handshakes = [
         handshakeOf(`${pod}/portforward`, 'SPDY/3.1+portforward.k8s.io'),
         handshakeOf(execPath, 'v5.channel.k8s.io'),
         handshakeOf(`${pod}/portforward?ports=80&ports=81`, 'v4.channel.k8s.io'),
       ]
-      const rssMiB = (): number => Math.round(process.memoryUsage().rss / 1024 ** 2)
-      const beforeMiB = rssMiB()
+      const heapMiB = (): string => (process.memoryUsage().heapUsed / 1024 ** 2).toFixed(1)
+      collectGarbage()
+      const beforeMiB = heapMiB()
       let sent = 0
       let streams = 0
       for (let stream = 0; sent < fuzzRounds; stream += 1) {
@@ -431,8 +468,18 @@ describe('malformed frames', () => {
       }
       expect((await rig.call('/healthz')).code).toBe(200)
       // Each command that began was hung up.
-      await expect.poll(() => story.filter((word) => word === 'hung up').length).toBe(requests.length)
-      console.log(`${sent} frames in ${streams} streams, RSS ${beforeMiB} MiB before, ${rssMiB()} MiB after`)
+      await expect.poll(() => hungUp).toBe(requests.length)
+      // Nothing that belonged to a stream is held by anything.
+      await expect
+        .poll(() => {
+          collectGarbage()
+          return held.filter((made) => made.deref() !== undefined).length
+        })
+        .toBe(0)
+      console.log(
+        `${sent} frames in ${streams} streams, live heap ${beforeMiB} MiB before, ${heapMiB()} MiB after; ` +
+          `${held.length} streams of commands and ports were collected`,
+      )
     },
     Math.max(30_000, fuzzRounds * 20) * slowness,
   )
