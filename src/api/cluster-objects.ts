@@ -33,7 +33,7 @@ export interface PriorityClassObject {
   readonly value: number
   readonly globalDefault?: boolean
   readonly description?: string
-  readonly preemptionPolicy: 'PreemptLowerPriority'
+  readonly preemptionPolicy: 'PreemptLowerPriority' | 'Never'
 }
 
 export interface RuntimeClassObject {

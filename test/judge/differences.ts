@@ -34,12 +34,6 @@ export const differences: readonly Difference[] = [
     reason: 'static pods give their priority themselves, and so may those of podd',
   },
   {
-    documents: ['scheduling-95'],
-    apiServer: 'refuses',
-    what: '`preemptionPolicy` other than that of the class',
-    reason: 'it has no effect here, for no pod makes room for another',
-  },
-  {
     documents: ['text-2'],
     apiServer: 'refuses',
     what: '`\\/` in a double-quoted YAML scalar',

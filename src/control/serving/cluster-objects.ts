@@ -179,7 +179,7 @@ export class ClusterObjects {
     })
     const addPriority = (
       name: string,
-      spec: Pick<PriorityClassObject, 'value' | 'description' | 'globalDefault'>,
+      spec: Pick<PriorityClassObject, 'value' | 'description' | 'globalDefault' | 'preemptionPolicy'>,
       kept?: KeptObject,
     ) =>
       priorities.set(name, {
@@ -187,7 +187,6 @@ export class ClusterObjects {
         kind: 'PriorityClass',
         metadata: { ...metaOf('PriorityClass', name, kept), generation: 1 },
         ...spec,
-        preemptionPolicy: 'PreemptLowerPriority',
       })
     const addRuntime = (
       name: string,
@@ -202,17 +201,19 @@ export class ClusterObjects {
         ...(overhead !== undefined && { overhead: { podFixed: overhead } }),
         ...(isJsonObject(manifest?.['scheduling']) && { scheduling: manifest['scheduling'] }),
       })
-    for (const [name, { value, description }] of systemPriorities) addPriority(name, { value, description })
+    for (const [name, { value, description }] of systemPriorities)
+      addPriority(name, { value, description, preemptionPolicy: 'PreemptLowerPriority' })
     for (const { document } of objects.documents()) {
       const { object, kept } = document
       if (object.kind === 'PriorityClass') {
-        const { value, globalDefault, description, metadata } = object
+        const { value, globalDefault, description, preemptionPolicy, metadata } = object
         addPriority(
           metadata.name,
           {
             value,
             ...(globalDefault && { globalDefault }),
             ...(description !== '' && { description }),
+            preemptionPolicy,
           },
           kept,
         )

@@ -11,10 +11,17 @@ export interface RuntimeClassFacts {
   readonly overhead?: ResourceList | undefined
 }
 
+/** A PriorityClass of a document. */
+export interface PriorityClassFacts {
+  readonly value: number
+  readonly globalDefault: boolean
+  readonly preemptionPolicy: string
+}
+
 /** The classes there are. */
 export interface ClassFacts {
   readonly runtimeClasses: ReadonlyMap<string, RuntimeClassFacts>
-  readonly priorityClasses: ReadonlyMap<string, { readonly value: number; readonly globalDefault: boolean }>
+  readonly priorityClasses: ReadonlyMap<string, PriorityClassFacts>
   /** Undefined where the runtime doesn't tell which it has. */
   readonly handlers: ReadonlyMap<string, HandlerFeatures> | undefined
 }
@@ -50,7 +57,10 @@ export const systemPriorities: ReadonlyMap<string, { readonly value: number; rea
  * itself, as the manifests of static pods do.
  */
 export function resolveClasses(
-  spec: Pick<PodSpec, 'runtimeClassName' | 'priorityClassName' | 'overhead' | 'priority'>,
+  spec: Pick<
+    PodSpec,
+    'runtimeClassName' | 'priorityClassName' | 'overhead' | 'priority' | 'preemptionPolicy'
+  >,
   facts: ClassFacts,
 ): ResolvedClasses {
   const runtime = resolveRuntimeClass(spec, facts)
@@ -97,24 +107,41 @@ function resolveRuntimeClass(
 }
 
 function resolvePriority(
-  { priorityClassName = '', priority }: Pick<PodSpec, 'priorityClassName' | 'priority'>,
+  {
+    priorityClassName = '',
+    priority,
+    preemptionPolicy,
+  }: Pick<PodSpec, 'priorityClassName' | 'priority' | 'preemptionPolicy'>,
   { priorityClasses }: ClassFacts,
 ): number | undefined | string {
   if (priorityClassName === '') {
     const fallback = [...priorityClasses.values()].find(({ globalDefault }) => globalDefault)
-    return priority ?? fallback?.value
+    return refusePreemption(preemptionPolicy, fallback?.preemptionPolicy) ?? priority ?? fallback?.value
   }
-  const own = [...priorityClasses].map(([name, { value }]): [string, number] => [name, value])
-  const standing = [...systemPriorities].map(([name, { value }]): [string, number] => [name, value])
-  const known = new Map([...own, ...standing])
-  const value = known.get(priorityClassName)
-  if (value === undefined) {
+  const known = new Map<string, Pick<PriorityClassFacts, 'value' | 'preemptionPolicy'>>([
+    ...priorityClasses,
+    ...[...systemPriorities].map(
+      ([name, { value }]) => [name, { value, preemptionPolicy: preempting }] as const,
+    ),
+  ])
+  const found = known.get(priorityClassName)
+  if (found === undefined) {
     return `no PriorityClass with name ${priorityClassName} was found; ${listNames(known)}`
   }
+  const { value } = found
   if (priority !== undefined && priority !== value) {
     return `the integer value of priority (${priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`
   }
-  return value
+  return refusePreemption(preemptionPolicy, found.preemptionPolicy) ?? value
+}
+
+/** Of the system's classes, and of pods without any. */
+const preempting = 'PreemptLowerPriority'
+
+/** Why a pod may not have this policy beside that of its class; undefined where it may. */
+export function refusePreemption(given: string | undefined, ofClass = preempting): string | undefined {
+  if (given === undefined || given === ofClass) return undefined
+  return `the string value of PreemptionPolicy (${given}) must not be provided in pod spec; priority admission controller computed ${ofClass} from the given PriorityClass name`
 }
 
 function listNames(known: ReadonlyMap<string, unknown>): string {

@@ -27,6 +27,8 @@ export function diffPod(before: Pod, after: Pod): PodDiff {
       ...(mayResize ? withPodResources(pod.spec, { limits: {}, requests: {} }) : pod.spec),
       activeDeadlineSeconds: undefined,
       tolerations: undefined,
+      // Of no effect.
+      preemptionPolicy: undefined,
       initContainers: pod.spec.initContainers.map((c) => frozenContainer(c, mayResize && isResizableInit(c))),
       containers: pod.spec.containers.map((c) => frozenContainer(c, mayResize)),
       ephemeralContainers: pod.spec.ephemeralContainers.filter((c) => known(c)).toSorted(byName),

@@ -34,12 +34,12 @@ function joinStringData({ stringData, ...secret }: JsonObject): JsonObject {
   return { ...secret, data: { ...data, ...Object.fromEntries(encoded) } }
 }
 
-/** With what is filled in of a pod, and not of a template (SetDefaults_Pod; admission by account and by priority). */
+/** With what is filled in of a pod, and not of a template (SetDefaults_Pod; admission by account). */
 function withAdmitted(spec: JsonObject): JsonObject {
   const account = given(spec['serviceAccountName']) ?? given(spec['serviceAccount']) ?? 'default'
   return withDefaults(
     { ...spec, serviceAccountName: account, serviceAccount: account },
-    { enableServiceLinks: true, preemptionPolicy: 'PreemptLowerPriority' },
+    { enableServiceLinks: true },
   )
 }
 

@@ -60,7 +60,7 @@ export function prepareUpdate(before: JsonObject, given: JsonObject): JsonObject
     metadata: { ...withoutServerFields(metadataOf(given)), ...own },
     ...(before['status'] === undefined ? {} : { status: before['status'] }),
   }
-  return withGeneration(before, defaultManifest(next))
+  return withPolicyOf(before, withGeneration(before, defaultManifest(next)))
 }
 
 /** A changed template is another generation (`pkg/registry/core/podtemplate/strategy.go`, PrepareForUpdate, 1.36). */
@@ -69,6 +69,14 @@ function withGeneration(before: JsonObject, after: JsonObject): JsonObject {
   if (after['kind'] !== 'PodTemplate' || typeof generation !== 'number') return after
   if (sameData(before['template'], after['template'])) return after
   return { ...after, metadata: { ...metadataOf(after), generation: generation + 1 } }
+}
+
+/** What admission said of a pod's preemption stays where an update leaves it out (`plugin/pkg/admission/priority`, 1.36). */
+function withPolicyOf({ spec: before }: JsonObject, after: JsonObject): JsonObject {
+  const { spec } = after
+  const kept = isJsonObject(before) ? before['preemptionPolicy'] : undefined
+  if (kept === undefined || !isJsonObject(spec) || spec['preemptionPolicy'] !== undefined) return after
+  return { ...after, spec: { ...spec, preemptionPolicy: kept } }
 }
 
 export function metadataOf(manifest: JsonObject): JsonObject {

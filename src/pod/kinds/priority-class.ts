@@ -1,7 +1,6 @@
 import {
   bool,
   defaulted,
-  ignored,
   int32,
   object,
   oneOf,
@@ -10,7 +9,7 @@ import {
   requiredOrZero,
   string,
 } from '../schema/types.ts'
-import { clusterMetaSchema, noScheduler } from './cluster-meta.ts'
+import { clusterMetaSchema } from './cluster-meta.ts'
 import { objectKind } from './object-kind.ts'
 
 const priorityClassSchema = object('PriorityClass', {
@@ -20,7 +19,10 @@ const priorityClassSchema = object('PriorityClass', {
   value: requiredOrZero(int32),
   globalDefault: defaulted(bool, false),
   description: defaulted(string, ''),
-  preemptionPolicy: ignored(oneOfOrNone('Never', 'PreemptLowerPriority'), noScheduler),
+  preemptionPolicy: defaulted(oneOfOrNone('Never', 'PreemptLowerPriority'), 'PreemptLowerPriority', {
+    kind: 'supported',
+    note: 'its pods may name no other one; it has no effect, for no pod makes room for another',
+  }),
 })
 
 /** User-defined classes stop here; above are the system's. */

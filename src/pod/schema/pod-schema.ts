@@ -141,7 +141,10 @@ export const podSpecSchema = object('PodSpec', {
     note: 'a RuntimeClass document, or one of `runtimeClasses` in the config',
   }),
   enableServiceLinks: ignored(bool, 'there are no Services'),
-  preemptionPolicy: ignored(string, scheduler),
+  preemptionPolicy: optional(string, {
+    kind: 'supported',
+    note: 'has to be that of its PriorityClass; it has no effect, for no pod makes room for another',
+  }),
   overhead: optional(resourceListSchema, {
     kind: 'supported',
     note: 'has to be that of the RuntimeClass, which is taken where it is left out',

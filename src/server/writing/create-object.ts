@@ -8,6 +8,7 @@ import { computeQosClass } from '../../pod/spec/qos.ts'
 import { decodePod } from '../../pod/decode/decode-pod.ts'
 import { checkObject } from './check-object.ts'
 import { podPriority } from './pod-priority.ts'
+import type { PodPriority } from './pod-priority.ts'
 import { withRuntimeClass } from './runtime-class.ts'
 import { alreadyExists, invalid } from './write-errors.ts'
 import type { WriteOptions } from './write-query.ts'
@@ -50,10 +51,11 @@ export function createObject(
       creationTimestamp: formatTime(clock.wallMs()),
     })
     const { manifest: checked, warnings } = checkObject(kind, prepared, options)
-    const manifest = withRuntimeClass(written, checked)
-    const priority = kind.kind === 'Pod' ? podPriority(written, manifest) : undefined
+    const classed = withRuntimeClass(written, checked)
+    const classes = kind.kind === 'Pod' ? podPriority(written, classed) : undefined
+    const manifest = withPreemption(classed, classes)
     if (isTaken(written, { namespace, name })) throw alreadyExists(kind, name)
-    if (options.dryRun) return { object: asFirstShown(manifest, priority), status: 201, warnings }
+    if (options.dryRun) return { object: asFirstShown(manifest, classes?.priority), status: 201, warnings }
     await writer.put(manifest)
     if (kind.kind === 'Namespace') await writer.put(rootAuthority(manifest, name))
     const shown = written.reader.list().find(({ metadata }) => metadata.uid === uid)
@@ -125,6 +127,12 @@ function isTaken(
 ): boolean {
   const { kind, writer } = written
   return writer.get({ kind: kind.kind, ...target }) !== undefined || findShown(written, target) !== undefined
+}
+
+function withPreemption(manifest: JsonObject, classes: PodPriority | undefined): JsonObject {
+  const { spec } = manifest
+  if (classes === undefined || !isJsonObject(spec)) return manifest
+  return { ...manifest, spec: { ...spec, preemptionPolicy: classes.preemptionPolicy } }
 }
 
 /** What is not made is shown as it would be at first. */

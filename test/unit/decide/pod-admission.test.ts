@@ -83,8 +83,8 @@ describe('resolveClasses', () => {
       ['odd', { handler: 'none-such' }],
     ]),
     priorityClasses: new Map([
-      ['high', { value: 1000, globalDefault: false }],
-      ['usual', { value: 7, globalDefault: true }],
+      ['high', { value: 1000, globalDefault: false, preemptionPolicy: 'Never' }],
+      ['usual', { value: 7, globalDefault: true, preemptionPolicy: 'PreemptLowerPriority' }],
     ]),
     handlers: new Map([
       ['', { userNamespaces: false, recursiveReadOnlyMounts: false }],
@@ -110,6 +110,11 @@ describe('resolveClasses', () => {
       { runtimeHandler: '', priority: 1000 },
     ],
     [{ priority: 12 }, { runtimeHandler: '', priority: 12 }],
+    [
+      { priorityClassName: 'high', preemptionPolicy: 'Never' },
+      { runtimeHandler: '', priority: 1000 },
+    ],
+    [{ preemptionPolicy: 'PreemptLowerPriority' }, { runtimeHandler: '', priority: 7 }],
   ])('of %j are %j', (spec, classes) => {
     expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'resolved', classes })
   })
@@ -139,6 +144,14 @@ describe('resolveClasses', () => {
     [
       { priorityClassName: 'high', priority: 1 },
       'the integer value of priority (1) must not be provided in pod spec; priority admission controller computed 1000 from the given PriorityClass name',
+    ],
+    [
+      { priorityClassName: 'high', preemptionPolicy: 'PreemptLowerPriority' },
+      'the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec; priority admission controller computed Never from the given PriorityClass name',
+    ],
+    [
+      { preemptionPolicy: 'Never' },
+      'the string value of PreemptionPolicy (Never) must not be provided in pod spec; priority admission controller computed PreemptLowerPriority from the given PriorityClass name',
     ],
   ])('of %j are refused', (spec, message, reason = 'FailedCreate') => {
     expect(resolveClasses(podOf(spec).spec, facts)).toEqual({ kind: 'refused', reason, message })
