@@ -5,6 +5,7 @@ import { schedulingCases } from './cases/scheduling-cases.ts'
 import { documentCases, metadataCases } from './cases/metadata-cases.ts'
 import { specCases } from './cases/spec-cases.ts'
 import { textCases } from './cases/text-cases.ts'
+import { valueCases } from './cases/value-cases.ts'
 import { mountCases, volumeCases, volumeListCases } from './cases/volume-cases.ts'
 import { seededRandom } from '../support/walk-pods.ts'
 import type { JsonObject } from '../../src/base/json.ts'
@@ -30,6 +31,7 @@ export const handMade: readonly JudgedDocument[] = [
   ...volumeListCases,
   ...schedulingCases,
   ...objectCases,
+  ...valueCases,
   ...originCases,
 ]
 

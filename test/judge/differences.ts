@@ -46,10 +46,23 @@ export const differences: readonly Difference[] = [
     reason: 'Kubernetes drops the tag silently; nearly always it is a value that lacks its quotes',
   },
   {
-    documents: ['text-41'],
+    documents: ['text-41', 'text-71'],
     apiServer: 'refuses',
     what: 'a key beside `<<` that the merged mapping has, too',
     reason: 'that is what merging is for; `kubectl` takes it with `--validate=false`',
+  },
+  {
+    documents: ['text-78'],
+    apiServer: 'refuses',
+    what: '`!!str` without a value',
+    reason: 'YAML reads it as the empty text, and so does podd',
+  },
+  {
+    documents: ['text-91'],
+    apiServer: 'refuses',
+    what: 'an empty document before the pod',
+    reason:
+      'the API server looks at the first document of a text alone; podd passes over empty ones, as `kubectl` does',
   },
   {
     documents: ['effective-110'],

@@ -3,7 +3,7 @@ import { isJsonObject, sameData } from '../../base/json.ts'
 import type { FaultReason, FieldPath, FieldProblem } from './field-path.ts'
 import { formatFieldPath } from './field-path.ts'
 import { nearestName } from '../values/nearest-name.ts'
-import { parseQuantity } from '../values/quantity.ts'
+import { parseQuantity, writtenQuantity } from '../values/quantity.ts'
 import type { AnyType, Field, Fields, ScalarType } from './types.ts'
 import { emptyOf, zeroOf } from './zero-value.ts'
 
@@ -193,7 +193,7 @@ class Check {
     if (typeof value !== 'string' && typeof value !== 'number') {
       return this.#wrong(value, 'a quantity such as 500m or 128Mi', path)
     }
-    if (parseQuantity(String(value).trim()) !== undefined) return value
+    if (parseQuantity(writtenQuantity(value)) !== undefined) return value
     return this.#error(
       path,
       'FieldValueTypeInvalid',

@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import { isJsonObject } from '../../base/json.ts'
-import { canonicalQuantity } from '../values/quantity.ts'
+import { canonicalQuantity, writtenQuantity } from '../values/quantity.ts'
 import type { AnyType, Fields, Infer } from './types.ts'
 
 /**
@@ -19,7 +19,7 @@ export function fillDefaults(type: AnyType, value: Json): unknown {
         Object.entries(value).map(([key, item]) => [key, fillDefaults(type.value, item)]),
       )
     case 'quantity':
-      return typeof value === 'object' ? value : (canonicalQuantity(String(value).trim()) ?? value)
+      return typeof value === 'object' ? value : (canonicalQuantity(writtenQuantity(value)) ?? value)
     default:
       return value
   }

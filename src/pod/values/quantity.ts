@@ -91,6 +91,15 @@ export function canonicalQuantity(text: string): string | undefined {
   return parsed === undefined ? undefined : formatQuantity(parsed)
 }
 
+/**
+ * The text of a quantity as it is written in a document, with spaces around it at most: the API server trims the JSON text,
+ * in which tabs and line ends are escaped (Quantity.UnmarshalJSON, k8s.io/apimachinery/pkg/api/resource, 1.36).
+ */
+export function writtenQuantity(value: string | number | boolean): string {
+  const text = String(value)
+  return /[\t\n\v\f\r]/.test(text) ? text : text.trim()
+}
+
 /** Billionths of a text that was checked before (as all in a decoded Pod is); 0 for anything else. */
 export function quantityNanos(text: string): bigint {
   return parseQuantity(text)?.nanos ?? 0n

@@ -16,8 +16,8 @@ const timeoutMs = 300_000 * slowness
 
 /** Percent; what was measured, rounded down. */
 const least = {
-  'hand-made': { verdicts: 99.4, fields: 99 },
-  texts: { verdicts: 94, fields: 100 },
+  'hand-made': { verdicts: 99.5, fields: 99.3 },
+  texts: { verdicts: 96, fields: 100 },
   effective: { verdicts: 99.9, fields: 99.9 },
   ineffective: { verdicts: 100, fields: 100 },
 } as const
