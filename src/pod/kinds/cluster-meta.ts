@@ -6,6 +6,3 @@ export const clusterMetaSchema = object('ObjectMeta', {
   ...objectMetaSchema.fields,
   namespace: ignored(string, 'objects of this kind belong to no namespace'),
 })
-
-/** Why fields that a scheduler reads have no effect. */
-export const noScheduler = 'there is only one host to run pods on'
