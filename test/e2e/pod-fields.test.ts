@@ -123,9 +123,9 @@ describePodd('pods', {}, (rig) => {
     'take the system, the priority and the overhead that go with their classes',
     proves(
       'given-classes',
-      'PodSpec: os priority overhead',
+      'PodSpec: os priority preemptionPolicy overhead',
       'PodOS: name',
-      'PriorityClass: globalDefault description',
+      'PriorityClass: globalDefault description preemptionPolicy',
     ),
     async () => {
       const podd = rig()
@@ -151,6 +151,7 @@ describePodd('pods', {}, (rig) => {
           kind: 'PriorityClass',
           metadata: { name: 'named' },
           value: 88,
+          preemptionPolicy: 'Never',
         },
       )
       const pod = (name: string, spec: Readonly<Record<string, unknown>>): object =>
@@ -161,11 +162,13 @@ describePodd('pods', {}, (rig) => {
           os: { name: 'linux' },
           priorityClassName: 'named',
           priority: 88,
+          preemptionPolicy: 'Never',
           runtimeClassName: 'heavy',
           overhead: { memory: '4Mi' },
         }),
       )
       podd.drop('by-default', pod('by-default', {}))
+      podd.drop('pushing', pod('pushing', { preemptionPolicy: 'Never' }))
       podd.drop('at-odds', pod('at-odds', { runtimeClassName: 'heavy', overhead: { memory: '5Mi' } }))
       await podd.untilLine('by-fields', / Linux$/u)
       expect(JSON.stringify(await podd.untilReady('by-fields'))).toContain('"priority":88')
@@ -176,7 +179,10 @@ describePodd('pods', {}, (rig) => {
         (now) => now.status.reason !== undefined,
       )
       expect(status.message).toContain("Pod's Overhead doesn't match RuntimeClass's defined Overhead")
-      for (const name of ['by-fields', 'by-default', 'at-odds', 'field-classes']) podd.removeManifest(name)
+      const pushing = await podd.untilPod('pushing', 'its refusal', (now) => now.status.reason !== undefined)
+      expect(pushing.status.message).toContain('computed PreemptLowerPriority from the given PriorityClass')
+      for (const name of ['by-fields', 'by-default', 'at-odds', 'pushing', 'field-classes'])
+        podd.removeManifest(name)
       await podd.untilGone('by-fields')
     },
   )

@@ -557,6 +557,7 @@ describe('warnings', () => {
         'spec.containers.0.volumeMounts': [
           { name: 'data', mountPath: '/data', recursiveReadOnly: 'Disabled' },
         ],
+        'spec.preemptionPolicy': 'PreemptLowerPriority',
         'spec.priority': 0,
         'spec.securityContext': {},
         'spec.tolerations': [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }],
