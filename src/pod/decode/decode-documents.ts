@@ -8,12 +8,13 @@ import { decodePod } from './decode-pod.ts'
 import type { Problem, SourceDocument } from '../objects/document.ts'
 import type { FieldPath, FieldProblem } from '../schema/field-path.ts'
 import { formatFieldPath } from '../schema/field-path.ts'
-import { podKey } from '../values/ids.ts'
-import { isObjectKind, objectKindNames } from '../kinds/object-kinds.ts'
+import { isObjectKind } from '../kinds/object-kinds.ts'
 import type { ObjectKind } from '../kinds/object-kinds.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
+import { keysNamed, nameOf, objectOf } from './document-name.ts'
 import type { Position, RawDocument } from './read-documents.ts'
 import { maxYamlBytes, readJsonDocument, readYamlDocuments } from './read-documents.ts'
+import { describeBytes, endsInsideLine, toText } from './source-text.ts'
 import { refuseKind } from './refuse-kind.ts'
 import type { HostValues } from './substitute-values.ts'
 import { substituteValues } from './substitute-values.ts'
@@ -75,44 +76,10 @@ export async function decodeDocuments(
   return isCutOff ? { ...result, holdsAll: true } : result
 }
 
-/** No program that writes lines ends in the middle of one; JSON may have no line end behind its last bracket. */
-function endsInsideLine(text: string): boolean {
-  const content = text.trimEnd()
-  return !text.slice(content.length).includes('\n') && !content.endsWith('}') && !content.endsWith(']')
-}
-
 /** A result for what can't be read as a whole. */
 export function unreadable(options: DecodeOptions, message: string, position?: Position): DecodeResult {
   const problem: Problem = { severity: 'error', place: { path: options.path, ...position }, message }
   return { documents: [], problems: [problem], heldObjects: [], holdsAll: true }
-}
-
-/** Why bytes are no text that podd reads, and where the first of those stands that isn't. */
-function describeBytes(input: string | Uint8Array): readonly [message: string, position?: Position] {
-  const bytes = Buffer.from(input)
-  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
-  if (isUtf16) return ['not a text in UTF-8 but in UTF-16: save it as UTF-8', { line: 1, column: 1 }]
-  const text = bytes.toString('utf8')
-  const nul = text.indexOf('\0')
-  const other = text.indexOf('\uFFFD')
-  const isNul = nul >= 0 && (other < 0 || nul < other)
-  const at = isNul ? nul : other
-  if (at < 0) return ['not a text in UTF-8']
-  const lineStart = text.lastIndexOf('\n', at - 1) + 1
-  const line = text.slice(0, lineStart).split('\n').length
-  const position = { line, column: at - lineStart + 1 }
-  return [isNul ? 'not a text: there is a NUL byte in it' : 'not a text in UTF-8', position]
-}
-
-function toText(input: string | Uint8Array): string | undefined {
-  try {
-    const text = typeof input === 'string' ? input : new TextDecoder('utf-8', { fatal: true }).decode(input)
-    if (text.includes('\0')) return undefined
-    return text.startsWith('\uFEFF') ? text.slice(1) : text
-  } catch {
-    // Not UTF-8: that is what is asked.
-    return undefined
-  }
 }
 
 function decodeAll(raw: Iterable<RawDocument>, options: DecodeOptions): DecodeResult {
@@ -325,28 +292,4 @@ function describeFault(value: JsonObject, error: unknown): Pick<FieldProblem, 'm
 /** The value as it is written, which the number may not show: `1.20` is 1.2. */
 function withQuoted({ hint, wantsQuotes }: FieldProblem, text: string | undefined): string | undefined {
   return wantsQuotes === true && text !== undefined ? `${hint}: ${JSON.stringify(shorten(text))}` : hint
-}
-
-interface Named {
-  readonly namespace: string
-  readonly name: string
-}
-
-/** `namespace/name`, where the document tells. */
-function objectOf(value: JsonObject): string | undefined {
-  const named = nameOf(value)
-  return named === undefined ? undefined : podKey(named)
-}
-
-/** The key of every kind of document that could have this name. */
-function keysNamed(named: Named): readonly string[] {
-  return [podKey(named), ...objectKindNames.map((kind) => objectKey(kind, named.namespace, named.name))]
-}
-
-function nameOf(value: JsonObject): Named | undefined {
-  const metadata = value['metadata']
-  if (!isJsonObject(metadata)) return undefined
-  const { name, namespace } = metadata
-  if (typeof name !== 'string' || name === '') return undefined
-  return { namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default', name }
 }

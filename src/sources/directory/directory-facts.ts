@@ -1,4 +1,6 @@
-import { stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
+import { mountPointOf, readMounts } from '../../host/mounts.ts'
+import type { MountEntry } from '../../host/mounts.ts'
 import type { Problem } from '../../pod/objects/document.ts'
 import { directoryWritersProblem, networkProblem } from './directory-problems.ts'
 import { findNetworkFileSystem } from '../network-file-system.ts'
@@ -59,4 +61,13 @@ export class DirectoryFacts {
     const fileSystem = await findNetwork(directory)
     this.#network = fileSystem === undefined ? undefined : networkProblem(directory, fileSystem, pollMs)
   }
+}
+
+/** Where the file system of a directory is mounted; undefined for the root's. Its device number may change with each boot. */
+export async function findMountPoint(
+  directory: string,
+  listMounts: () => readonly MountEntry[] = readMounts,
+): Promise<string | undefined> {
+  const mountPoint = mountPointOf(await realpath(directory), listMounts())
+  return mountPoint === '/' ? undefined : mountPoint
 }

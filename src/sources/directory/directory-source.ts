@@ -1,6 +1,4 @@
-import { realpath } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { mountPointOf, readMounts } from '../../host/mounts.ts'
 import { WakeSlot } from '../../base/wake-slot.ts'
 import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
@@ -8,13 +6,13 @@ import { DirectoryFiles } from './directory-files.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
 import { listManifests } from './list-manifests.ts'
 import { isManifestPath } from '../../pod/values/manifest-name.ts'
-import { directoryProblem, refusedProblem, unmountedProblem, watchProblem } from './directory-problems.ts'
+import { directoryProblem, refusedProblem, unmountedProblem } from './directory-problems.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
 import type { DirectoryIdentity } from './directory-facts.ts'
-import { DirectoryFacts, identify } from './directory-facts.ts'
+import { DirectoryFacts, findMountPoint, identify } from './directory-facts.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import type { DirectoryHint, DirectoryWatch } from '../watch/watch-directory.ts'
-import { watchDirectory } from '../watch/watch-directory.ts'
+import type { DirectoryHint } from '../watch/watch-directory.ts'
+import { ManifestWatch } from './manifest-watch.ts'
 
 const defaultRescanMs = 60_000
 const defaultUnhealthyRescanMs = 2_000
@@ -63,14 +61,13 @@ class DirectoryLoop {
   /** Where the directory's file system was mounted when its last good copy was kept. */
   readonly #keptMountPoint: string | undefined
   #mountPoint: string | undefined
-  #watch: DirectoryWatch | undefined
+  readonly #watch: ManifestWatch
   #isListingDue = true
   #isRead = false
   /** All files of the first reading were taken, or had their time. */
   #isComplete = false
   #identity: DirectoryIdentity | undefined
   #directoryProblem: Problem | undefined
-  #watchProblem: Problem | undefined
   #failingSinceMs = 0
   #readAtMs: number | undefined
 
@@ -89,6 +86,12 @@ class DirectoryLoop {
       directory,
       findNetwork: options.findNetwork,
       pollMs: this.#unhealthyRescanMs(),
+    })
+    this.#watch = new ManifestWatch(options, {
+      directory,
+      pollMs: this.#unhealthyRescanMs(),
+      onHint: (hint) => this.#onHint(hint),
+      onFailure: () => wake.wake(),
     })
     this.#hadLastGood = lastGood?.isComplete === true
     this.#keptMountPoint = lastGood?.documents.length === 0 ? undefined : lastGood?.mountPoint
@@ -114,7 +117,7 @@ class DirectoryLoop {
       this.#files.decodeAgain()
       this.#wake.wake()
     })
-    this.#watch = this.#startWatch()
+    this.#watch.start()
     let published: string | undefined
     let publishedAtMs = startedMs
     let gapMs = snapshotGapMs
@@ -149,14 +152,14 @@ class DirectoryLoop {
     } finally {
       signal.removeEventListener('abort', onAbort)
       unfollow?.()
-      await this.#watch?.close()
+      await this.#watch.close()
       await this.#saver.flush()
     }
   }
 
   report(): SourceReport {
     const { message } = this.#directoryProblem ?? {}
-    const isPolled = this.#watchProblem !== undefined || this.#facts.isOnNetwork
+    const isPolled = this.#watch.problem !== undefined || this.#facts.isOnNetwork
     return {
       mode: isPolled ? 'poll' : 'watch',
       hash: this.#isRead ? this.#files.hash() : undefined,
@@ -183,7 +186,7 @@ class DirectoryLoop {
   #problems(): readonly Problem[] {
     return [
       this.#directoryProblem,
-      this.#watchProblem,
+      this.#watch.problem,
       ...this.#facts.problems(),
       this.#saver.problem(),
       ...this.#files.problems(),
@@ -216,9 +219,10 @@ class DirectoryLoop {
         this.#directoryProblem !== undefined || (before !== undefined && before.id !== identity.id)
       if (wasAway) this.#files.delayRemovals(refillMs)
       await this.#facts.note(identity)
-      if (before?.device !== identity.device) this.#mountPoint = await this.#findMountPoint()
+      if (before?.device !== identity.device)
+        this.#mountPoint = await findMountPoint(this.#directory, this.#options.readMounts)
       // What was watched lies below what was mounted there, or went with a directory above it.
-      if (before !== undefined && before.id !== identity.id) await this.#watchAgain()
+      if (before !== undefined && before.id !== identity.id) await this.#watch.restart()
       this.#identity = identity
       await this.#files.lookAtAll(listed)
       this.#isRead = true
@@ -232,16 +236,10 @@ class DirectoryLoop {
 
   /** What was kept of it was read from a disk that is not mounted there now. */
   async #isElsewhere(): Promise<boolean> {
-    return this.#keptMountPoint !== undefined && (await this.#findMountPoint()) !== this.#keptMountPoint
-  }
-
-  /** Undefined for the root's. Another boot may give the same disk another device number. */
-  async #findMountPoint(): Promise<string | undefined> {
-    const mountPoint = mountPointOf(
-      await realpath(this.#directory),
-      (this.#options.readMounts ?? readMounts)(),
+    return (
+      this.#keptMountPoint !== undefined &&
+      (await findMountPoint(this.#directory, this.#options.readMounts)) !== this.#keptMountPoint
     )
-    return mountPoint === '/' ? undefined : mountPoint
   }
 
   /** A missing file counts only while its directory is there, and if it isn't back. */
@@ -262,27 +260,6 @@ class DirectoryLoop {
       logger.info({ path: this.#directory }, 'the manifest directory is readable again')
     else
       logger.error({ path: this.#directory, reason: problem.message }, 'cannot read the manifest directory')
-  }
-
-  async #watchAgain(): Promise<void> {
-    await this.#watch?.close()
-    this.#watch = this.#startWatch()
-  }
-
-  #startWatch(): DirectoryWatch | undefined {
-    const watch = this.#options.watch ?? watchDirectory
-    const onFailure = (error: unknown): void => {
-      this.#watchProblem = watchProblem(this.#directory, error, this.#unhealthyRescanMs())
-      this.#options.logger.error({ path: this.#directory, err: error }, 'cannot watch the manifest directory')
-      this.#wake.wake()
-    }
-    try {
-      const { recursive = false } = this.#options
-      return watch(this.#directory, { onHint: (hint) => this.#onHint(hint), onFailure }, { recursive })
-    } catch (error) {
-      onFailure(error)
-      return undefined
-    }
   }
 
   #onHint(hint: DirectoryHint): void {
@@ -307,7 +284,7 @@ class DirectoryLoop {
   async #waitForWork(holdMs: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     const isHealthy =
-      this.#directoryProblem === undefined && this.#watchProblem === undefined && !this.#facts.isOnNetwork
+      this.#directoryProblem === undefined && this.#watch.problem === undefined && !this.#facts.isOnNetwork
     const { clock, rescanMs = defaultRescanMs } = this.#options
     const rescanInMs = isHealthy ? rescanMs : this.#unhealthyRescanMs()
     const dueInMs = this.#files.nextWaitMs() ?? rescanInMs

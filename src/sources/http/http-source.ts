@@ -1,60 +1,26 @@
 import { createHash } from 'node:crypto'
-import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
-import type { Logger } from '../../base/logger.ts'
-import type { RandomSource } from '../../base/random.ts'
 import { systemRandom } from '../../base/random.ts'
 import { firstPace, holdSecondsOf, paceRequest } from '../../decide/sources/pace-requests.ts'
 import type { Pace } from '../../decide/sources/pace-requests.ts'
-import type { FieldValidation } from '../../pod/schema/check-value.ts'
-import type { Problem, SourceDocument, SourceName, SourceSnapshot } from '../../pod/objects/document.ts'
+import type { Problem, SourceDocument, SourceSnapshot } from '../../pod/objects/document.ts'
 import { isObjectDocument, isPodDocument } from '../../pod/objects/document.ts'
-import type { LastGoodStore } from '../../store/last-good.ts'
-import type { DecodeSource } from '../decode-source.ts'
-import type { FollowedValues } from '../followed-values.ts'
 import { LastGoodSaver } from '../last-good-saver.ts'
 import { mergeLastGood } from '../merge-last-good.ts'
 import type { ReportingSource, SourceReport } from '../source.ts'
-import type { Environment } from './choose-proxy.ts'
 import type { HttpAnswer, Validators } from './http-answer.ts'
 import { isBlank } from './http-blank.ts'
 import { getOnce } from './http-get.ts'
+import type { HttpSourceOptions } from './http-options.ts'
 import { HttpRoutes } from './http-routes.ts'
-import type { HeaderFiles } from './read-headers.ts'
 import { readHeaders } from './read-headers.ts'
 import { copyKey, parseSourceUrl, showUrl } from './show-url.ts'
-import type { TlsFiles } from './tls-files.ts'
 
 const timeoutMs = 10_000
 /** A whole answer is asked for so often, so that one `ETag` for two answers hides a change no longer. */
 const wholeEveryMs = 3_600_000
 /** How long the last good copy waits for the first answer, so that pods don't start from it and change at once. */
 const firstAnswerMs = 2_000
-
-export interface HttpSourceOptions {
-  readonly name: SourceName
-  /** `http:`, `https:`, or `unix:///SOCKET:/PATH`. */
-  readonly url: string
-  /** Sent with every request; several values of one name as they stand. */
-  readonly headers: Readonly<Record<string, readonly string[]>>
-  /** Headers whose values are read from files with every request: paths by names. */
-  readonly headerFiles?: HeaderFiles
-  readonly tls?: TlsFiles
-  /** From one request to the next, where the server doesn't hold answers back. */
-  readonly periodMs: number
-  /** Whether the server may hold an answer back until there is something new: yes where nothing is said. */
-  readonly mayHold?: boolean
-  readonly clock: Clock
-  readonly random?: RandomSource
-  readonly logger: Logger
-  readonly lastGood: LastGoodStore
-  readonly decode: DecodeSource
-  /** What `decode` puts into texts: after a change the whole answer is asked for at once. */
-  readonly values?: FollowedValues | undefined
-  readonly fieldValidation?: FieldValidation
-  /** Where proxies are named; that of this process where nothing is said. */
-  readonly env?: Environment
-}
 
 /**
  * A URL as a source of pods, asked again and again. Only 200 and 304 count; whatever else happens
