@@ -5,7 +5,7 @@ import { isJsonObject } from '../../base/json.ts'
 import type { JsonObject } from '../../base/json.ts'
 
 /** Where libcni remembers what each network gave to each sandbox; containerd can't be told another place. */
-const defaultDirectory = '/var/lib/cni/results'
+export const cniResultsDirectory = '/var/lib/cni/results'
 
 /** What libcni remembers of one network of a sandbox. */
 export interface CniResult {
@@ -40,7 +40,7 @@ export interface PortMapping {
  * All that is remembered, of other networks and other runtimes too, without what is no whole result. Throws the system's
  * errors, for then it isn't known what is remembered.
  */
-export async function readCniResults(directory = defaultDirectory): Promise<readonly CniResult[]> {
+export async function readCniResults(directory = cniResultsDirectory): Promise<readonly CniResult[]> {
   const results = await Promise.all(
     (await unlessGone(readdir(directory), [])).map(async (name) => {
       const path = join(directory, name)
@@ -114,7 +114,7 @@ export async function removeCniResults(
   networkName: string,
   {
     ids,
-    directory = defaultDirectory,
+    directory = cniResultsDirectory,
   }: { readonly ids?: ReadonlySet<string>; readonly directory?: string } = {},
 ): Promise<void> {
   const ours = ownResults(networkName)
@@ -130,7 +130,10 @@ export async function removeCniResults(
  * Removes results that a power cut left empty or torn: libcni doesn't fsync them, and with such a file
  * a sandbox can never be stopped again (`cached result: unexpected end of JSON input`). Without one it can.
  */
-export async function removeTornCniResults(networkName: string, directory = defaultDirectory): Promise<void> {
+export async function removeTornCniResults(
+  networkName: string,
+  directory = cniResultsDirectory,
+): Promise<void> {
   const ours = ownResults(networkName)
   for (const name of await list(directory)) {
     if (!ours.test(name) && !name.startsWith('cni-loopback-')) continue

@@ -1,7 +1,8 @@
-import { readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { basename } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
+import { untilAddressesChange } from '../../host/network/until-addresses-change.ts'
 import { commandOutput } from '../../host/run-command.ts'
 import { readCniResults } from './cni-results.ts'
 import type { CniResult } from './cni-results.ts'
@@ -37,17 +38,25 @@ export function bridgeWish(
   }
 }
 
-/** What is there now of the bridge and of these ends. A few small reads of the kernel's files. */
-export function readBridgeState(bridgeName: string, ports: readonly string[]): BridgeState {
+/** What is there now of the bridge and of these ends. A few small reads of the kernel's files, and two for each end that isn't attached. */
+export function readBridgeState(
+  bridgeName: string,
+  ports: readonly string[],
+  readAddresses = (): BridgeAddresses => addressesOf(bridgeName),
+): BridgeState {
+  const attached = attachedTo(bridgeName)
   const masters = new Map<string, string>()
-  for (const port of ports) if (read(`${devices}/${port}/ifindex`) !== '') masters.set(port, masterOf(port))
+  for (const port of ports) {
+    if (attached.has(port)) masters.set(port, bridgeName)
+    else if (read(`${devices}/${port}/ifindex`) !== '') masters.set(port, masterOf(port))
+  }
   const flags = Number(read(`${devices}/${bridgeName}/flags`))
   const isThere = read(`${devices}/${bridgeName}/bridge/bridge_id`) !== ''
   return {
     bridge: isThere
       ? {
           isUp: (flags & isUpFlag) !== 0,
-          addresses: networkInterfaces()[bridgeName]?.map(({ address }) => address),
+          addresses: readAddresses(),
           routesLocalnet: read(`${settings}/ipv4/conf/${bridgeName}/route_localnet`) === '1',
         }
       : undefined,
@@ -68,11 +77,13 @@ export async function findBridgeFaults(places: BridgePlaces): Promise<readonly B
 /** The bridge of the pods' network, which somebody may remove, take down or strip under the pods. */
 export class PodBridge {
   readonly #places: BridgePlaces
+  readonly #readAddresses: () => BridgeAddresses
   /** As of the last check. */
   #wish: BridgeWish | undefined
 
   constructor(places: BridgePlaces) {
     this.#places = places
+    this.#readAddresses = untilAddressesChange(() => addressesOf(places.bridgeName))
   }
 
   /** Whether all is there that the last check found or made. */
@@ -96,7 +107,7 @@ export class PodBridge {
 
   #plan(wish: BridgeWish): readonly BridgeRepair[] {
     const { bridgeName } = this.#places
-    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports))
+    return planBridgeRepair(bridgeName, wish, readBridgeState(bridgeName, wish.ports, this.#readAddresses))
   }
 
   async #apply(repair: BridgeRepair): Promise<void> {
@@ -128,6 +139,21 @@ export class PodBridge {
           '1',
         )
     }
+  }
+}
+
+type BridgeAddresses = NonNullable<BridgeState['bridge']>['addresses']
+
+function addressesOf(bridgeName: string): BridgeAddresses {
+  return networkInterfaces()[bridgeName]?.map(({ address }) => address)
+}
+
+/** None where there is no such bridge. */
+function attachedTo(bridgeName: string): ReadonlySet<string> {
+  try {
+    return new Set(readdirSync(`${devices}/${bridgeName}/brif`))
+  } catch {
+    return new Set()
   }
 }
 

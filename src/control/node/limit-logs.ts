@@ -4,7 +4,7 @@ import type { Logger } from '../../base/logger.ts'
 import type { LogTotal } from '../../config/log-options.ts'
 import { planLogLimits } from '../../decide/node/plan-log-limits.ts'
 import type { LogSpaceFacts } from '../../decide/node/plan-log-limits.ts'
-import type { PodRef } from '../../pod/values/ids.ts'
+import type { PodRef, PodUid } from '../../pod/values/ids.ts'
 import type { NodeJob } from '../jobs/node-jobs.ts'
 
 /** Where logs lie, and what they may take. */
@@ -28,7 +28,7 @@ export interface LogLimitsOptions extends LogSpace {
   readonly logger: Logger
 }
 
-/** While they are this far from their limit, logs are measured less often. */
+/** While they are this far from their limit, and no pod goes, logs are measured less often. */
 const wideMarginBytes = 64 * 1024 * 1024
 /** What else takes and frees room on the disk hides what logs take for no longer than that. */
 const longestRestMs = 300_000
@@ -68,13 +68,19 @@ interface Rest {
 export function logLimitsJob(options: LogLimitsOptions): NodeJob {
   const { clock, logger, keptMs } = options
   let rest: Rest | undefined
-  const isResting = async (): Promise<boolean> =>
+  /** Those of the last measure. */
+  let measured: ReadonlySet<PodUid> | undefined
+  /** Whether a pod has gone since then; undefined before the first. */
+  const hasLost = (uids: ReadonlySet<PodUid>): boolean | undefined =>
+    measured && [...measured].some((uid) => !uids.has(uid))
+  const isResting = async (uids: ReadonlySet<PodUid>): Promise<boolean> =>
     rest !== undefined &&
     clock.monotonicMs() < rest.untilMs &&
+    hasLost(uids) === false &&
     (await options.availableBytes()) > rest.leastAvailableBytes
-  const planRest = async (marginBytes: number, nextExpiryMs: number): Promise<Rest | undefined> => {
+  const planRest = async (marginBytes: number, nextChangeMs: number): Promise<Rest | undefined> => {
     if (marginBytes < wideMarginBytes) return undefined
-    const restMs = Math.min(longestRestMs, Math.max(keptMs, periodMs), nextExpiryMs)
+    const restMs = Math.min(longestRestMs, nextChangeMs)
     const leastAvailableBytes = (await options.availableBytes()) - marginBytes / 2
     return { untilMs: clock.monotonicMs() + restMs, leastAvailableBytes }
   }
@@ -83,11 +89,16 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
     periodMs,
     deadlineMs,
     async run(signal) {
-      const pods = options.pods()
-      if (pods === undefined) return
-      if (await isResting()) return
+      const found = options.pods()
+      if (found === undefined) return
+      const pods = [...found]
+      const uids = new Set(pods.map(({ uid }) => uid))
+      if (await isResting(uids)) return
+      // Of a pod that has just gone the logs may be about to be kept.
+      const isAsBefore = hasLost(uids) === false
       rest = undefined
-      const facts = await options.measure([...pods])
+      measured = uids
+      const facts = await options.measure(pods)
       const totalBytes = await options.totalBytes()
       const plan = planLogLimits(facts, { totalBytes, keptMs }, clock.wallMs())
       for (const path of [...plan.directories, ...plan.files]) {
@@ -98,9 +109,10 @@ export function logLimitsJob(options: LogLimitsOptions): NodeJob {
       if (plan.files.length > 0) logger.info({ count: plan.files.length }, 'removed the oldest rotated logs')
       if (totalBytes === undefined || plan.leftBytes <= totalBytes) {
         const expiriesMs = facts.kept.map(({ removedAtMs }) => removedAtMs + keptMs - clock.wallMs())
+        const nextLookMs = isAsBefore ? Infinity : Math.max(keptMs, periodMs)
         rest = await planRest(
           (totalBytes ?? Infinity) - plan.leftBytes,
-          Math.min(...expiriesMs.filter((dueMs) => dueMs > 0)),
+          Math.min(nextLookMs, ...expiriesMs.filter((dueMs) => dueMs > 0)),
         )
         return
       }

@@ -1,18 +1,25 @@
 import type { Clock } from '../../base/clock.ts'
 import { readNodeAddress } from '../../host/network/node-address.ts'
+import { untilAddressesChange } from '../../host/network/until-addresses-change.ts'
 
-/** The host's address may change; it is read again after this. */
+/** The host's address may change; it is looked at again after this. */
 const maxAgeMs = 5_000
+/** An interface without carrier counts as one without addresses, and doesn't lose them. */
+const freshMs = 60_000
 
 /** The host's addresses, as they are read from it now and then. */
 export function nodeAddresses(clock: Clock): () => readonly string[] {
+  const readAddress = untilAddressesChange(() => readNodeAddress())
   let addresses: readonly string[] = []
   let readAtMs = -Infinity
+  let freshAtMs = -Infinity
   return () => {
     const nowMs = clock.monotonicMs()
     if (nowMs - readAtMs > maxAgeMs) {
-      addresses = [readNodeAddress()]
+      const isFresh = nowMs - freshAtMs >= freshMs
+      addresses = [readAddress({ isFresh })]
       readAtMs = nowMs
+      if (isFresh) freshAtMs = nowMs
     }
     return addresses
   }

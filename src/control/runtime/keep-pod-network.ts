@@ -1,6 +1,7 @@
+import type { Clock } from '../../base/clock.ts'
 import type { Logger } from '../../base/logger.ts'
 import type { EmbeddedContainerd } from '../../containerd/embedded-containerd.ts'
-import { readCniResults } from '../../containerd/network/cni-results.ts'
+import { RememberedCniResults } from '../../containerd/network/remembered-cni-results.ts'
 import { NetworkRules } from '../../containerd/network/network-rules.ts'
 import { describeRepairs } from '../../containerd/network/plan-bridge-repair.ts'
 import { PodBridge } from '../../containerd/network/pod-bridge.ts'
@@ -11,6 +12,7 @@ export interface KeepPodNetworkDeps {
   /** The ids of the sandboxes that are ready. */
   readonly listReady: () => Promise<ReadonlySet<string>>
   readonly events: NodeEventRecorder
+  readonly clock: Clock
   readonly logger: Logger
 }
 
@@ -30,8 +32,9 @@ export interface PodNetworkKeeper {
  * wipes; its bridge; the forwarding of packets. No pod is touched.
  */
 export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeeper {
-  const { embedded, listReady, events, logger } = deps
-  const { bridgeName } = embedded.places
+  const { embedded, listReady, events, clock, logger } = deps
+  const { bridgeName, networkName } = embedded.places
+  const results = new RememberedCniResults(networkName, clock)
   const rules = new NetworkRules(embedded.places)
   const bridge = new PodBridge(embedded.places)
   let glances = 0
@@ -44,15 +47,17 @@ export function createPodNetworkKeeper(deps: KeepPodNetworkDeps): PodNetworkKeep
   async function check(): Promise<boolean> {
     const { state } = embedded
     if (state.kind !== 'running') return false
+    // It reads the rules too.
+    glances = 0
     const ready = await listReady()
-    const results = ready.size === 0 ? [] : await readCniResults()
-    const repairs = await bridge.check(ready, results)
+    const remembered = ready.size === 0 ? [] : await results.read()
+    const repairs = await bridge.check(ready, remembered)
     if (repairs.length > 0)
       tell(
         'PodNetworkRestored',
         `The pod network was changed from outside podd, and podd has restored it. It found: ${describeRepairs(bridgeName, repairs)}`,
       )
-    const restored = await rules.check(state.running.podCidrs, listReady, results)
+    const restored = await rules.check(state.running.podCidrs, listReady, remembered)
     if (restored.length > 0)
       tell(
         'FirewallRulesRestored',

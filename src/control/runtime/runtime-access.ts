@@ -224,8 +224,8 @@ export class RuntimeAccess {
     if (this.#embedded === undefined) return undefined
     const filter: cri.PodSandboxFilterInput = { state: { state: 'SANDBOX_READY' } }
     const listReady = () => listSandboxIds(this.runtime, filter)
-    const { events, logger } = this.#options
-    return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, logger })
+    const { events, clock, logger } = this.#options
+    return createPodNetworkKeeper({ embedded: this.#embedded, listReady, events, clock, logger })
   }
 
   /** Problems that need an operator although the runtime works. */

@@ -15,6 +15,7 @@ import { SeenFiles } from './seen-files.ts'
 import { isBeingReplaced } from './replaced-file.ts'
 import { ageMs, computeSettleWait } from './settle-file.ts'
 import { hasErrors, TakenFiles } from './taken-files.ts'
+import { leaveOutUnchanged } from './unchanged-files.ts'
 
 const concurrentReads = 8
 /** The name of the file that stands where a directory could. */
@@ -124,12 +125,21 @@ export class DirectoryFiles {
     )
   }
 
-  /** Looks at every file that the directory lists or listed before. */
-  async lookAtAll(listed: readonly string[]): Promise<void> {
+  /** Looks at every file that the directory lists or listed before; `isLocal` where no network file system can hold a look up. */
+  async lookAtAll(listed: readonly string[], { isLocal }: { readonly isLocal: boolean }): Promise<void> {
     const known = [...this.#taken.names(), ...this.#pending.keys()]
     this.#isSingleFile = listed.includes(singleFile)
     await this.lookAtHinted()
-    await Promise.all([...new Set([...listed, ...known])].map((name) => this.#look(name, undefined)))
+    const names = [...new Set([...listed, ...known])]
+    const changed = isLocal ? leaveOutUnchanged(names, (name) => this.#settled(name), this.#options) : names
+    await Promise.all(changed.map((name) => this.#look(name, undefined)))
+  }
+
+  /** The fingerprint of a file that was taken and from which nothing else is awaited. */
+  #settled(name: string): string | undefined {
+    const isOther = (name === singleFile) !== this.#isSingleFile
+    const isAwaited = isOther || this.#pending.has(name) || this.#missing.has(name)
+    return isAwaited ? undefined : this.#taken.fingerprint(name)
   }
 
   async #look(name: string, hint: 'written' | 'renamed' | undefined): Promise<void> {

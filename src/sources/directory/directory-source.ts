@@ -224,7 +224,7 @@ class DirectoryLoop {
       // What was watched lies below what was mounted there, or went with a directory above it.
       if (before !== undefined && before.id !== identity.id) await this.#watch.restart()
       this.#identity = identity
-      await this.#files.lookAtAll(listed)
+      await this.#files.lookAtAll(listed, { isLocal: !this.#facts.isOnNetwork })
       this.#isRead = true
       this.#readAtMs = this.#options.clock.wallMs()
       this.#noteDirectoryProblem(undefined)

@@ -46,8 +46,13 @@ export async function lookAtFile(path: string): Promise<FileLook> {
   }
 }
 
+/** Differs when the file was replaced, written or touched. */
+export function fingerprintOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
+}
+
 function describe(stats: BigIntStats): Exclude<FileLook, { readonly kind: 'missing' }> {
-  const fingerprint = `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}:${stats.ctimeNs}`
+  const fingerprint = fingerprintOf(stats)
   if (!stats.isFile()) {
     const reason = stats.isDirectory()
       ? 'is a directory: subdirectories of the manifest directory are not read'

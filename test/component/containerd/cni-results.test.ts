@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -7,6 +7,8 @@ import {
   removeCniResults,
   removeTornCniResults,
 } from '../../../src/containerd/network/cni-results.ts'
+import { RememberedCniResults } from '../../../src/containerd/network/remembered-cni-results.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 
 const id = 'ab'.repeat(32)
 const other = 'cd'.repeat(32)
@@ -97,4 +99,35 @@ it('reads which interfaces, namespaces, addresses and host ports a sandbox has',
       ],
     },
   ])
+})
+
+it('reads results again when one was made or removed, and while they may still be written', async () => {
+  const clock = new ManualClock()
+  const whole = (networkName: string, containerId: string): string =>
+    JSON.stringify({ networkName, containerId, result: { interfaces: [] } })
+  const remembered = new RememberedCniResults('podd', clock, directory)
+  const ids = async (): Promise<readonly string[]> =>
+    (await remembered.read()).map(({ sandboxId }) => sandboxId).sort()
+  result(`podd-${id}-eth0`, '{"networkName":')
+  result(`bridge-${id}-eth0`, whole('bridge', id))
+  expect(await ids()).toEqual([])
+  await clock.advance(1999)
+  result(`podd-${id}-eth0`, whole('podd', id))
+  expect(await ids()).toEqual([id])
+  await clock.advance(1)
+  const known = await remembered.read()
+  expect(await remembered.read()).toBe(known)
+  result(`podd-${other}-eth0`, whole('podd', other))
+  expect(await ids()).toEqual([id, other])
+  rmSync(join(directory, `podd-${id}-eth0`))
+  expect(await ids()).toEqual([other])
+})
+
+it('has no results where there is no directory, until there is one', async () => {
+  const made = join(directory, 'results')
+  const remembered = new RememberedCniResults('podd', new ManualClock(), made)
+  expect(await remembered.read()).toEqual([])
+  mkdirSync(made)
+  writeFileSync(join(made, 'podd-x-eth0'), JSON.stringify({ networkName: 'podd', containerId: id }))
+  expect(await remembered.read()).toHaveLength(1)
 })

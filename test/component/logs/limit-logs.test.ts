@@ -112,15 +112,17 @@ describe('the limit of all logs', () => {
     let looks: number
     let disk: number
     let kept: readonly KeptLogs[]
+    let pods: (typeof web)[]
     beforeEach(() => {
+      pods = [web, old]
       looks = 0
       disk = 1000 * mebibyte
       kept = []
     })
 
-    function lookAgain(totalBytes: number | undefined): () => Promise<number> {
+    function lookAgain(totalBytes: number | undefined, keptMs = hourMs): () => Promise<number> {
       const job = logLimitsJob({
-        pods: () => [web],
+        pods: () => pods,
         measure: async () => {
           looks += 1
           return { files: [], kept }
@@ -128,7 +130,7 @@ describe('the limit of all logs', () => {
         remove: async () => {},
         totalBytes: async () => totalBytes,
         availableBytes: async () => disk,
-        keptMs: hourMs,
+        keptMs,
         clock,
         logger: silentLogger,
       })
@@ -167,6 +169,21 @@ describe('the limit of all logs', () => {
       expect(await look()).toBe(1)
       await clock.advance(2_000)
       expect(await look()).toBe(2)
+    })
+
+    it('also where none are kept of removed pods, unless a pod has just gone', async () => {
+      const look = lookAgain(100 * mebibyte, 0)
+      const lookLater = async (): Promise<number> => {
+        await clock.advance(30_000)
+        return look()
+      }
+      expect([await look(), await lookLater(), await lookLater(), await lookLater()]).toEqual([1, 2, 2, 2])
+      pods = [web]
+      expect([await lookLater(), await lookLater(), await lookLater()]).toEqual([3, 4, 4])
+      pods = [web, { ...old, uid: 'uid-3' }]
+      expect([await lookLater(), await lookLater()]).toEqual([4, 4])
+      await clock.advance(300_000)
+      expect(await look()).toBe(5)
     })
 
     it('and it is not: they are measured at each look', async () => {
