@@ -34,6 +34,7 @@ const writers: Readonly<Record<string, readonly string[] | string>> = {
   'src/daemon/create-sources.ts': ['holds.json', 'trial.json'],
   'src/host/cgroups/files.ts': 'settings of the kernel',
   'src/host/cgroups/kept-cgroups.ts': ['cgroups.json'],
+  'src/host/network/until-addresses-change.ts': 'nothing: it opens files of the kernel to read them',
   'src/logs/container-log-directories.ts': ['logs/default_p_u/.podd-owner'],
   'src/logs/removed-pod-logs.ts': ['logs/default_p_u/.podd-removed'],
   'src/logs/rotate-log.ts': 'a container’s log, under another name until it is whole',
