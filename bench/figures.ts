@@ -51,16 +51,15 @@ export function formatFigures(figures: readonly Figure[]): string {
   const rows = figures.map((figure) => {
     const { name, unit, podd, bare, atMost } = figure
     const at = figure.at ?? 'p50'
-    const spread = podd.count > 1 ? ` (${round(podd.p10)}-${round(podd.p90)})` : ''
-    const beside =
-      bare === undefined
-        ? ''
-        : `${round(bare[at])} (${round(bare.p10)}-${round(bare.p90)}), ${round(podd[at] / bare[at])}x`
-    const bound = atMost === undefined ? '' : `${round(atMost)}${podd[at] <= atMost ? '' : ' MISSED'}`
-    return [name, `${round(podd[at])} ${unit}${spread}`, beside, bound]
+    const show = (spread: Spread): string =>
+      `${round(spread[at])} ${unit}${spread.count > 1 ? ` (${round(spread.p10)}-${round(spread.p90)})` : ''}`
+    const beside = bare === undefined ? '' : `${show(bare)}`
+    const factor = bare === undefined ? '' : `, ${round(podd[at] / bare[at])}x`
+    const target = atMost === undefined ? '' : `${round(atMost)} ${unit}`
+    return [name, beside, `${show(podd)}${factor}`, target, verdict(podd[at], atMost)]
   })
-  const table = [['figure', 'podd', 'bare', 'at most'], ...rows]
-  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
+  const table = [['figure', 'bare', 'podd', 'target', 'holds?'], ...rows]
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)))
   return table
     .map((row) =>
       row
@@ -69,6 +68,11 @@ export function formatFigures(figures: readonly Figure[]): string {
         .trimEnd(),
     )
     .join('\n')
+}
+
+function verdict(value: number, atMost: number | undefined): string {
+  if (atMost === undefined) return ''
+  return value <= atMost ? 'yes' : `no, ${round(value - atMost)} above`
 }
 
 function round(value: number): string {

@@ -53,6 +53,12 @@ export class PoddUnderTest {
   readonly socketPath = join(this.runDir, 'podd.sock')
   readonly cgroupRoot = `/podd-bench-${process.pid}`
   #child: ChildProcess | undefined
+  /** Another runtime than the embedded containerd. */
+  readonly #endpoint: string | undefined
+
+  constructor(endpoint?: string) {
+    this.#endpoint = endpoint
+  }
 
   get pid(): number {
     if (this.#child?.pid === undefined) throw new Error('podd does not run')
@@ -109,14 +115,20 @@ export class PoddUnderTest {
   async start(
     more: { readonly flags?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
   ): Promise<void> {
+    this.launch(more)
+    await this.until(async () => (await this.status()).runtime.healthy, 60_000)
+  }
+
+  /** Starts it and returns at once. */
+  launch(more: { readonly flags?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): void {
     mkdirSync(this.manifests, { recursive: true })
     const log = openSync(this.logPath, 'a')
-    this.#child = spawn(this.launcher(), ['run', ...this.flags(), ...(more.flags ?? [])], {
-      stdio: ['ignore', log, log],
-      env: { ...process.env, ...more.env },
-    })
+    this.#child = spawn(
+      this.launcher(),
+      ['run', ...this.flags(), '--max-pods', '2000', ...(more.flags ?? [])],
+      { stdio: ['ignore', log, log], env: { ...process.env, ...more.env } },
+    )
     closeSync(log)
-    await this.until(async () => (await this.status()).runtime.healthy, 60_000)
   }
 
   importImage(): void {
@@ -145,15 +157,45 @@ export class PoddUnderTest {
     return this.#get(`/podd/v1/namespaces/default/pods/${pod}/probes`)
   }
 
+  /** What the API answers, as it stands there. */
+  text(path: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.socketPath, path }, (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+      })
+      call.on('error', reject)
+      call.end()
+    })
+  }
+
+  /** Watches all pods until so many lines have come. */
+  watchPods(lines: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.socketPath, path: '/api/v1/pods?watch=true' }, (response) => {
+        let seen = 0
+        response.on('data', (chunk: Buffer) => {
+          for (const byte of chunk) if (byte === 10) seen += 1
+          if (seen < lines) return
+          resolve()
+          call.destroy()
+        })
+      })
+      call.on('error', reject)
+      call.end()
+    })
+  }
+
   async untilRunning(count: number): Promise<void> {
     await this.until(async () => {
       const pods = await this.pods()
       return pods.length === count && pods.every(({ status }) => status.phase === 'Running')
-    }, 120_000)
+    }, 600_000)
   }
 
   async untilGone(): Promise<void> {
-    await this.until(async () => (await this.pods()).length === 0, 60_000)
+    await this.until(async () => (await this.pods()).length === 0, 600_000)
   }
 
   async until(holds: () => Promise<boolean>, timeoutMs: number): Promise<void> {
@@ -189,6 +231,13 @@ export class PoddUnderTest {
     this.#removeBareCgroups()
   }
 
+  /** Ends podd alone and removes the directory, where its runtime is another one and has no pods. */
+  async discard(): Promise<void> {
+    await this.stop()
+    rmSync(this.directory, { recursive: true, force: true })
+    this.#removeBareCgroups()
+  }
+
   /** Those of the bare calls, which podd knows nothing of. */
   #removeBareCgroups(): void {
     const args = [
@@ -218,19 +267,12 @@ export class PoddUnderTest {
       'container-logs-dir': join(this.directory, 'links'),
       'pod-manifest-path': this.manifests,
       'cgroup-root': this.cgroupRoot,
+      ...(this.#endpoint !== undefined && { 'container-runtime-endpoint': this.#endpoint }),
     }).flatMap(([flag, value]) => [`--${flag}`, value])
   }
 
-  #get<T>(path: string): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const call = request({ socketPath: this.socketPath, path }, (response) => {
-        const chunks: Buffer[] = []
-        response.on('data', (chunk: Buffer) => chunks.push(chunk))
-        response.on('end', () => resolve(JSON.parse(Buffer.concat(chunks).toString('utf8'))))
-      })
-      call.on('error', reject)
-      call.end()
-    })
+  async #get<T>(path: string): Promise<T> {
+    return JSON.parse(await this.text(path))
   }
 }
 

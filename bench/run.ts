@@ -2,12 +2,14 @@
  * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
  * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
  * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
- * (60). Each part takes three minutes at most but `probes`, `fleet` and `fleet-push`, which are run only where they are named; FLEET_HOSTS=N and
+ * (60), BURST=N how many pods start at once (50; four times as many in `burst-200`), MANY_PODS=N how many `many-fake` has (1,000). All takes
+ * some 40 minutes; `probes`, `fleet` and `fleet-push` are run only where they are named; FLEET_HOSTS=N and
  * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180).
  */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
 import { CriClient } from '../src/cri/cri-client.ts'
+import { benchAdopt } from './adopt.ts'
 import { benchBurst } from './burst.ts'
 import { benchCommandLine } from './command-line.ts'
 import { formatFigures } from './figures.ts'
@@ -22,6 +24,7 @@ import { benchPublish } from './publish.ts'
 import { benchRemove } from './remove.ts'
 import { benchReplace } from './replace.ts'
 import { benchRestart } from './restart.ts'
+import { benchFake, benchMany } from './scale.ts'
 import { benchStart } from './start.ts'
 import { benchSources } from './sources/sources.ts'
 import { benchUnchanged } from './unchanged.ts'
@@ -29,6 +32,8 @@ import { benchWear } from './wear.ts'
 
 const pairs = Number(process.env['PAIRS'] ?? 30)
 const idleSeconds = Number(process.env['IDLE_SECONDS'] ?? 60)
+const burst = Number(process.env['BURST'] ?? 50)
+const manyPods = Number(process.env['MANY_PODS'] ?? 1000)
 const fleetHosts = Number(process.env['FLEET_HOSTS'] ?? 1000)
 const fleetSeconds = Number(process.env['FLEET_SECONDS'] ?? 180)
 
@@ -43,7 +48,12 @@ const parts: Readonly<Record<string, Part>> = {
   replace: (podd, client) => benchReplace(podd, client, pairs),
   restart: (podd, client) => benchRestart(podd, client, pairs),
   remove: (podd, client) => benchRemove(podd, client, pairs),
-  burst: benchBurst,
+  burst: (podd, client) =>
+    benchBurst(podd, client, { count: burst, rounds: 3, atMost: 1, mostCpuMs: 10 * burst }),
+  'burst-200': (podd, client) =>
+    benchBurst(podd, client, { count: 4 * burst, rounds: 1, atMost: 1.05, mostCpuMs: 40 * burst }),
+  adopt: (podd) => benchAdopt(podd),
+  many: (podd) => benchMany(podd, idleSeconds),
   probed: (podd) => benchProbed(podd, idleSeconds),
   cli: (podd) => benchCommandLine(podd, pairs),
   wear: (podd) => benchWear(podd),
@@ -58,6 +68,7 @@ const parts: Readonly<Record<string, Part>> = {
 
 /** They need no podd and no containerd, only pieces of podd. */
 const partsAlone: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  'many-fake': () => benchFake(idleSeconds, manyPods),
   sources: async () => benchSources(),
   fleet: () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: false }),
   'fleet-push': () => benchFleet({ hosts: fleetHosts, seconds: fleetSeconds, pushes: true }),
@@ -89,12 +100,20 @@ const chosen = Object.entries(all).filter(([name]) =>
   named.length === 0 ? !onlyNamed.includes(name) : named.includes(name),
 )
 const report: (Figure & { readonly part: string })[] = []
+const failures: string[] = []
 for (const [name, measure] of chosen) {
   console.error(`${name} ...`)
-  for (const figure of await measure()) report.push({ part: name, ...figure })
+  try {
+    for (const figure of await measure()) report.push({ part: name, ...figure })
+  } catch (error) {
+    // The other parts are worth their figures.
+    failures.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`)
+  }
 }
 console.log(formatFigures(report))
+for (const failure of failures) console.log(failure)
 const json = JSON.stringify(report, null, 2)
 console.log(`\n${json}`)
 const file = process.env['JSON']
 if (file !== undefined) writeFileSync(file, `${json}\n`)
+process.exitCode = failures.length === 0 ? 0 : 1
