@@ -7,7 +7,6 @@ import { FirstWrite } from './first-write.ts'
 import { podManifest } from './pod-manifest.ts'
 import type { PoddUnderTest } from './podd-under-test.ts'
 
-const count = 50
 const rounds = 5
 const pollMs = 5
 
@@ -25,7 +24,7 @@ exit 1`,
  * A podd that starts beside pods that run: until its API answers, and until it has noticed that a container ended
  * meanwhile and the next one writes.
  */
-export async function benchAdopt(podd: PoddUnderTest): Promise<readonly Figure[]> {
+export async function benchAdopt(podd: PoddUnderTest, count: number): Promise<readonly Figure[]> {
   for (let index = 0; index < count - 1; index += 1)
     podd.drop(`adopted-${index}`, podManifest(`adopted-${index}`, { command: ['sleep', '36000'] }))
   const first = await FirstWrite.open(podd.directory, 'adopt')

@@ -18,6 +18,7 @@ import type { PodListObject } from '../src/api/objects.ts'
 import type { ProbeReportObject } from '../src/api/probe-reports.ts'
 import type { DaemonStatus } from '../src/api/routes.ts'
 import { systemClock } from '../src/base/clock.ts'
+import { testOciRuntime } from '../test/support/oci-runtime.ts'
 
 const main = new URL('../dist/main.js', import.meta.url).pathname
 const makeImage = new URL('../packaging/busybox-image.ts', import.meta.url).pathname
@@ -123,9 +124,11 @@ export class PoddUnderTest {
   launch(more: { readonly flags?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): void {
     mkdirSync(this.manifests, { recursive: true })
     const log = openSync(this.logPath, 'a')
+    const ociRuntime = testOciRuntime(this.directory)
+    const runtimes = ociRuntime === undefined ? [] : ['--oci-runtimes', `${ociRuntime},runc`]
     this.#child = spawn(
       this.launcher(),
-      ['run', ...this.flags(), '--max-pods', '2000', ...(more.flags ?? [])],
+      ['run', ...this.flags(), '--max-pods', '2000', ...runtimes, ...(more.flags ?? [])],
       { stdio: ['ignore', log, log], env: { ...process.env, ...more.env } },
     )
     closeSync(log)

@@ -2,9 +2,9 @@
  * npm run bench [PART …]: speed, memory, idle cost and wear on a containerd of its own, beside the bare CRI calls on the
  * same containerd; docs/PERFORMANCE.md tells what each part does. Needs root and a build. Prints a table and the
  * same as JSON, with JSON=FILE to a file too. PAIRS=N sets the pairs of each comparison (30), IDLE_SECONDS=N how long CPU is measured
- * (60), BURST=N how many pods start at once (50; four times as many in `burst-200`), MANY_PODS=N how many `many-fake` has (1,000). All takes
+ * (60), BURST=N how many pods start at once or are adopted (50; four times as many in `burst-200`, five times in `many`), MANY_PODS=N how many `many-fake` has (1,000). All takes
  * some 40 minutes; `probes`, `fleet` and `fleet-push` are run only where they are named; FLEET_HOSTS=N and
- * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180).
+ * FLEET_SECONDS=N set how many hosts (1,000) ask how long (180). PODD_TEST_OCI_RUNTIME=crun has crun run the containers of both sides.
  */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '../src/base/clock.ts'
@@ -52,8 +52,8 @@ const parts: Readonly<Record<string, Part>> = {
     benchBurst(podd, client, { count: burst, rounds: 3, atMost: 1, mostCpuMs: 10 * burst }),
   'burst-200': (podd, client) =>
     benchBurst(podd, client, { count: 4 * burst, rounds: 1, atMost: 1.05, mostCpuMs: 40 * burst }),
-  adopt: (podd) => benchAdopt(podd),
-  many: (podd) => benchMany(podd, idleSeconds),
+  adopt: (podd) => benchAdopt(podd, burst),
+  many: (podd) => benchMany(podd, idleSeconds, 5 * burst),
   probed: (podd) => benchProbed(podd, idleSeconds),
   cli: (podd) => benchCommandLine(podd, pairs),
   wear: (podd) => benchWear(podd),
