@@ -53,7 +53,7 @@ export function formatFigures(figures: readonly Figure[]): string {
     const at = figure.at ?? 'p50'
     const show = (spread: Spread): string =>
       `${round(spread[at])} ${unit}${spread.count > 1 ? ` (${round(spread.p10)}-${round(spread.p90)})` : ''}`
-    const beside = bare === undefined ? '' : `${show(bare)}`
+    const beside = bare === undefined ? '' : show(bare)
     const factor = bare === undefined ? '' : `, ${round(podd[at] / bare[at])}x`
     const target = atMost === undefined ? '' : `${round(atMost)} ${unit}`
     return [name, beside, `${show(podd)}${factor}`, target, verdict(podd[at], atMost)]
