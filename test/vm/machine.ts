@@ -62,8 +62,8 @@ export class Machine {
       if (found !== undefined) return found
       const nowMs = performance.now()
       if (nowMs > giveUpAtMs) throw new Error(`waited in vain for ${what}`)
-      // To look costs an emulated machine much of what it has.
-      await sleep(Math.max(3000, 5 * (nowMs - beganMs)))
+      // To look costs an emulated machine much of what it has. A look may have waited for a host that stood still.
+      await sleep(Math.min(30_000, Math.max(3000, 5 * (nowMs - beganMs))))
     }
   }
 
