@@ -104,7 +104,7 @@ async function runVerb(verb: Verb, args: ParsedArguments, deps: CliDeps, call: C
   const context: VerbContext = {
     args,
     deps,
-    client: new ApiClient(await findSocket(args.value('socket'), call.env), systemClock),
+    client: new ApiClient(await findSocket(args, call.env), systemClock),
     clock: systemClock,
     env: call.env,
     signal,
