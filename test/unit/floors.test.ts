@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -157,10 +157,13 @@ describe('the floors', () => {
     const rooms = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) =>
       entry.isDirectory(),
     )
-    const inner = rooms.flatMap(({ name }) =>
-      readdirSync(join(root, 'src', name), { withFileTypes: true }).filter((entry) => entry.isDirectory()),
-    )
-    const named = [...rooms, ...inner].map(({ name }) => name)
+    const inner = rooms.flatMap(({ name }) => {
+      const room = join(root, 'src', name)
+      return readdirSync(room, { withFileTypes: true, recursive: true })
+        .filter((entry) => entry.isDirectory())
+        .map((entry) => relative(room, join(entry.parentPath, entry.name)))
+    })
+    const named = [...rooms.map(({ name }) => name), ...inner]
     expect(named.filter((name) => !config.includes(`'${name}'`))).toEqual([])
   })
 })
