@@ -85,7 +85,7 @@ describePodd('writing over the API', {}, (podd) => {
   )
 
   it(
-    'runs a pod once and keeps it until it is deleted, also with what it was given over the API',
+    'runs a pod once and keeps it until it is deleted and its finalizers are gone, also with what it was given over the API',
     async () => {
       const rig = podd()
       const ask = asker(rig)
@@ -107,12 +107,26 @@ describePodd('writing over the API', {}, (podd) => {
           },
         ],
       })
-      expect(await ask('POST', pods, once)).toMatchObject({ code: 201 })
+      const finalizers = ['example.com/a']
+      const made = await ask('POST', pods, { ...once, metadata: { name: 'once', finalizers } })
+      expect(made).toMatchObject({ code: 201 })
       await rig.untilPhase('once', 'Succeeded')
       expect(await ask('POST', pods, once)).toMatchObject({ code: 409, body: { reason: 'AlreadyExists' } })
       await rig.restartDaemon()
-      await rig.untilPhase('once', 'Succeeded')
+      const { uid } = (await rig.untilPhase('once', 'Succeeded')).metadata
       expect(await ask('DELETE', `${pods}/once`)).toMatchObject({ code: 200 })
+      await rig.until('no container of it is there', async () => rig.containerIds(uid).length === 0)
+      await rig.restartDaemon('SIGKILL')
+      expect(await ask('GET', `${pods}/once`)).toMatchObject({
+        code: 200,
+        body: {
+          metadata: { uid, finalizers, deletionTimestamp: expect.any(String) },
+          status: { phase: 'Succeeded' },
+        },
+      })
+      const freed = { metadata: { finalizers: null } }
+      const merge = 'application/merge-patch+json'
+      expect(await ask('PATCH', `${pods}/once`, freed, merge)).toMatchObject({ code: 200 })
       await rig.untilGone('once')
       expect(await ask('DELETE', `${configMaps}/words`)).toMatchObject({
         code: 200,

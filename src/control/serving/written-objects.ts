@@ -170,7 +170,7 @@ export class WrittenObjects {
   }
 }
 
-/** How a pod was when it ended; that it has ended is all that is known where podd was killed just then. */
+/** How a pod was last; that it has ended is all that is known of one that an earlier podd held without its status. */
 function lastStatus({ status }: JsonObject, { pod }: PodDocument): PodStatus {
   if (isWhole(status)) return status
   return { phase: 'Failed', conditions: [], qosClass: computeQosClass(pod.spec) }

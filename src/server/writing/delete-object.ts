@@ -10,7 +10,7 @@ import { integerParam } from '../requests/query.ts'
 import type { WrittenObject } from '../requests/object-writer.ts'
 import { conflict, invalid } from './write-errors.ts'
 import { readDryRun } from './write-query.ts'
-import { findWritten } from './written-kind.ts'
+import { findWritten, plain } from './written-kind.ts'
 import type { Target, WrittenKind } from './written-kind.ts'
 
 /** meta/v1 DeleteOptions. */
@@ -90,7 +90,7 @@ export function deleteObject(written: WrittenKind, target: Target, options: Dele
     const graceSeconds = graceOf(written, shown, kept.manifest, options.graceSeconds)
     const manifest = withDeletion(kept.manifest, graceSeconds, written.clock.wallMs())
     if (options.dryRun) return { ...shown, metadata: { ...shown.metadata, ...deletionOf(manifest) } }
-    await writer.put(manifest)
+    await writer.put(withLast(manifest, shown))
     writer.endPod(kept.uid, graceSeconds)
     return reader.list().find(({ metadata }) => metadata.uid === kept.uid) ?? shown
   })
@@ -168,6 +168,12 @@ function withDeletion(manifest: JsonObject, graceSeconds: number, nowMs: number)
       deletionGracePeriodSeconds: graceSeconds,
     },
   }
+}
+
+/** What finalizers hold is shown as it was last, also where podd is killed before the pod has ended. */
+function withLast(manifest: JsonObject, shown: ResourceObject): JsonObject {
+  const { status } = plain(shown)
+  return finalizersOf(manifest).length === 0 || status === undefined ? manifest : { ...manifest, status }
 }
 
 function deletionOf(manifest: JsonObject): JsonObject {
