@@ -38,7 +38,7 @@ const innerFloors: Readonly<Record<string, readonly (readonly string[])[]>> = {
   decide: [['sources', 'status', 'writing'], ['admission', 'doctor', 'images', 'plan'], ['node']],
   images: [['.'], ['credentials']],
   api: [['tables'], ['kinds', 'wire'], ['.']],
-  sources: [['hold', 'trial'], ['directory', 'http', 'written'], ['.'], ['watch']],
+  sources: [['hold', 'trial'], ['directory', 'http', 'written'], ['.']],
   server: [
     ['.'],
     ['discovery', 'kubelet', 'listeners', 'page', 'reviews', 'streams', 'writing'],

@@ -6,7 +6,7 @@ import type { MountEntry } from '../../host/mounts.ts'
 import type { LastGoodStore } from '../../store/last-good.ts'
 import type { DecodeSource } from '../decode-source.ts'
 import type { FollowedValues } from '../followed-values.ts'
-import type { WatchDirectory } from '../watch/watch-directory.ts'
+import type { WatchDirectory } from '../watch-directory.ts'
 
 export interface DirectorySourceOptions {
   readonly name: SourceName

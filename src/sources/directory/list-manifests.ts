@@ -1,7 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorCode } from '../../base/errors.ts'
-import { isHiddenName, isManifestName, maxDirectoryDepth } from '../../pod/values/manifest-name.ts'
+import { isHiddenName, isManifestName } from '../manifest-name.ts'
+
+/** Deeper subdirectories are not read. */
+const maxDepth = 32
 
 /**
  * The manifests of a directory by their names, those in subdirectories (`sub/a.yaml`) only where `recursive`. A link to a
@@ -9,7 +12,7 @@ import { isHiddenName, isManifestName, maxDirectoryDepth } from '../../pod/value
  */
 export async function listManifests(directory: string, recursive: boolean): Promise<readonly string[]> {
   if (!recursive) return (await readdir(directory)).filter((name) => isManifestName(name))
-  return await listTree(directory, '', maxDirectoryDepth)
+  return await listTree(directory, '', maxDepth)
 }
 
 async function listTree(directory: string, prefix: string, depth: number): Promise<readonly string[]> {

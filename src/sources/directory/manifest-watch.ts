@@ -1,6 +1,6 @@
 import type { Problem } from '../../pod/objects/document.ts'
-import type { DirectoryHint, DirectoryWatch } from '../watch/watch-directory.ts'
-import { watchDirectory } from '../watch/watch-directory.ts'
+import type { DirectoryHint, DirectoryWatch } from '../watch-directory.ts'
+import { watchDirectory } from '../watch-directory.ts'
 import type { DirectorySourceOptions } from './directory-options.ts'
 import { watchProblem } from './directory-problems.ts'
 

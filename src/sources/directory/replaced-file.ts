@@ -1,6 +1,6 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { isManifestName } from '../../pod/values/manifest-name.ts'
+import { isManifestName } from '../manifest-name.ts'
 
 /**
  * Whether something shows that a name that went will be back: the old file lies beside it under a name that is no

@@ -19,8 +19,8 @@ import type { Problem, SourceSnapshot } from '../../pod/objects/document.ts'
 import { formatFieldPath } from '../../pod/schema/field-path.ts'
 import { decodeKept, nameOfManifest, recoverKept } from './kept-document.ts'
 import type { KeptManifest, ObjectName } from './kept-document.ts'
-import { watchDirectory } from '../watch/watch-directory.ts'
-import type { WatchDirectory } from '../watch/watch-directory.ts'
+import { watchDirectory } from '../watch-directory.ts'
+import type { WatchDirectory } from '../watch-directory.ts'
 
 export interface ApiObjectsOptions {
   /** Made with the first object. */

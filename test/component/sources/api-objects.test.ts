@@ -6,7 +6,7 @@ import type { JsonObject } from '../../../src/base/json.ts'
 import { silentLogger } from '../../../src/base/logger.ts'
 import type { SourceSnapshot } from '../../../src/pod/objects/document.ts'
 import { ApiObjects } from '../../../src/sources/written/api-objects.ts'
-import type { DirectoryHint } from '../../../src/sources/watch/watch-directory.ts'
+import type { DirectoryHint } from '../../../src/sources/watch-directory.ts'
 
 /** A source over a directory of its own, whose hints the test gives. */
 class ObjectsRig {

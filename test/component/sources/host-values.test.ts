@@ -12,7 +12,7 @@ import { FollowedHostValues } from '../../../src/sources/followed-values.ts'
 import { createHttpSource } from '../../../src/sources/http/http-source.ts'
 import { HostValueReader, decodeWithValues, urlWithValues } from '../../../src/sources/host-values.ts'
 import { createLastGoodStore } from '../../../src/store/last-good.ts'
-import type { WatchDirectory } from '../../../src/sources/watch/watch-directory.ts'
+import type { WatchDirectory } from '../../../src/sources/watch-directory.ts'
 import { SourceRun, makeScratch, podYaml } from './source-rig.ts'
 
 let scratch = ''

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isManifestName } from '../../../src/pod/values/manifest-name.ts'
+import { isManifestName } from '../../../src/sources/manifest-name.ts'
 import type { FileFacts } from '../../../src/sources/directory/settle-file.ts'
 import { computeSettleWait } from '../../../src/sources/directory/settle-file.ts'
 

@@ -1,6 +1,3 @@
-/** Deeper subdirectories are neither read nor watched. */
-export const maxDirectoryDepth = 32
-
 /**
  * Whether a file of this name in the manifest directory is read: `.yaml`, `.yml` and `.json`, but never
  * dotfiles nor what editors leave beside a file (`x.yaml~`, `#x.yaml#`, `.x.yaml.swp`, `4913`).

@@ -4,16 +4,8 @@ import { join, resolve } from 'node:path'
 /** Linux gives up on a path after so many symlinks (path_resolution(7)). */
 const maxLinks = 40
 
-/** Where a path leads. */
-export interface PathLinks {
-  /** The symlinks on its way, each by its own path; as far as the path exists. */
-  readonly links: readonly string[]
-  /** The path without them; what is missing of it stands as it is written. */
-  readonly end: string
-}
-
-/** The symlinks that an absolute path leads through. */
-export function findLinks(path: string): PathLinks {
+/** The symlinks that an absolute path leads through, each by its own path; as far as the path exists. */
+export function findLinks(path: string): readonly string[] {
   const links: string[] = []
   const rest = splitPath(path)
   let at = '/'
@@ -28,7 +20,7 @@ export function findLinks(path: string): PathLinks {
     rest.unshift(...splitPath(resolve(at, target)))
     at = '/'
   }
-  return { links, end: at }
+  return links
 }
 
 function splitPath(path: string): string[] {
