@@ -68,7 +68,7 @@ YAML is read as Kubernetes reads it (go-yaml v2): unquoted \`yes\`, \`no\`, \`on
 and \`0o644\` are octal, \`1_000\` is a thousand, and times and dates are strings. A number or a boolean where a string
 belongs (\`value: 8080\`) is an error: put quotes around it. So are a key that stands twice, an unknown tag, aliases that
 add more than 100,000 values, more than 100 levels, a document in YAML of more than 3 MiB (what an API server takes for an
-object), and a file of more than 10 MiB. Null is the same as leaving the field out, and in a map of strings (labels,
+object) or of more than 100,000 keys and values (in JSON there may be more), and a file of more than 10 MiB. Null is the same as leaving the field out, and in a map of strings (labels,
 \`data\`) the empty string. One bad document never takes another down: its own pod, if it ran, goes on in its last good form. So do the pods of a file that has become empty, as one does on a full disk:
 delete it to end them.
 

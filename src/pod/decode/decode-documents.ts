@@ -13,7 +13,7 @@ import type { ObjectKind } from '../kinds/object-kinds.ts'
 import { holdsSecrets, objectKey } from '../objects/local-object.ts'
 import { keysNamed, nameOf, objectOf } from './document-name.ts'
 import type { Position, RawDocument } from './read-documents.ts'
-import { maxYamlBytes, readJsonDocument, readYamlDocuments } from './read-documents.ts'
+import { readJsonDocument, readYamlDocuments } from './read-documents.ts'
 import { describeBytes, endsInsideLine, toText } from './source-text.ts'
 import { refuseKind } from './refuse-kind.ts'
 import type { HostValues } from './substitute-values.ts'
@@ -69,7 +69,9 @@ export async function decodeDocuments(
   if (json !== undefined) {
     const result = decodeAll([json], options)
     // Only the YAML reader can say where a problem stands, and it takes no text of any size.
-    if (result.problems.length === 0 || Buffer.byteLength(text) > maxYamlBytes) return result
+    if (result.problems.length === 0) return result
+    const [read] = await readYamlDocuments(text)
+    return read?.kind === 'read' ? decodeAll([read], options) : result
   }
   const result = decodeAll(await readYamlDocuments(text), options)
   const isCutOff = endsInsideLine(text) && result.heldObjects.length > 0

@@ -6,6 +6,7 @@ import { findTextFault, splitJson } from './text-faults.ts'
 import { isTemplate, unrenderedTemplate, yamlMessage } from './yaml-message.ts'
 import { parseYaml } from './parse-yaml.ts'
 import type { Slice } from './text-faults.ts'
+import { findOversize } from './yaml-bounds.ts'
 import type { YamlLibrary } from './yaml-value.ts'
 import { YamlValueError, yamlToJson } from './yaml-value.ts'
 
@@ -26,13 +27,6 @@ export type RawDocument =
       readonly textOf: (path: FieldPath) => string | undefined
     }
   | { readonly kind: 'broken'; readonly message: string; readonly position: Position }
-
-/**
- * The most that one YAML document may have: as much as the API server takes for an object
- * (`staging/src/k8s.io/apiserver/pkg/server/config.go`, MaxRequestBodyBytes, 1.36). Its tree takes a hundred times as much
- * memory.
- */
-export const maxYamlBytes = 3 * 1024 * 1024
 
 /**
  * Reads JSON when the text is that and no key stands twice in an object; undefined where YAML must be
@@ -101,11 +95,8 @@ function readOne(
   text: string,
   positionOf: (offset: number) => Position,
 ): RawDocument | undefined {
-  const size = Buffer.byteLength(text)
-  if (size > maxYamlBytes) {
-    const message = `the document has ${size} bytes, and a Kubernetes object has ${maxYamlBytes} at the most: put each object into a document of its own, with --- between them`
-    return { kind: 'broken', message, position: positionOf(0) }
-  }
+  const oversize = findOversize(yaml, text)
+  if (oversize !== undefined) return { kind: 'broken', message: oversize, position: positionOf(0) }
   try {
     const fault = findTextFault(text)
     if (fault !== undefined) {

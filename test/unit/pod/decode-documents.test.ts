@@ -372,6 +372,23 @@ describe('what is refused', () => {
     ])
   })
 
+  it('a YAML document of more keys and values than podd reads, and takes the others', async () => {
+    const many = `${container()}    args: [${'a,'.repeat(100_001)}]\n`
+    const { pods, problems } = await decode([container(), many].join('---\n'))
+    expect(pods).toEqual(['web'])
+    expect(problems).toEqual([
+      expect.stringMatching(/^\d+:\d+: the document has more than 100000 keys and values/u),
+    ])
+  })
+
+  it('only what is wrong in a JSON document, which may have more', async () => {
+    const args = Array.from({ length: 100_001 }, () => 'a')
+    const spec = { containers: [{ name: 'main', image: 'a', args, imgae: 'b' }] }
+    const text = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec })
+    const { problems } = await decode(text)
+    expect(problems).toEqual([expect.stringContaining('unknown field "imgae"')])
+  })
+
   it('a document that grows without end from a few lines', async () => {
     const levels = Array.from({ length: 9 }, (_, index) =>
       index === 0
