@@ -186,9 +186,10 @@ export class InstalledMachine {
     )
   }
 
+  /** A cut may leave NULs before the first line of the next boot, where a file had grown and its blocks weren't written. */
   async look(): Promise<Look> {
     const text = await this.machine.run(
-      `cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; curl -s --unix-socket /run/podd/podd.sock http://podd/api/v1/pods; echo; grep -r . ${saidDir} 2>/dev/null | sed 's#.*/##'; true`,
+      `cat /proc/sys/kernel/random/boot_id; cut -d' ' -f1 /proc/uptime; curl -s --unix-socket /run/podd/podd.sock http://podd/api/v1/pods; echo; grep -ra . ${saidDir} 2>/dev/null | tr -d '\\0' | sed 's#.*/##'; true`,
     )
     const [bootId = '', uptime, json = '', ...said] = text.split('\n')
     const { items }: PodListObject = JSON.parse(json)

@@ -13,7 +13,7 @@ describe('podd completion', () => {
   it.each<[line: string, offered: readonly string[]]>([
     ['podd de', ['debug', 'describe', 'delete']],
     ['podd exec ', ['web', 'db']],
-    ['podd get po', ['pods', 'pod', 'po']],
+    ['podd get po', ['pods', 'pod', 'po', 'podtemplates', 'podtemplate']],
     ['podd get pods w', ['web']],
     ['podd get --sort', ['--sort-by']],
     ['podd images pu', ['pull']],
