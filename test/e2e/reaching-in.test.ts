@@ -146,7 +146,7 @@ describePodd('reaching into pods', {}, (rig) => {
     const terminal = shellContainer(
       'terminal',
       'terminal',
-      'read -r word; stty size; echo "got $word"; stay',
+      'while read -r word; do stty size; echo "got $word"; done; stay',
       {
         stdin: true,
         tty: true,
@@ -165,8 +165,12 @@ describePodd('reaching into pods', {}, (rig) => {
       ' err one err two got one got two over',
     )
     const seen = atTerminal(podd, ['attach', '-it', 'console', '-c', 'terminal'])
-    seen.type('three\n')
-    await podd.until('the terminal', () => /\n31 97\ngot three\n/u.test(seen.shown()))
+    // The size of the terminal may arrive after what is typed first.
+    await podd.until('the terminal', () => {
+      if (/\n31 97\ngot three\n/u.test(seen.shown())) return true
+      seen.type('three\n')
+      return false
+    })
     seen.child.kill()
     expect(await podd.cli('attach', '-i', 'shell', '-c', 'main')).toMatchObject({
       code: 1,
