@@ -214,6 +214,10 @@ async function closeServer(
     if (patience.signal.aborted) resolve()
     patience.signal.addEventListener('abort', () => resolve(), { once: true })
   })
-  await Promise.race([Promise.all(upgraded), given])
+  // The server counts no connection that came before it listened.
+  const gone = [...connections].map(
+    (connection) => new Promise((resolve) => connection.once('close', resolve)),
+  )
+  await Promise.race([Promise.all([...upgraded, ...gone]), given])
   timer.cancel()
 }

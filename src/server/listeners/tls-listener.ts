@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
+import { createServer } from 'node:net'
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../base/clock.ts'
 import { PoddError, errorMessage } from '../../base/errors.ts'
 import type { Logger } from '../../base/logger.ts'
@@ -10,6 +11,7 @@ import type { ApiHandler } from '../requests/api-request.ts'
 import { anonymous } from '../requests/identity.ts'
 import type { Identity } from '../requests/identity.ts'
 import { createHttpListener } from './http-listener.ts'
+import type { HttpListener } from './http-listener.ts'
 import { identifyClient } from './identify-client.ts'
 import type { TokenReader } from './identify-client.ts'
 import { RequestLimits } from './request-limits.ts'
@@ -42,11 +44,61 @@ const mostHeaderBytes = 128 * 1024
 const handshakeMs = 10_000
 
 /**
- * The API over TLS, for clients with a certificate or a token. Throws PoddError SOCKET_FAILED where it can't listen, and
- * the system's error where the authority's files can't be read or written.
+ * The API over TLS, for clients with a certificate or a token. TLS, which takes memory, is loaded when the first client
+ * connects. Throws PoddError SOCKET_FAILED where it can't listen, and the system's error where the authority's files can't be
+ * read or written.
  */
 export async function listenOverTls(options: TlsListenerOptions): Promise<TlsListener> {
-  const { handler, address, authority, readToken, clock, logger } = options
+  const { address, authority, logger } = options
+  authority.server()
+  const gate = createServer()
+  gate.maxConnections = mostConnections
+  let listener: HttpListener | undefined
+  const open = (first: Socket): void => {
+    // Nothing of it has been read: no event of a socket comes before the next turn of the event loop.
+    try {
+      listener = createTlsListener(options)
+    } catch (error) {
+      logger.error({ err: error }, "cannot read or make the certificate of podd's API")
+      first.destroy()
+      gate.once('connection', open)
+      return
+    }
+    const { server } = listener
+    server.once('listening', () => server.emit('connection', first))
+    // It takes the socket that listens over from the gate.
+    server.listen(gate)
+  }
+  gate.once('connection', open)
+  const listening = once(gate, 'listening')
+  gate.listen({ host: address.host, port: address.port })
+  await listening.catch((error: unknown) => {
+    const where = `${address.host}:${address.port}`
+    throw new PoddError('SOCKET_FAILED', `cannot listen at ${where}: ${errorMessage(error)}`, {
+      cause: error,
+      hint: 'See which process has the port, or choose another one with api.listen.',
+    })
+  })
+  const bound = gate.address()
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  return {
+    address: { host: address.host, port },
+    close: async (graceMs) => {
+      if (listener !== undefined) return listener.close(graceMs)
+      gate.close()
+      await once(gate, 'close')
+    },
+  }
+}
+
+function createTlsListener({
+  handler,
+  authority,
+  readToken,
+  clock,
+  logger,
+}: TlsListenerOptions): HttpListener {
+  const { TLSSocket: EncryptedSocket } = process.getBuiltinModule('node:tls')
   const limits = new RequestLimits(clock)
   const unknown = new UnknownConnections()
   const context = () => {
@@ -67,7 +119,8 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
     mostHeaderBytes,
     identify(request) {
       const { socket } = request
-      if (!(socket instanceof TLSSocket)) throw new PoddError('INTERNAL', 'this connection is not encrypted')
+      if (!(socket instanceof EncryptedSocket))
+        throw new PoddError('INTERNAL', 'this connection is not encrypted')
       const stranger = `${anonymous.name} ${socket.remoteAddress}`
       const identity = identify(socket, request, () => limits.take(stranger))
       if (identity === anonymous) limits.take(stranger)
@@ -94,16 +147,5 @@ export async function listenOverTls(options: TlsListenerOptions): Promise<TlsLis
       logger.error({ err: error }, "cannot renew the certificate of podd's API")
     }
   })
-  const listening = once(server, 'listening')
-  server.listen({ host: address.host, port: address.port })
-  await listening.catch((error: unknown) => {
-    const where = `${address.host}:${address.port}`
-    throw new PoddError('SOCKET_FAILED', `cannot listen at ${where}: ${errorMessage(error)}`, {
-      cause: error,
-      hint: 'See which process has the port, or choose another one with api.listen.',
-    })
-  })
-  const bound = server.address()
-  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
-  return { address: { host: address.host, port }, close: (graceMs) => listener.close(graceMs) }
+  return listener
 }

@@ -1,5 +1,7 @@
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -53,6 +55,16 @@ describe('the API over TLS', () => {
     const answer = await get(podsPath, admin)
     expect(answer.code).toBe(200)
     expect(JSON.parse(answer.text)).toMatchObject({ items: [{ metadata: { name: 'web' } }] })
+  })
+
+  it('answers clients that connect first and at once, and one that sends nothing holds up none', async () => {
+    const silent = connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+    await once(silent, 'connect')
+    const answers = await Promise.all(Array.from({ length: 5 }, () => get(podsPath, admin)))
+    expect(answers.map(({ code }) => code)).toEqual([200, 200, 200, 200, 200])
+    const ended = once(silent, 'close')
+    await rig.close(0)
+    await ended
   })
 
   it('keeps keys where only their owner reads them', async () => {
