@@ -213,9 +213,6 @@ describePodd('kubectl that writes', { config: { api: { listen: `127.0.0.1:${port
       240_000 * slowness,
     )
 
-    // They differ in how they write objects, not in these.
-    if (suite !== kubectlSuites.at(-1)) return
-
     it(
       'changes pods as far as they may change, and ends them',
       async () => {
