@@ -9,7 +9,7 @@ const maxWorkers = availableParallelism() + 2
  * Those wait for containers most of the time. Each has a podd, a containerd and shims, which take of what a host has
  * once, such as inotify instances.
  */
-const maxPodds = Math.min(4 * availableParallelism(), 8)
+const maxPodds = Math.min(2 * availableParallelism() + 1, 5)
 
 /** One that hangs is given up in minutes on the slowest machine, too. */
 const slowMs = 120_000 * Math.min(slowness, 10)

@@ -210,11 +210,9 @@ run_suites() { # REPORT SECONDS FILES... : the slow suites, or some files of the
 }
 
 run_all_suites() { # NAME
-  local status=0 slowness=$PODD_TEST_SLOWNESS
+  local status=0
   say "$1"
-  # Several at a time for each core, they are slower than a test alone on the usual machine.
-  [ "${slowness%%.*}" -gt 1 ] || slowness=2
-  PODD_TEST_SLOWNESS=$slowness run_suites suites.json 5400 || status=$?
+  run_suites suites.json 5400 || status=$?
   echo "$status suites.json $1" >>"$results/runs"
 }
 
